@@ -1,0 +1,119 @@
+/* What policyc works on: the one architecture, the words of the policy language,
+ * and a policy in memory. Included by policyc.c alone. */
+#ifndef DEV_POLICYC_H
+#define DEV_POLICYC_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#define array_len(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- The one architecture ---- */
+#ifndef __x86_64__
+#error "the policies are written for x86_64: numbers, argument order and byte order are its own"
+#endif
+#define ARCH_AUDIT AUDIT_ARCH_X86_64
+#define ARCH_SCMP SCMP_ARCH_X86_64
+#define ARCH_FOREIGN_FIRST 0x40000000u /* the x32 numbers, which this AUDIT_ARCH covers as well */
+#define ARCH_FOREIGN_LAST 0x7fffffffu
+#define ARG_LOW(n) (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (n))
+#define ARG_HIGH(n) (ARG_LOW(n) + 4)
+
+struct named {
+    const char *name;
+    uint64_t value;
+};
+
+/* Calls that are younger than the libseccomp of Debian 12. */
+static const struct named new_calls[] = {
+    { "statmount", 457 },        { "listmount", 458 },        { "lsm_get_self_attr", 459 },
+    { "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 }, { "mseal", 462 },
+    { "setxattrat", 463 },       { "getxattrat", 464 },       { "listxattrat", 465 },
+    { "removexattrat", 466 },    { "open_tree_attr", 467 },   { "file_getattr", 468 },
+    { "file_setattr", 469 },     { "listns", 470 },
+};
+
+/* ---- Words of the language ---- */
+#define N(id) { #id, (uint64_t)(id) }
+static const struct named values[] = {
+    { "INT", 0xffffffff }, /* all that the kernel reads of an int */
+    N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
+    N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
+    N(TIOCSTI), N(TIOCLINUX), N(TIOCSETD), N(PROT_EXEC), N(MADV_MERGEABLE),
+    N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE),
+    N(CLONE_NEWNS), N(CLONE_NEWCGROUP), N(CLONE_NEWUTS), N(CLONE_NEWIPC), N(CLONE_NEWUSER),
+    N(CLONE_NEWPID), N(CLONE_NEWNET),
+    N(PR_SET_MM), N(PR_SET_NAME), N(PR_GET_NAME), N(PR_SET_VMA), N(PR_SET_PDEATHSIG),
+    N(PR_GET_PDEATHSIG), N(PR_SET_CHILD_SUBREAPER), N(PR_GET_CHILD_SUBREAPER), N(PR_GET_DUMPABLE),
+    N(PR_GET_KEEPCAPS), N(PR_GET_SECUREBITS), N(PR_CAPBSET_READ), N(PR_CAP_AMBIENT),
+    N(PR_SET_NO_NEW_PRIVS), N(PR_GET_NO_NEW_PRIVS), N(PR_GET_SECCOMP), N(PR_SET_THP_DISABLE),
+    N(PR_GET_THP_DISABLE), N(PR_SET_TIMERSLACK), N(PR_GET_TIMERSLACK), N(PR_GET_TID_ADDRESS),
+    N(PR_GET_TSC), N(PR_GET_SPECULATION_CTRL), { "PR_GET_AUXV", 0x41555856 },
+};
+static const struct named errors[] = { N(EPERM), N(ENOSYS), N(EINVAL), N(EAFNOSUPPORT) };
+#undef N
+
+enum verdict { ALLOW, QUIET, LOUD, KILL };
+static const struct {
+    const char *word;
+    uint32_t action;
+    bool has_error;
+} verdicts[] = {
+    [ALLOW] = { "allow", SECCOMP_RET_ALLOW, false },
+    [QUIET] = { "quiet", SECCOMP_RET_ERRNO, true },
+    [LOUD] = { "loud", SECCOMP_RET_USER_NOTIF, true },
+    [KILL] = { "kill", SECCOMP_RET_KILL_PROCESS, false },
+};
+
+/* ---- A policy in memory ---- */
+#define CALLS_MAX 640 /* numbers looked at; the newest call is 470 */
+#define RULES_MAX 40
+#define TESTS_MAX 2
+#define WORDS_MAX 12
+#define POLICIES_MAX 8
+
+struct answer {
+    enum verdict verdict;
+    int error;
+};
+
+struct test {
+    unsigned arg;
+    bool masked;
+    uint64_t mask, value;
+};
+
+struct rule {
+    struct answer answer;
+    struct test tests[TESTS_MAX];
+    size_t count;
+};
+
+struct call {
+    struct rule rules[RULES_MAX];
+    size_t count;
+    struct answer last;
+    int first_line, last_line; /* 0: none yet */
+};
+
+struct policy {
+    char name[64];
+    char path[512];
+    struct answer fallback;
+    int fallback_line;
+    struct call calls[CALLS_MAX];
+};
+
+#endif

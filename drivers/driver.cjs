@@ -1,0 +1,503 @@
+// The JavaScript driver: runs one program on node inside the box and tells the engine what came
+// of it (PROTOCOL.md). Runs as the occupant, with no more power than the user's code beside it.
+// Start: node --expose-internals --experimental-vm-modules driver.cjs
+//
+// How the kind of a program is found, without ever guessing at its text: V8 compiles it as a
+// script; what only a module may hold (import, export, top-level await) makes that fail, and V8
+// then compiles it as a module. A script runs unchanged in the global scope with CommonJS's names
+// there, so V8 itself gives the last value, `call` finds every top-level name, and positions are
+// true. A module has no last value: node's own acorn (hence --expose-internals; it is what node's
+// prompt uses) finds the last expression, which is then handed to a hook. That moves columns on
+// its first line by a known number, taken off again in errors.
+'use strict';
+
+const fs = require('node:fs');
+const vm = require('node:vm');
+const path = require('node:path');
+const util = require('node:util');
+const Module = require('node:module');
+const { pathToFileURL } = require('node:url');
+
+const CONTROL_FD = 3;
+const TEXT_MAX = 64 << 10;
+const FRAME_MAX = 15 << 20;
+const JSON_DEPTH_MAX = 56; // the engine reads 64; the frame around a value needs a few
+// V8's words for "this would be fine in a module".
+const MODULE_ONLY = ['Cannot use import statement outside a module', "Unexpected token 'export'",
+    'await is only valid in async functions and the top level bodies of modules',
+    "Cannot use 'import.meta' outside a module", 'Unexpected reserved word'];
+const NOT_FOUND = ['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND', 'ERR_UNKNOWN_BUILTIN_MODULE',
+    'ERR_PACKAGE_PATH_NOT_EXPORTED', 'ERR_UNSUPPORTED_DIR_IMPORT'];
+
+const folder = process.cwd();
+const filename = path.join(folder, 'main.js');
+let request;
+let lines = [];          // of the user's program
+let shift = null;        // {line, column, by}: where the hook for the last value moved columns
+let failed = false;
+let waiting = false;     // for a top-level await, or a function that was called
+let drained = false;
+let userRequire;
+
+// ---- frames ----
+
+function readRequest() {
+    const parts = [];
+    const part = Buffer.allocUnsafe(1 << 16);
+    for (;;) {
+        const count = again(() => fs.readSync(CONTROL_FD, part));
+        if (!count)
+            process.reallyExit(1); // the engine is gone: nobody to tell
+        parts.push(Buffer.from(part.subarray(0, count)));
+        if (part.subarray(0, count).includes(10))
+            return JSON.parse(Buffer.concat(parts).toString());
+    }
+}
+
+function again(step) {
+    for (;;) {
+        try {
+            return step();
+        } catch (error) {
+            if (error.code !== 'EAGAIN' && error.code !== 'EINTR')
+                throw error;
+            Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+        }
+    }
+}
+
+// One line to the engine; lost in silence if the code closed the channel.
+function send(text) {
+    let rest = Buffer.from(text + '\n');
+    try {
+        while (rest.length)
+            rest = rest.subarray(again(() => fs.writeSync(CONTROL_FD, rest)));
+    } catch {
+        return;
+    }
+}
+
+function clean(text, cap = TEXT_MAX) {
+    const raw = Buffer.from(String(text)); // lone surrogates become U+FFFD
+    if (raw.length <= cap)
+        return raw.toString();
+    const note = `\n[cut: ${raw.length} bytes, ${cap} at most]`;
+    return raw.subarray(0, cap - note.length).toString() + note;
+}
+
+// JSON text of a value. As JSON.stringify, but sets, maps and typed arrays are lists and objects,
+// and what has no JSON form is an error instead of vanishing.
+function toJson(value, depth = 0) {
+    if (depth > JSON_DEPTH_MAX)
+        throw new TypeError(`value is nested deeper than ${JSON_DEPTH_MAX}, or holds itself`);
+    if (value && typeof value.toJSON === 'function')
+        value = value.toJSON();
+    if (value === null || value === undefined)
+        return 'null';
+    if (typeof value === 'string')
+        return JSON.stringify(Buffer.from(value).toString());
+    if (typeof value === 'number') // an integer beyond 64 bits must not look like one
+        return Number.isFinite(value) && Math.abs(value) >= 2 ** 63 ? value.toExponential()
+            : JSON.stringify(value);
+    if (typeof value === 'bigint')
+        return BigInt.asIntN(64, value) === value ? String(value) : `"${value}"`;
+    if (typeof value === 'boolean')
+        return String(value);
+    if (typeof value !== 'object')
+        throw new TypeError(`value of type ${typeof value} has no JSON form`);
+    if (Array.isArray(value) || value instanceof Set || ArrayBuffer.isView(value))
+        return `[${Array.from(value, (item) => toJson(item, depth + 1)).join()}]`;
+    const items = value instanceof Map ? [...value] : Object.entries(value);
+    const fields = new Map();
+    for (const [key, item] of items)
+        if (item !== undefined)
+            fields.set(toJson(String(key)), toJson(item, depth + 1));
+    return `{${[...fields].map(([key, item]) => `${key}:${item}`).join()}}`;
+}
+
+function plain(value) {
+    try {
+        return clean(util.inspect(value));
+    } catch (error) {
+        return `[inspect failed: ${error && error.name}]`;
+    }
+}
+
+function show(value) {
+    if (value !== undefined)
+        send(`{"op":"result","data":{"text/plain":${toJson(plain(value))}}}`);
+}
+
+// ---- errors ----
+
+// "    at f (main.js:3:9)" -> {file, line, column}; null if it says no place.
+function placeOf(frame) {
+    const open = frame.lastIndexOf('(');
+    const place = open < 0 ? frame.slice(frame.lastIndexOf(' ') + 1) : frame.slice(open + 1, -1);
+    const [column, line] = place.split(':').reverse();
+    const file = place.slice(0, -(column.length + (line || '').length + 2));
+    if (!file || !(Number(line) > 0))
+        return null;
+    return { file, line: Number(line), column: Number(column) };
+}
+
+// The user's frames of an error: as places, and as the text node would print.
+function userFrames(error) {
+    const frames = typeof error.stack === 'string' ? error.stack.split('\n    at ').slice(1) : [];
+    const kept = [];
+    for (const frame of frames) {
+        const place = placeOf(frame);
+        if (!place || place.file === __filename || place.file.startsWith('node:'))
+            continue;
+        const spot = `${place.line}:${place.column}`;
+        const at = frame.lastIndexOf(spot);
+        if (shift && place.line === shift.line && place.column > shift.column)
+            place.column = Math.max(place.column - shift.by, shift.column);
+        kept.push({ place, text: `    at ${frame.slice(0, at)}${place.line}:${place.column}`
+            + frame.slice(at + spot.length) });
+    }
+    return kept;
+}
+
+function describe(error, depth = 0) {
+    if (!isError(error))
+        return plain(error);
+    const head = `${error.name || 'Error'}: ${messageOf(error)}`;
+    const cause = error.cause === undefined || depth > 4 ? []
+        : [`caused by: ${describe(error.cause, depth + 1)}`];
+    return [head, ...userFrames(error).map((frame) => frame.text), ...cause].join('\n');
+}
+
+function isError(error) {
+    return util.types.isNativeError(error) || error instanceof Error;
+}
+
+function messageOf(error) {
+    return String(error.message).split('\nRequire stack:')[0];
+}
+
+function sendError(kind, error, place) {
+    if (failed)
+        return;
+    failed = true;
+    const interrupted = kind === 'interrupt';
+    place = place || (isError(error) && userFrames(error).map((frame) => frame.place)
+        .find((spot) => spot.file === 'main.js' || spot.file === 'main.mjs')) || {};
+    send(toJson({ op: 'error', kind: interrupted ? 'exception' : kind,
+        name: isError(error) ? clean(error.name || 'Error', 256) : 'Uncaught',
+        message: clean(isError(error) ? messageOf(error) : plain(error)),
+        line: place.line || null, column: place.column || null,
+        snippet: place.line ? clean((lines[place.line - 1] || '').slice(0, 1000)) : null,
+        traceback: clean(describe(error)), interrupted }));
+}
+
+function interrupt() {
+    const error = new Error('the run was interrupted');
+    error.name = 'Interrupted';
+    sendError('interrupt', error);
+    process.exit(130);
+}
+
+function onUncaught(error) {
+    if (process.listenerCount('uncaughtException') > 1)
+        return; // the user's own handler has it
+    if (error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
+        interrupt();
+    sendError(error && NOT_FOUND.includes(error.code) ? 'import' : 'exception', error,
+        error && error.cupelPlace);
+    process.exit(1);
+}
+
+// V8 keeps the place of a SyntaxError apart; node can write it above the stack:
+// "main.js:LINE", the line, and a mark below it.
+function failSyntax(error) {
+    require('internal/util').decorateErrorStack(error);
+    const [head, text, mark] = error.stack.split('\n');
+    const line = Number(head.slice(head.lastIndexOf(':') + 1));
+    const caret = (mark || '').indexOf('^');
+    error.stack = '';
+    sendError('syntax', error, line > 0
+        ? { line, column: caret < 0 ? text.length + 1 : caret + 1 } : undefined);
+    process.exit(1);
+}
+
+// ---- programs ----
+
+function acorn() {
+    try {
+        return require('internal/deps/acorn/acorn/dist/acorn');
+    } catch {
+        return null; // then there is no last value where a parser would be needed
+    }
+}
+
+function parse(code, sourceType) {
+    try {
+        return acorn().parse(code, { ecmaVersion: 'latest', sourceType, locations: true,
+            allowHashBang: true, allowReturnOutsideFunction: true });
+    } catch {
+        return null; // newer than acorn, or none: V8 decides what is right
+    }
+}
+
+function lastExpression(tree) {
+    const last = tree && tree.body[tree.body.length - 1];
+    return last && last.type === 'ExpressionStatement' ? last : null; // not of a loop or a block
+}
+
+// In a script `await (x)` is the call of a function named await: nobody means that.
+function usesAwaitAsName(tree) {
+    const nodes = [tree];
+    for (const node of nodes) {
+        if (node.type === 'Identifier' && node.name === 'await')
+            return true;
+        for (const part of Object.values(node))
+            if (part && typeof part === 'object' && part !== node.loc)
+                nodes.push(part);
+    }
+    return false;
+}
+
+function resolve(specifier) {
+    if (Module.isBuiltin(specifier))
+        return specifier;
+    if (specifier.startsWith('.') || specifier.startsWith('/'))
+        return pathToFileURL(path.resolve(folder, specifier)).href;
+    if (specifier.includes(':'))
+        return specifier;
+    return pathToFileURL(userRequire.resolve(specifier)).href;
+}
+
+async function importModuleDynamically(specifier) {
+    return import(resolve(specifier));
+}
+
+function compileScript(code) {
+    return new vm.Script(code, { filename: 'main.js', importModuleDynamically });
+}
+
+function compileModule(code) {
+    const warn = process.emitWarning; // only the one that says vm modules are experimental
+    process.emitWarning = () => {};
+    try {
+        return new vm.SourceTextModule(code, { identifier: 'main.mjs', importModuleDynamically,
+            initializeImportMeta(meta) {
+                meta.url = pathToFileURL(filename).href;
+                meta.filename = filename;
+                meta.dirname = folder;
+                meta.resolve = (name) => resolve(name);
+            } });
+    } finally {
+        process.emitWarning = warn;
+    }
+}
+
+// What the program is: {script} or {module}; does not return if it is neither.
+function compile(code) {
+    let script;
+    try {
+        script = compileScript(code);
+        if (!code.includes('await') || !usesAwaitAsName(parse(code, 'script') || {}))
+            return { script };
+    } catch (error) {
+        if (error.message === 'Illegal return statement')
+            return compileBody(code, error);
+        try {
+            return { module: compileModule(code) };
+        } catch (moduleError) {
+            failSyntax(MODULE_ONLY.includes(error.message) ? moduleError : error);
+        }
+    }
+    try {
+        return { module: compileModule(code) };
+    } catch {
+        return { script };
+    }
+}
+
+// CommonJS allows `return` at the top, which only the body of a function may hold.
+function compileBody(code, error) {
+    try {
+        const options = { filename: 'main.js', importModuleDynamically };
+        return { body: vm.compileFunction(code, [], options) };
+    } catch {
+        return failSyntax(error);
+    }
+}
+
+// A name that the program does not use.
+function freshName(code) {
+    let name = '\u0275';
+    while (code.includes(name))
+        name += '\u0275';
+    return name;
+}
+
+// The module again, so that it hands its last value and the function to call to a hook.
+function hookModule(code, tree, call) {
+    const last = lastExpression(tree);
+    const hook = freshName(code);
+    const got = {};
+    let hooked = code;
+    if (last) {
+        const end = code[last.end - 1] === ';' ? last.end - 1 : last.end;
+        hooked = `${code.slice(0, last.start)}${hook}((${code.slice(last.start, end)}))`
+            + code.slice(end);
+        shift = { line: last.loc.start.line, column: last.loc.start.column + 1,
+            by: hook.length + 2 };
+    }
+    if (call)
+        hooked += `\n;${hook}.call = typeof ${call} === 'undefined' ? undefined : ${call}`;
+    Object.defineProperty(globalThis, hook, { configurable: true,
+        value: Object.assign((value) => { got.value = value; }, { call: undefined }) });
+    got.hook = globalThis[hook];
+    try {
+        got.module = compileModule(hooked);
+    } catch {
+        shift = null; // the plain one compiled: run that, without a last value
+        got.module = compileModule(code);
+    }
+    return got;
+}
+
+async function link(module, tree) {
+    await module.link(async (specifier) => {
+        try {
+            const names = await import(resolve(specifier));
+            const keys = Object.keys(names);
+            return new vm.SyntheticModule(keys, function () {
+                for (const key of keys)
+                    this.setExport(key, names[key]);
+            }, { identifier: specifier });
+        } catch (error) {
+            const node = tree && tree.body.find((item) => item.source
+                && item.source.value === specifier);
+            if (node && error && typeof error === 'object')
+                error.cupelPlace = { line: node.loc.start.line, column: node.loc.start.column + 1 };
+            throw error;
+        }
+    });
+}
+
+// Thrown outside every promise, as the uncaught exception that it is.
+function raise(error) {
+    process.nextTick(() => { throw error; });
+}
+
+async function runModule(code, call) {
+    const tree = parse(code, 'module');
+    const got = hookModule(code, tree, call);
+    waiting = true;
+    try {
+        try {
+            await link(got.module, tree);
+        } catch (error) {
+            if (error && error.name === 'SyntaxError' && !error.cupelPlace)
+                error.code = 'ERR_MODULE_NOT_FOUND'; // the module is there, what was named is not
+            throw error;
+        }
+        await got.module.evaluate({ breakOnSigint: true });
+        waiting = false;
+        await finish(got.value, () => got.hook.call);
+    } catch (error) {
+        raise(error);
+    }
+}
+
+function runScript(script, code, call) {
+    let value = script.runInThisContext({ breakOnSigint: true });
+    if (value !== undefined && !lastExpression(parse(code, 'script')))
+        value = undefined;
+    finish(value, () => vm.runInThisContext(`typeof ${call} === 'undefined' ? undefined : ${call}`))
+        .catch(raise);
+}
+
+function runBody(body, call) {
+    const { exports } = globalThis.module;
+    finish(body.call(exports), () => exports[call]).catch(raise);
+}
+
+// The last value, then the call that was asked for. A promise is shown by what it comes to.
+async function finish(value, find) {
+    show(util.types.isPromise(value) ? await value : value);
+    if (!request.call)
+        return;
+    const name = request.call.function;
+    const wanted = find();
+    if (typeof wanted !== 'function')
+        throw new ReferenceError(`${name} is not a function that the code defines`);
+    const kwargs = request.call.kwargs || {};
+    const extra = Object.keys(kwargs).length ? [kwargs] : [];
+    waiting = true;
+    const answer = await wanted(...(request.call.args || []), ...extra);
+    waiting = false;
+    const json = toJson(answer);
+    if (json.length > FRAME_MAX)
+        throw new RangeError(`'${name}' returned ${json.length} of JSON, ${FRAME_MAX} at most`);
+    const text = toJson(plain(answer));
+    send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}}}`);
+}
+
+// ---- the run ----
+
+function setHidden(object, name, value) {
+    Object.defineProperty(object, name, { value, writable: true, configurable: true });
+}
+
+// What `node main.js` would have found.
+function setWorld() {
+    const main = new Module('.', null);
+    main.filename = filename;
+    main.paths = Module._nodeModulePaths(folder);
+    userRequire = Module.createRequire(filename);
+    userRequire.main = process.mainModule = main;
+    setHidden(globalThis, 'require', userRequire);
+    setHidden(globalThis, 'module', main);
+    setHidden(globalThis, 'exports', main.exports);
+    setHidden(globalThis, '__filename', filename);
+    setHidden(globalThis, '__dirname', folder);
+    const crypto = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
+    if (crypto && crypto.get && !crypto.set) // `var crypto = require(...)` at the top must take
+        Object.defineProperty(globalThis, 'crypto',
+            { ...crypto, set: (value) => setHidden(globalThis, 'crypto', value) });
+    process.argv = [process.execPath, filename, ...request.args];
+    process.execArgv = process.execArgv.filter((flag) => !flag.startsWith('--ex'));
+}
+
+// The last word, after the user's own exit handlers.
+function watchExit() {
+    const emit = process.emit;
+    const emitAndTell = function (event, ...args) {
+        drained = drained || event === 'beforeExit'; // nothing left to run; not so in process.exit
+        if (event === 'exit' && waiting && drained && !process.exitCode) {
+            sendError('exception', new Error('what the program awaits never settles'));
+            process.exitCode = args[0] = 13;
+        }
+        const heard = emit.call(this, event, ...args);
+        if (event === 'exit')
+            send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
+        return heard;
+    };
+    setHidden(process, 'emit', emitAndTell);
+    process.on('uncaughtException', onUncaught);
+    process.on('SIGINT', () => process.listenerCount('SIGINT') > 1 || interrupt());
+}
+
+function main() {
+    request = readRequest();
+    lines = request.code.split('\n');
+    watchExit();
+    setWorld();
+    let call = request.call && request.call.function;
+    if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call))
+        call = undefined; // no name: nothing will be found under it
+    const program = compile(request.code);
+    if (program.module)
+        runModule(request.code, call);
+    else if (program.body)
+        runBody(program.body, call);
+    else
+        runScript(program.script, request.code, call);
+}
+
+main();

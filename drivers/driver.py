@@ -1,0 +1,495 @@
+# The Python driver: runs one program as __main__ inside the box and tells the engine what came
+# of it (PROTOCOL.md). Runs as the occupant, with no more power than the user's code beside it.
+#
+# 1. Start-up is what every run pays: only builtin and frozen modules are imported up front. json
+#    costs as much as the interpreter (6 ms), so frames are read and written with its C core alone.
+# 2. The user's code sees the world of `python3 main.py`, though the driver is started with -S.
+# 3. No frame leaves from a forked child, and none goes anywhere but to the engine's socket.
+# 4. The process ends by _exit: what the interpreter's own end would do for the user (threads,
+#    atexit, destructors, unflushed files) is done by hand before, in that order.
+import atexit
+import builtins
+import gc
+import posix
+import sys
+
+import _ast
+import _io
+import _json
+import _signal
+
+CONTROL_FD = 3        # as the engine gives it
+PARKED_FD = 251       # where it is kept, so that the user's own files start at 3 as usual
+FILE = "main.py"
+ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
+RESULTS_MAX = 256
+RESULTS_BYTES_MAX = 60 << 20
+TEXT_MAX = 64 << 10
+FRAME_MAX = 15 << 20
+JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
+# What a value may be shown as, and by which method; how many bytes of it are sent at most.
+KINDS = {"text/html": "_repr_html_", "text/markdown": "_repr_markdown_",
+         "text/latex": "_repr_latex_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_",
+         "image/jpeg": "_repr_jpeg_", "application/json": "_repr_json_"}
+CAPS = {kind: 8 << 20 if kind.startswith("image/") else 1 << 20 for kind in KINDS}
+BUFFERS = (_io.BufferedWriter, _io.BufferedRandom)
+FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
+
+main_pid = posix.getpid()
+source = ""
+runner = None         # the event loop, once the code awaits something
+sent_results = sent_bytes = sent_error = 0
+
+
+# ---- frames ----
+class Scan:
+    """What _json's scanner wants to know; json.decoder would say the same."""
+    strict, object_hook, object_pairs_hook = True, None, None
+    parse_float, parse_int, parse_constant, memo = float, int, float, {}
+
+
+def park_control():
+    global control, control_id
+    try:
+        control = posix.dup2(CONTROL_FD, PARKED_FD, inheritable=False)
+        posix.close(CONTROL_FD)
+    except OSError:   # a low limit of open files: stay where we are
+        control = CONTROL_FD
+        posix.set_inheritable(control, False)
+    control_id = posix.fstat(control)[1:3]
+
+
+def read_request():
+    parts = []
+    while not parts or b"\n" not in parts[-1]:
+        parts.append(posix.read(control, 1 << 20))
+        if not parts[-1]:
+            posix._exit(1)   # the engine is gone: nobody to tell
+    return _json.make_scanner(Scan)(b"".join(parts).decode(), 0)[0]
+
+
+def send(frame):
+    """One line to the engine; lost in silence if the code closed or replaced the channel."""
+    rest = memoryview(frame.encode() + b"\n")
+    try:
+        ours = posix.getpid() == main_pid and posix.fstat(control)[1:3] == control_id
+        while rest and ours:
+            rest = rest[posix.write(control, rest):]
+    except OSError:
+        pass
+
+
+def clean(text, cap=TEXT_MAX):
+    """Text within its cap; lone surrogates, which are no text, become '?'."""
+    raw = text.encode("utf-8", "replace")
+    note = f"\n[cut: {len(raw)} bytes, {cap} at most]"
+    return raw.decode() if len(raw) <= cap else raw[: cap - 80].decode("utf-8", "ignore") + note
+
+
+def to_json(value, depth=0):
+    """The JSON text of a value: what json.dumps takes, and sets and numpy's numbers and arrays."""
+    if depth > JSON_DEPTH_MAX:
+        raise TypeError(f"value is nested deeper than {JSON_DEPTH_MAX}, or holds itself")
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return _json.encode_basestring_ascii(value.encode("utf-8", "replace").decode())
+    if isinstance(value, int):   # beyond 64 bits most readers fail or round: exact as text
+        text = int.__repr__(value)
+        return text if -(1 << 63) <= value < 1 << 63 else f'"{text}"'
+    if isinstance(value, float):   # JSON has no NaN and no infinity
+        return float.__repr__(value) if value - value == 0 else "null"
+    if isinstance(value, dict):
+        items = {}
+        for key, item in value.items():
+            if isinstance(key, (int, float)) or key is None:
+                key = to_json(key, depth).strip('"')
+            if not isinstance(key, str):
+                raise TypeError(f"key of type {type(key).__name__} is not a JSON key")
+            key = to_json(key)
+            if key in items:
+                raise TypeError(f"key {key} is there twice as text")
+            items[key] = to_json(item, depth + 1)
+        return "{" + ",".join([f"{key}:{item}" for key, item in items.items()]) + "}"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return "[" + ",".join([to_json(item, depth + 1) for item in value]) + "]"
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return to_json(value.tolist(), depth + 1)
+    raise TypeError(f"value of type {type(value).__name__} is not JSON serializable")
+
+
+# ---- values ----
+def plain(value):
+    """repr, without building gigabytes for a long container only to throw them away."""
+    try:
+        if type(value) in (str, bytes, bytearray, list, tuple) and len(value) > TEXT_MAX:
+            return clean(repr(value[: TEXT_MAX // 4])) + f" …  [{len(value)} long]"
+        return clean(repr(value))
+    except Exception as problem:
+        return f"<{type(value).__name__}: repr failed with {type(problem).__name__}>"
+
+
+def rich(value):
+    """Every form of a value, by mime type. A broken _repr_*_ costs its own form only."""
+    forms, notes, kind = {}, [], object if isinstance(value, type) else type(value)
+    try:
+        bundle = kind._repr_mimebundle_(value, include=None, exclude=None)
+        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+        forms.update((mime, form) for mime, form in bundle.items() if mime in CAPS)
+    except Exception:
+        pass   # it has none, or one that fails
+    for mime, method in KINDS.items():
+        try:
+            if mime not in forms and getattr(kind, method, None):
+                form = getattr(kind, method)(value)
+                forms[mime] = form[0] if isinstance(form, tuple) else form
+        except Exception as problem:
+            notes.append(f"[{mime}: {method} failed with {type(problem).__name__}: {problem}]")
+    figure = sys.modules.get("matplotlib.figure")
+    if figure and isinstance(value, figure.Figure):
+        forms["image/png"] = draw(value)
+    return forms, notes
+
+
+def encode_form(mime, form):
+    """The JSON text of one form, or None if it is none."""
+    if isinstance(form, (bytes, bytearray)) and mime in ("image/png", "image/jpeg"):
+        import binascii
+        return '"' + binascii.b2a_base64(form, newline=False).decode() + '"'
+    return to_json(form) if isinstance(form, str) or mime == "application/json" else None
+
+
+def show(value):
+    """Send one value as a result."""
+    global sent_results, sent_bytes
+    if posix.getpid() != main_pid or sent_results >= RESULTS_MAX:
+        return
+    (forms, notes), parts = rich(value), []
+    for mime, form in forms.items():
+        try:
+            text = encode_form(mime, form)
+        except Exception as problem:
+            text = notes.append(f"[{mime}: {problem}]")
+        if text and len(text) > CAPS[mime]:
+            text = notes.append(f"[{mime} dropped: {len(text)} bytes, {CAPS[mime]} at most]")
+        if text:
+            parts.append(f'"{mime}":{text}')
+    text = "\n".join([plain(value), *(clean(note, 1024) for note in notes)])
+    parts.insert(0, f'"text/plain":{to_json(text)}')
+    frame = f'{{"op":"result","data":{{{",".join(parts)}}}}}'
+    sent_results, sent_bytes = sent_results + 1, sent_bytes + len(frame)
+    if sent_results == RESULTS_MAX or sent_bytes > RESULTS_BYTES_MAX:
+        frame = '{"op":"result","data":{"text/plain":"[this and later results dropped: too many]"}}'
+        sent_results = RESULTS_MAX
+    send(frame)
+
+
+def display(*values, **_):
+    """Show values as results, each in its richest forms."""
+    for value in values:
+        show(value)
+
+
+# ---- modules that need a hand when, and only when, they are imported ----
+def draw(figure):
+    """A figure as PNG. It is closed then, or the end of the program would show it again."""
+    file = _io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close(figure)
+    return file.getvalue()
+
+
+def show_figures(*_, **__):
+    """plt.show(), and the end of the program: every open figure becomes a result."""
+    pyplot = sys.modules.get("matplotlib.pyplot") if posix.getpid() == main_pid else None
+    for number in pyplot.get_fignums() if pyplot else ():
+        show(pyplot.figure(number))
+
+
+def after_matplotlib(_):
+    """The font list was made ahead: lead matplotlib to it, in a place where it may also write."""
+    import os
+    folder = os.environ.setdefault("MPLCONFIGDIR", "/tmp/.matplotlib")
+    ready = f"{driver_folder}/mpl"
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name in {*os.listdir(ready)} - {*os.listdir(folder)}:
+            os.symlink(f"{ready}/{name}", f"{folder}/{name}")
+    except OSError:
+        pass   # none was made, or no place for it: matplotlib makes its own
+
+
+def after_font_manager(module):
+    """Whatever family the code asks for, glyphs that it lacks come from these."""
+    find = getattr(module.FontManager, "_find_fonts_by_props", None)   # since 3.6
+
+    def find_with_fallback(self, *args, **kwargs):
+        there = {font.name for font in self.ttflist}
+        more = [self.findfont(family) for family in FALLBACK_FONTS if family in there]
+        return [*dict.fromkeys([*find(self, *args, **kwargs), *more])]
+    if find:
+        module.FontManager._find_fonts_by_props = find_with_fallback
+
+
+def after_spawn(module):
+    """A spawned process imports the program by its path: give it one, outside the work folder."""
+    import tempfile
+    prepare, folder = module.get_preparation_data, tempfile.mkdtemp(prefix="cupel-")
+    with open(f"{folder}/{FILE}", "w", encoding="utf-8") as file:
+        file.write(source)
+
+    def prepare_with_main(name):
+        return {**prepare(name), "init_main_from_path": f"{folder}/{FILE}"}
+    module.get_preparation_data = prepare_with_main
+
+
+class Hooks:
+    """First on sys.meta_path: finds nothing itself, but stands beside a few modules' loading. Also
+    the program's __loader__, by which linecache and inspect read what is in no file."""
+    after = {
+        "matplotlib": after_matplotlib,
+        "matplotlib.font_manager": after_font_manager,
+        "matplotlib.pyplot": lambda module: setattr(module, "show", show_figures),
+        "matplotlib.figure": lambda module: setattr(module.Figure, "show", display),
+        "linecache": lambda module: module.cache.setdefault(
+            FILE, (len(source), None, [line + "\n" for line in source.split("\n")], FILE)),
+        "multiprocessing.spawn": after_spawn}
+
+    @staticmethod
+    def get_source(name=None):
+        return source
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        after = cls.after.pop(name, None)
+        for finder in sys.meta_path if after else ():
+            spec = finder.find_spec(name, path, target) if finder is not cls else None
+            if spec:
+                load = spec.loader.exec_module
+                spec.loader.exec_module = lambda module: (load(module), after(module))
+                return spec
+        return None
+
+
+# ---- errors ----
+def keep_user_frames(report):
+    """Drop the driver's and the libraries' frames, also in the exceptions behind this one."""
+    if report:
+        report.stack[:] = [frame for frame in report.stack if frame.filename != driver_code
+                           and not frame.filename.startswith(("/usr/", "<frozen ", "<__array_"))]
+        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+            keep_user_frames(other)
+
+
+def place_of(problem):
+    """Line and column (from 1) of the innermost frame in the user's program."""
+    line = column = None
+    trace = problem.__traceback__
+    while trace:
+        code = trace.tb_frame.f_code
+        if code.co_filename == FILE:
+            line, column = trace.tb_lineno, None
+            spot = [*code.co_positions()][trace.tb_lasti // 2] if trace.tb_lasti >= 0 else (0,)
+            if spot[0] == line and spot[2] is not None:   # counted in bytes
+                column = len(source_line(line).encode()[: spot[2]].decode("utf-8", "ignore")) + 1
+        trace = trace.tb_next
+    return line, column
+
+
+def source_line(line):
+    lines = source.split("\n")
+    return lines[line - 1].rstrip("\r") if line and 0 < line <= len(lines) else ""
+
+
+def send_error(problem, compiling=False):
+    """The first error is the program's; one on the way out does not hide it."""
+    global sent_error
+    if sent_error:
+        return
+    sent_error = True
+    kind = "import" if isinstance(problem, ImportError) else "exception"
+    line, column = place_of(problem)
+    try:
+        message = str(problem)
+    except Exception:
+        message = "<str() of the exception failed>"
+    if compiling and isinstance(problem, ValueError):   # a NUL byte in the code
+        kind = "syntax"
+    elif compiling and isinstance(problem, SyntaxError):
+        kind, message, problem.__traceback__ = "syntax", problem.msg, None
+        line, column = problem.lineno, problem.offset
+    try:
+        import traceback
+        report = traceback.TracebackException.from_exception(problem, lookup_lines=False)
+        keep_user_frames(report)
+        trace = "".join(report.format())
+    except Exception:   # out of memory or of stack: the name must do
+        trace = ""
+    send(to_json({
+        "op": "error", "kind": kind, "name": type(problem).__name__, "message": clean(message),
+        "line": line or None, "column": column or None,
+        "snippet": source_line(line)[:1000] or None, "traceback": clean(trace),
+        "interrupted": isinstance(problem, KeyboardInterrupt)}))
+
+
+# ---- the run ----
+def compile_program():
+    """The program's code, and that of its last expression if it ends in one that shows itself."""
+    tree = compile(source, FILE, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    last = tree.body[-1] if tree.body else None
+    shows = type(last).__name__ == "Expr"
+    if shows:   # unless it ends in `;`, which asks to be quiet
+        rest = source_line(last.end_lineno).encode()[last.end_col_offset:]
+        shows = not rest.strip().startswith(b";")
+    if shows:
+        del tree.body[-1]
+    code = compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True)
+    if not shows:
+        return code, None
+    flags = TOP_LEVEL_AWAIT | code.co_flags & FUTURE_FLAGS
+    return code, compile(_ast.Expression(last.value), FILE, "eval", flags, True)
+
+
+def run_async(coroutine):
+    global runner
+    runner = runner or __import__("asyncio").Runner()
+    return runner.run(coroutine)
+
+
+def run_codes(code, last, scope):
+    parts = (code, last) if last else (code,)
+    if not any(part.co_flags & CO_COROUTINE for part in parts):
+        return [eval(part, scope) for part in parts][-1]
+
+    async def both():
+        return [await eval(part, scope) if part.co_flags & CO_COROUTINE else eval(part, scope)
+                for part in parts][-1]
+    return run_async(both())
+
+
+def run_call(call, scope):
+    name = call["function"]
+    if name not in scope:
+        raise NameError(f"name '{name}' is not defined: the code has no such function to call")
+    value = scope[name](*call.get("args") or (), **call.get("kwargs") or {})
+    if hasattr(value, "__await__"):
+        async def wait():
+            return await value
+        value = run_async(wait())
+    try:
+        text = to_json(value)
+    except TypeError as problem:
+        raise TypeError(f"'{name}' returned what JSON cannot hold: {problem}") from None
+    if len(text) > FRAME_MAX:
+        raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, {FRAME_MAX} at most")
+    send(f'{{"op":"result","data":{{"text/plain":{to_json(plain(value))},'
+         f'"application/json":{text}}}}}')
+
+
+def settle(step, *args):
+    """One step of the user's doing: its exit status, None if the program goes on."""
+    try:
+        step(*args)
+        return None
+    except SystemExit as problem:
+        if problem.code is None or isinstance(problem.code, int):
+            return (problem.code or 0) & 0xFF
+        print(problem.code, file=sys.stderr)
+        return 1
+    except BaseException as problem:
+        send_error(problem)
+        if posix.getpid() != main_pid or sys.excepthook is not sys.__excepthook__:
+            trace = problem.__traceback__
+            while trace and trace.tb_frame.f_code.co_filename != FILE:
+                trace = trace.tb_next
+            try:
+                sys.excepthook(type(problem), problem, trace)
+            except Exception:
+                pass   # a hook that fails: the error was told
+        return 130 if isinstance(problem, KeyboardInterrupt) else 1
+
+
+def run_program(request, scope):
+    try:
+        code, last = compile_program()
+    except BaseException as problem:
+        send_error(problem, compiling=True)
+        raise SystemExit(1)
+    value = run_codes(code, last, scope)
+    if value is not None:
+        show(value)
+    if request.get("call"):
+        run_call(request["call"], scope)
+
+
+def finish(scope):
+    """What the interpreter's end would do, but for its slow rest."""
+    threading = sys.modules.get("threading")
+    if runner:
+        runner.close()
+    if threading:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    if not threading or threading.active_count() == 1:   # a daemon thread may still use them
+        for name in [name for name in scope if name != "__builtins__"]:
+            scope[name] = None
+
+
+def flush_files():
+    """Files that the code left open, texts before the buffers below them; the standard streams."""
+    there = gc.get_objects()
+    texts = [thing for thing in there if isinstance(thing, _io.TextIOWrapper)]
+    buffers = [thing for thing in there if isinstance(thing, BUFFERS)]
+    for file in (*texts, *buffers, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            if not file.closed:
+                file.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+
+
+def set_world(request):
+    """What `python3 main.py` would have found, though site was not imported."""
+    import _sitebuiltins
+    sys.path[:1] = [] if sys.path[0] == driver_folder else sys.path[:1]
+    if not sys.flags.safe_path or sys.flags.isolated:
+        sys.path.insert(0, posix.getcwd())
+    version = f"python3.{sys.version_info[1]}"
+    sys.path += [path for path in (f"{sys.prefix}/local/lib/{version}/dist-packages",
+                                   f"{sys.prefix}/lib/python3/dist-packages",
+                                   f"{sys.prefix}/lib/{version}/dist-packages")
+                 if posix.access(path, posix.F_OK)]
+    sys.argv = [FILE, *request["args"]]
+    sys.meta_path.insert(0, Hooks)
+    sys.stdout.reconfigure(line_buffering=True)
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    builtins.help = _sitebuiltins._Helper()
+    builtins.display = display
+    module = sys.modules["__main__"] = type(sys)("__main__")
+    module.__dict__.update(__builtins__=builtins, __file__=FILE, __cached__=None,
+                           __loader__=Hooks, __spec__=None, __package__=None)
+    return module.__dict__
+
+
+def main():
+    global source, driver_folder, driver_code
+    driver_code = main.__code__.co_filename
+    driver_folder = sys.argv[0].rpartition("/")[0]
+    park_control()
+    request = read_request()
+    source = request["code"]
+    scope = set_world(request)
+    gc.freeze()   # what is there by now need not be looked through at the end
+    status = settle(run_program, request, scope)
+    for step in (show_figures, finish):
+        later = settle(step, scope)
+        status = later if status is None or later == 130 else status
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)   # too late to interrupt anything
+    flush_files()
+    send(f'{{"op":"done","exit_code":{status or 0}}}')
+    posix._exit(status or 0)
+
+
+main()

@@ -1,0 +1,29 @@
+/* Whole reads and writes, and datagrams that carry descriptors. No heap, no
+ * stdio: the broker and the processes inside boxes use these too. */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+
+#define IO_FDS_MAX 16
+
+/* Write everything; 0, or -1 with errno. */
+int io_write_all(int fd, const void *bytes, size_t len) attr_must_use;
+/* Read exactly len bytes; 0, or -1 with errno (ENODATA at a premature end). */
+int io_read_all(int fd, void *bytes, size_t len) attr_must_use;
+/* Write everything at offset 0 of a new sealed memfd; the fd, or -1. */
+int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executable);
+
+/* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
+int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;
+/* Receive one datagram into exactly `len` bytes, and up to `max` descriptors
+ * (all O_CLOEXEC). Returns 1, 0 at the end of the stream, or -1 with errno
+ * (EBADMSG for any other size, for cut data or for more descriptors than
+ * allowed: whatever came is closed). Unused places in fds are set to -1. */
+int io_recv(int sock, void *bytes, size_t len, int *fds, size_t max, size_t *out_count)
+    attr_must_use;
+
+#endif

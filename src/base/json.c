@@ -1,0 +1,112 @@
+/* JSON from outside: depth and size are checked before jansson sees a byte,
+ * because its parser recurses and its own depth limit is 2048. Host side. */
+#include "base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+/* Deepest nesting of containers outside strings; bytes need not be valid. */
+static size_t nesting(struct str text)
+{
+    size_t depth = 0, deepest = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (in_string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            if (++depth > deepest)
+                deepest = depth;
+        } else if ((c == '}' || c == ']') && depth > 0) {
+            depth--;
+        }
+    }
+    return deepest;
+}
+
+/* jansson says: duplicate object key near '"KEY"' */
+static int refuse_duplicate(const json_error_t *why, struct err *err)
+{
+    char key[64] = "";
+    const char *from = strstr(why->text, "near '");
+    if (from) {
+        from += strlen("near '");
+        from += *from == '"';
+        size_t len = strcspn(from, "\"'");
+        snprintf(key, sizeof key, "%.*s", (int)(len < 60 ? len : 60), from);
+    }
+    return err_input(err, key, NULL, "each key once", "duplicate key '%s' at line %d", key,
+                     why->line);
+}
+
+json_t *json_read(struct str text, size_t max_bytes, struct err *err)
+{
+    if (text.len > max_bytes) {
+        char value[48], bound[48];
+        snprintf(value, sizeof value, "%zu", text.len);
+        snprintf(bound, sizeof bound, "at most %zu bytes", max_bytes);
+        err_input(err, "", value, bound, "the JSON text has %zu bytes, more than %zu", text.len,
+                  max_bytes);
+        return NULL;
+    }
+    size_t depth = nesting(text);
+    if (depth > JSON_DEPTH_MAX) {
+        char value[48];
+        snprintf(value, sizeof value, "%zu", depth);
+        err_input(err, "", value, "at most 64 levels", "the JSON text is nested %zu deep", depth);
+        return NULL;
+    }
+    json_error_t why;
+    json_t *value = json_loadb(text.at ? text.at : "", text.len,
+                               JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
+    if (value)
+        return value;
+    if (json_error_code(&why) == json_error_duplicate_key)
+        refuse_duplicate(&why, err);
+    else
+        err_input(err, "", NULL, "one JSON text in UTF-8", "not JSON at line %d column %d: %s",
+                  why.line, why.column, why.text);
+    return NULL;
+}
+
+json_t *json_text(struct str bytes)
+{
+    json_t *whole = json_stringn(bytes.at ? bytes.at : "", bytes.len);
+    if (whole)
+        return whole;
+    own_buf out = BUF_INIT(bytes.len * 3 + 3);
+    size_t i = 0;
+    while (i < bytes.len) {
+        uint32_t point;
+        size_t n = str_decode_utf8((struct str){ bytes.at + i, bytes.len - i }, &point);
+        if (n == 0) {
+            buf_add(&out, "\xef\xbf\xbd", 3);
+            i++;
+        } else {
+            buf_add(&out, bytes.at + i, n);
+            i += n;
+        }
+    }
+    return json_stringn(out.at, out.len);
+}
+
+char *json_write(const json_t *value, size_t flags)
+{
+    return json_dumps(value, JSON_ENCODE_ANY | flags);
+}
+
+void json_brief(const json_t *value, char *out, size_t room)
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    struct str whole = str_of(text ? text : "");
+    size_t cut = str_cut_utf8(whole, room > 4 ? room - 4 : 0);
+    snprintf(out, room, "%.*s%s", (int)cut, whole.at, cut < whole.len ? "..." : "");
+    free(text);
+}

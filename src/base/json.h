@@ -1,0 +1,39 @@
+/* JSON from outside, through jansson, with the caps that jansson lacks. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#define JSON_DEPTH_MAX 64 /* containers inside containers */
+
+static inline void own_json_decref(json_t **value)
+{
+    json_decref(*value);
+    *value = NULL;
+}
+#define own_json attr_cleanup(own_json_decref) json_t *
+
+/* Parse one whole JSON text: at most max_bytes long and JSON_DEPTH_MAX deep,
+ * valid UTF-8, no duplicate keys, nothing after it. NUL inside strings (\u0000)
+ * is let through: fields that cannot hold one check for it. NULL with an
+ * ERR_INPUT err otherwise; for a duplicate key err->field names the key. */
+json_t *json_read(struct str text, size_t max_bytes, struct err *err);
+
+/* The bytes of a JSON string. */
+static inline struct str json_str(const json_t *value)
+{
+    return (struct str){ json_string_value(value), json_string_length(value) };
+}
+
+/* A JSON string from bytes that may be no UTF-8: each bad byte becomes U+FFFD. */
+json_t *json_text(struct str bytes);
+/* Compact text of `value`, heap, caller frees. */
+char *json_write(const json_t *value, size_t flags);
+/* Compact text of `value` cut to fit `out` (for err.value). */
+void json_brief(const json_t *value, char *out, size_t room);
+
+#endif

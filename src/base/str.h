@@ -1,0 +1,47 @@
+/* A view of bytes: pointer and length, never owns, need not end in NUL. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+    const char *at;
+    size_t len;
+};
+
+#define STR(literal) ((struct str){ (literal), sizeof(literal) - 1 })
+#define STR_NONE ((struct str){ NULL, 0 })
+
+static inline struct str str_of(const char *text)
+{
+    return (struct str){ text, text ? strlen(text) : 0 };
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+static inline bool str_is(struct str a, const char *text)
+{
+    return str_eq(a, str_of(text));
+}
+
+/* Strict UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
+bool str_is_utf8(struct str bytes);
+/* Length of the longest prefix of at most `max` bytes that does not cut a
+ * UTF-8 sequence; for bytes that are no UTF-8 it is simply min(len, max). */
+size_t str_cut_utf8(struct str bytes, size_t max);
+/* Decode one UTF-8 sequence at the start of `bytes`: its length (1 to 4) and
+ * code point, or 0 where the bytes there are no valid sequence. */
+size_t str_decode_utf8(struct str bytes, uint32_t *out_point);
+
+/* Whole text as a decimal number without sign, space or overflow. */
+bool str_to_u64(struct str text, uint64_t *out);
+/* "512", "64K", "512M", "2G" (powers of 1024, optional trailing "iB" or "B"). */
+bool str_to_bytes(struct str text, uint64_t *out);
+
+#endif

@@ -1,0 +1,277 @@
+/* The bootstrap: the only code that uses the power cupel was started with. It
+ * takes a slot, delegates cgroups, creates the user namespace W and execs the
+ * broker in it. From then on no cupel process holds a capability outside W: the
+ * door drops its own with box_drop_door, the janitor before it starts waiting.
+ * Runs in the door, which must have no threads yet. */
+#include "box/box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/boot.h"
+#include "box/confine.h"
+#include "box/embed.h"
+#include "box/hierarchy.h"
+#include "box/janitor.h"
+#include "box/slot.h"
+
+int box_drop_door(struct err *err)
+{
+    const gid_t gid = BOOT_DOOR_UID;
+    const uid_t uid = BOOT_DOOR_UID;
+    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+                           setresuid(uid, uid, uid) < 0))
+        return err_sys(err, "drop to the private uid %u", (unsigned)uid);
+    if (box_confine_capabilities(0) < 0)
+        return err_sys(err, "drop capabilities");
+    return 0;
+}
+
+/* --- the child that becomes the broker: no heap, no stdio --- */
+
+struct seed {
+    int go;     /* pipe: the parent's word that the id maps are written */
+    int engine; /* the broker's end of the socket */
+    int program;
+    int lifeline, slot;
+    bool range; /* the id maps hold a range, so groups can be cleared */
+};
+
+static void grow(const struct seed *seed) __attribute__((noreturn));
+static void grow(const struct seed *seed)
+{
+    static char name[] = "cupel-broker";
+    static char *const no_env[] = { NULL };
+    char *argv[] = { name, NULL };
+    char word;
+    if (io_read_all(seed->go, &word, 1) < 0)
+        _exit(71);
+    if ((seed->range && syscall(SYS_setgroups, 0, NULL) < 0) ||
+        syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+        _exit(72);
+    /* A view of processes that matches our pid namespace, seen by no one else. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        _exit(73);
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* Kept: 3 the engine, and by number, above: lifeline and slot, which only
+     * need to stay open for as long as the broker lives. */
+    int engine = fcntl(seed->engine, F_DUPFD_CLOEXEC, 64);
+    int program = fcntl(seed->program, F_DUPFD_CLOEXEC, 64);
+    int lifeline = fcntl(seed->lifeline, F_DUPFD_CLOEXEC, 64);
+    int slot = seed->slot < 0 ? -1 : fcntl(seed->slot, F_DUPFD_CLOEXEC, 64);
+    if (engine < 0 || program < 0 || lifeline < 0 || dup2(engine, BOOT_FD_ENGINE) < 0 ||
+        dup2(lifeline, BOOT_FD_ENGINE + 1) < 0 || (slot >= 0 && dup2(slot, BOOT_FD_ENGINE + 2) < 0))
+        _exit(74);
+    syscall(SYS_close_range, slot >= 0 ? BOOT_FD_ENGINE + 3 : BOOT_FD_ENGINE + 2, 63, 0);
+    syscall(SYS_close_range, 64, ~0u, CLOSE_RANGE_CLOEXEC);
+    /* The broker says nothing to a terminal; nothing it starts may hold ours. */
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+        _exit(75);
+    syscall(SYS_execveat, program, "", argv, no_env, AT_EMPTY_PATH);
+    _exit(76);
+}
+
+/* Exit codes of grow, as sentences. */
+static int explain_seed(int status, struct err *err)
+{
+    static const struct {
+        int code;
+        const char *what;
+        const char *fix;
+    } rows[] = {
+        { 72, "switch to uid 0 of the user namespace", "allow user namespaces for this user" },
+        { 73, "mount a private /proc in the user namespace",
+          "run cupel where /proc is not covered (in a container: unmask /proc, for Docker "
+          "--security-opt systempaths=unconfined)" },
+        { 76, "exec the broker from memory",
+          "set vm.memfd_noexec to 0: sysctl -w vm.memfd_noexec=0" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        if (WIFEXITED(status) && WEXITSTATUS(status) == rows[i].code) {
+            err_set(err, ERR_HOST, "%s", rows[i].what);
+            err_hint(err, "%s", rows[i].fix);
+            return -1;
+        }
+    }
+    return err_set(err, ERR_HOST, "the broker ended at once with status %d", status);
+}
+
+static int write_map(pid_t pid, const char *file, const char *text, struct err *err)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    own_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && io_write_all(fd, text, strlen(text)) == 0)
+        return 0;
+    err_sys(err, "write %s of the new user namespace", file);
+    err_hint(err, "allow user namespaces: on Ubuntu load cupel's AppArmor profile or run "
+             "'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'; 'cupel doctor' tells more");
+    return -1;
+}
+
+static int write_maps(pid_t pid, uid_t owner, bool range, struct err *err)
+{
+    char uids[48], gids[48];
+    if (range) {
+        snprintf(uids, sizeof uids, "0 %u %u\n", (unsigned)owner, BOOT_UID_RANGE);
+        memcpy(gids, uids, sizeof gids);
+    } else {
+        snprintf(uids, sizeof uids, "0 %u 1\n", (unsigned)geteuid());
+        snprintf(gids, sizeof gids, "0 %u 1\n", (unsigned)getegid());
+        if (write_map(pid, "setgroups", "deny", err) < 0)
+            return -1;
+    }
+    return write_map(pid, "uid_map", uids, err) < 0 || write_map(pid, "gid_map", gids, err) < 0
+               ? -1
+               : 0;
+}
+
+static int clone_failure(struct err *err)
+{
+    int why = errno;
+    err_sys(err, "create a user namespace");
+    if (why == EPERM || why == EACCES)
+        err_hint(err, "allow user namespaces for this user: 'sysctl -w "
+                 "kernel.unprivileged_userns_clone=1' (Debian) or 'sysctl -w "
+                 "kernel.apparmor_restrict_unprivileged_userns=0' (Ubuntu)");
+    else if (why == ENOSPC || why == EUSERS)
+        err_hint(err, "raise the number of namespaces: 'sysctl -w user.max_user_namespaces=10000'");
+    return -1;
+}
+
+/* Create W with the future broker in it. */
+static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t owner,
+                          struct err *err)
+{
+    int go[2];
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
+        .exit_signal = SIGCHLD,
+    };
+    if (h->broker_leaf >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)h->broker_leaf;
+    }
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return err_sys(err, "make a pipe");
+    seed->go = go[0];
+    fflush(NULL);
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0) {
+        close(go[1]);
+        grow(seed);
+    }
+    close(go[0]);
+    own_fd tell = go[1];
+    if (pid < 0)
+        return clone_failure(err);
+    if (write_maps((pid_t)pid, owner, seed->range, err) < 0 || io_write_all(tell, "g", 1) < 0) {
+        own_close_fd(&tell); /* it reads the end and exits */
+        waitpid((pid_t)pid, NULL, 0);
+        return -1;
+    }
+    return (pid_t)pid;
+}
+
+static int set_up_broker(const struct box_broker *broker, const struct hierarchy *h, bool range,
+                         struct err *err)
+{
+    struct box_call call = { .op = BOX_OP_SETUP };
+    int fds[1 + BOX_CG_COUNT];
+    size_t count = 1;
+    own_fd program = io_sealed_memfd("cupel-init", box_embed_init,
+                                     (size_t)(box_embed_init_end - box_embed_init), 1);
+    if (program < 0)
+        return err_sys(err, "make a memory file for init");
+    fds[0] = program;
+    call.setup.uid_count = range ? BOOT_UID_RANGE : 1;
+    call.setup.v2_controllers = h->v2_controllers;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (h->base[i] < 0)
+            continue;
+        call.setup.cgroups |= 1u << i;
+        fds[count++] = h->base[i];
+    }
+    if (box_send(broker, &call, fds, count, err) == 0)
+        return 0;
+    int status = 0;
+    waitpid(broker->broker, &status, 0);
+    return explain_seed(status, err);
+}
+
+static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *slot,
+                     struct err *err)
+{
+    bool range = geteuid() == 0;
+    uid_t owner = range ? BOOT_UID_BASE + (uid_t)slot->number * BOOT_UID_RANGE : geteuid();
+    int pair[2], life[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, "make a socket pair");
+    out->sock = pair[0];
+    own_fd theirs = pair[1];
+    if (pipe2(life, O_CLOEXEC) < 0)
+        return err_sys(err, "make a pipe");
+    own_fd life_read = life[0];
+    out->lifeline = life[1];
+    own_fd program = io_sealed_memfd("cupel-broker", box_embed_broker,
+                                     (size_t)(box_embed_broker_end - box_embed_broker), 1);
+    if (program < 0)
+        return err_sys(err, "make a memory file for the broker");
+    if (hierarchy_any(h)) {
+        hierarchy_sweep(h, slot);
+        if (hierarchy_make(h, slot, owner, err) < 0) {
+            hierarchy_remove(h);
+            return -1;
+        }
+    }
+    struct seed seed = { .engine = theirs, .program = program, .lifeline = life[1],
+                         .slot = slot->fd, .range = range };
+    pid_t broker = plant_broker(&seed, h, owner, err);
+    if (broker < 0) {
+        hierarchy_remove(h);
+        return -1;
+    }
+    out->broker = broker;
+    own_close_fd(&theirs);
+    if (hierarchy_any(h)) {
+        pid_t janitor = janitor_start(h, out, life_read, err);
+        if (janitor < 0)
+            return -1;
+        out->janitor = janitor;
+        out->leave_janitor = h->in_front;
+    }
+    return set_up_broker(out, h, range, err);
+}
+
+int box_broker_open(struct box_broker *out, struct err *err)
+{
+    struct hierarchy h;
+    struct slot slot = { .fd = -1 };
+    *out = BOX_BROKER_INIT;
+    hierarchy_find(&h);
+    if ((geteuid() == 0 || hierarchy_any(&h)) && slot_take(&slot, err) < 0)
+        return -1;
+    int failed = open_with(out, &h, &slot, err);
+    hierarchy_close(&h);
+    own_close_fd(&slot.fd);
+    if (failed)
+        box_broker_close(out);
+    return failed;
+}

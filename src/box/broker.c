@@ -1,0 +1,304 @@
+/* The broker: the only process that builds, starts, kills and measures boxes. It
+ * is pid 1 of its own pid namespace, so its death takes everything with it; uid 0
+ * of the user namespace W; single-threaded; and parses nothing free-form: fixed
+ * structs from the engine, fixed structs from its own children before they exec,
+ * numbers from the kernel. A message that is not as agreed ends it. */
+#include "box/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "box/boot.h"
+
+#define WATCH_MS 50
+
+static struct broker broker;
+
+static void tell(const struct box_news *news, const int *fds, size_t count)
+{
+    if (io_send(broker.engine, news, sizeof *news, fds, count) < 0)
+        _exit(0); /* the engine is gone: so is everything else, with us */
+}
+
+static void tell_failure(uint32_t id, enum box_step step)
+{
+    struct box_news news = { .kind = BOX_NEWS_FAILED, .box = id, .step = step, .error = errno };
+    tell(&news, NULL, 0);
+}
+
+static void on_create(const struct box_call *call, const int *fds)
+{
+    struct box_news news = { .kind = BOX_NEWS_READY, .box = call->box };
+    enum box_step step = broker_box_create(&broker, call->box, call, fds);
+    if (step) {
+        tell_failure(call->box, step);
+        return;
+    }
+    news.walls = broker.box[call->box].walls;
+    tell(&news, NULL, 0);
+}
+
+static void on_start(const struct box_call *call, const int *fds)
+{
+    struct box_news news = { .kind = BOX_NEWS_STARTED, .box = call->box };
+    int out[5] = { -1, -1, -1, -1, -1 };
+    enum box_step step = broker_box_start(&broker, call->box, call, fds[0], &news, out);
+    if (step) {
+        tell_failure(call->box, step);
+        return;
+    }
+    tell(&news, out, 5);
+    for (int i = 0; i < 5; i++)
+        close(out[i]);
+}
+
+static void on_porter(const struct box_call *call, const int *fds)
+{
+    struct box_news news = { .kind = BOX_NEWS_PORTER, .box = call->box };
+    own_fd sock = -1;
+    (void)fds;
+    enum box_step step = broker_box_porter(&broker, call->box, call->porter.collect, &sock);
+    if (step)
+        tell_failure(call->box, step);
+    else
+        tell(&news, &sock, 1);
+}
+
+static void on_signal(const struct box_call *call, const int *fds)
+{
+    const struct broker_box *box = &broker.box[call->box];
+    (void)fds;
+    /* The occupant leads a session of its own: its group is what it started. */
+    if (box->occupant > 0 && (call->signal.signal == SIGINT || call->signal.signal == SIGTERM))
+        kill(-box->occupant, call->signal.signal);
+}
+
+static void on_stat(const struct box_call *call, const int *fds)
+{
+    struct box_news news = { .kind = BOX_NEWS_STAT, .box = call->box };
+    struct broker_box *box = &broker.box[call->box];
+    (void)fds;
+    if (broker_watch_wanted(box)) {
+        int64_t seen = broker_watch_cpu_us(box);
+        box->cpu_us_seen = seen > box->cpu_us_seen ? seen : box->cpu_us_seen;
+    }
+    broker_box_stats(box, &news.stats);
+    tell(&news, NULL, 0);
+}
+
+static void on_kill(const struct box_call *call, const int *fds)
+{
+    (void)fds;
+    broker_box_kill(&broker.box[call->box]);
+}
+
+static void on_release(const struct box_call *call, const int *fds)
+{
+    (void)fds;
+    broker_box_release(&broker, call->box);
+}
+
+static const struct {
+    void (*run)(const struct box_call *call, const int *fds);
+    bool needs_box; /* false: needs a free place instead */
+    int fds;        /* exactly so many; -1: one for each plant */
+} calls[] = {
+    [BOX_OP_CREATE] = { on_create, false, -1 },
+    [BOX_OP_PORTER] = { on_porter, true, 0 },
+    [BOX_OP_START] = { on_start, true, 1 },
+    [BOX_OP_SIGNAL] = { on_signal, true, 0 },
+    [BOX_OP_STAT] = { on_stat, true, 0 },
+    [BOX_OP_KILL] = { on_kill, true, 0 },
+    [BOX_OP_RELEASE] = { on_release, true, 0 },
+};
+
+static bool names_are_plain(const struct box_call *call)
+{
+    for (uint32_t i = 0; i < call->create.plant_count; i++) {
+        const char *name = call->create.plant[i];
+        if (!memchr(name, 0, BOX_PLANT_NAME) || strchr(name, '/') || name[0] == '.' || !name[0])
+            return false;
+    }
+    const char *list = call->create.font_list;
+    return memchr(list, 0, BOX_PLANT_NAME) && !strchr(list, '/') && list[0] != '.';
+}
+
+static bool well_formed(const struct box_call *call, size_t fds)
+{
+    if (call->op < BOX_OP_CREATE || call->op > BOX_OP_RELEASE || call->box >= BOX_MAX)
+        return false;
+    if (calls[call->op].needs_box != broker.box[call->box].used)
+        return false;
+    if (call->op == BOX_OP_CREATE)
+        return call->create.plant_count <= BOX_PLANTS_MAX && fds == call->create.plant_count &&
+               names_are_plain(call);
+    return fds == (size_t)calls[call->op].fds;
+}
+
+static void on_engine(void)
+{
+    struct box_call call;
+    int fds[IO_FDS_MAX];
+    size_t count = 0;
+    int got = io_recv(broker.engine, &call, sizeof call, fds, IO_FDS_MAX, &count);
+    if (got <= 0 || !well_formed(&call, count))
+        _exit(got == 0 ? 0 : 73);
+    calls[call.op].run(&call, fds);
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+static struct broker_box *box_of(pid_t pid, pid_t **out_place)
+{
+    for (int i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker.box[i];
+        pid_t *places[] = { &box->init, &box->occupant, &box->porter };
+        for (size_t j = 0; box->used && j < 3; j++) {
+            if (*places[j] == pid) {
+                *out_place = places[j];
+                return box;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void on_death(pid_t pid, int status, const struct rusage *used)
+{
+    pid_t *place = NULL;
+    struct broker_box *box = box_of(pid, &place);
+    if (!box)
+        return;
+    uint32_t id = (uint32_t)(box - broker.box);
+    *place = 0;
+    if (place == &box->occupant) {
+        int64_t spent = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000ll +
+                        used->ru_utime.tv_usec + used->ru_stime.tv_usec;
+        box->cpu_us_seen = spent > box->cpu_us_seen ? spent : box->cpu_us_seen;
+        struct box_news news = { .kind = BOX_NEWS_EXITED, .box = id };
+        news.by_signal = WIFSIGNALED(status);
+        news.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+        broker_box_stats(box, &news.stats);
+        tell(&news, NULL, 0);
+    }
+    if (place == &box->init)
+        broker_box_kill(box); /* whoever killed it: the rest must go, and be waited for */
+    if (!box->init && !box->occupant && !box->empty && box->killed_at_ns) {
+        struct box_news news = { .kind = BOX_NEWS_EMPTY, .box = id };
+        box->empty = true;
+        box->kill_to_empty_us = (clock_now_ns() - box->killed_at_ns) / 1000;
+        broker_box_stats(box, &news.stats);
+        tell(&news, NULL, 0);
+    }
+}
+
+static void on_children(int signals)
+{
+    struct signalfd_siginfo info[8];
+    if (read(signals, info, sizeof info) < 0 && errno != EAGAIN)
+        _exit(74);
+    for (;;) {
+        int status;
+        struct rusage used;
+        pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &used);
+        if (pid <= 0)
+            return;
+        on_death(pid, status, &used);
+    }
+}
+
+static void on_oom(struct broker_box *box)
+{
+    uint64_t times;
+    if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
+        box->oom_seen = true;
+        broker_box_kill(box);
+    }
+}
+
+static void watch(void)
+{
+    for (int i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker.box[i];
+        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_bytes) {
+            box->oom_seen = true;
+            broker_box_kill(box);
+        }
+    }
+}
+
+static void set_up(int signals[1])
+{
+    struct box_call call;
+    int fds[1 + BOX_CG_COUNT];
+    size_t count = 0, next = 1;
+    broker.engine = BOOT_FD_ENGINE;
+    if (io_recv(broker.engine, &call, sizeof call, fds, 1 + BOX_CG_COUNT, &count) != 1 ||
+        call.op != BOX_OP_SETUP || count < 1)
+        _exit(73);
+    broker.init_program = fds[0];
+    broker.two_ids = call.setup.uid_count > 1;
+    broker.bases.v2_controllers = call.setup.v2_controllers;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        bool given = (call.setup.cgroups & 1u << i) && next < count;
+        broker.bases.fd[i] = given ? fds[next++] : -1;
+    }
+    char first = 0;
+    own_fd pattern = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    broker.piped_core = pattern >= 0 && read(pattern, &first, 1) == 1 && first == '|';
+    broker.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &children, NULL);
+    signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (broker.own_pid_ns < 0 || posture_read_ns(&broker.outside) < 0 || signals[0] < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        _exit(74);
+}
+
+int main(void)
+{
+    int signals[1];
+    set_up(signals);
+    for (;;) {
+        struct pollfd wait[2 + BOX_MAX] = { { .fd = broker.engine, .events = POLLIN },
+                                            { .fd = signals[0], .events = POLLIN } };
+        struct broker_box *owner[2 + BOX_MAX];
+        nfds_t count = 2;
+        int patience = -1;
+        for (int i = 0; i < BOX_MAX; i++) {
+            struct broker_box *box = &broker.box[i];
+            patience = broker_watch_wanted(box) ? WATCH_MS : patience;
+            if (!box->used || box->cgroup.oom_event < 0)
+                continue;
+            owner[count] = box;
+            wait[count++] = (struct pollfd){ .fd = box->cgroup.oom_event, .events = POLLIN };
+        }
+        int ready = poll(wait, count, patience);
+        if (ready < 0 && errno != EINTR)
+            _exit(74);
+        if (patience >= 0)
+            watch();
+        for (nfds_t i = 2; ready > 0 && i < count; i++) {
+            if (wait[i].revents)
+                on_oom(owner[i]);
+        }
+        if (ready > 0 && wait[1].revents)
+            on_children(signals[0]);
+        if (ready > 0 && wait[0].revents)
+            on_engine();
+    }
+}

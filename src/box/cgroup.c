@@ -1,0 +1,272 @@
+/* Control groups of a box. Runs in the broker, which owns the base directory in
+ * each hierarchy (delegated by the bootstrap) and touches nothing beside them.
+ *
+ * Why so many ways: the kernel gives a controller to one hierarchy only. v2 alone,
+ * v1 alone and both side by side ("hybrid": v1 limits, v2 for killing and CPU
+ * time) are all real. What a hierarchy cannot do is simply not among the walls. */
+#include "box/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define CPU_PERIOD_US 100000
+#define DYING_SLACK_BYTES (64ll << 20) /* room to die in: freeing memory takes some */
+
+static int write_at(int dir, const char *file, const char *text)
+{
+    int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int failed = io_write_all(fd, text, strlen(text));
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return failed;
+}
+
+static int write_number(int dir, const char *file, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return write_at(dir, file, text);
+}
+
+static ssize_t read_at(int dir, const char *file, char *text, size_t room)
+{
+    int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    return n;
+}
+
+static int64_t read_number(int dir, const char *file)
+{
+    char text[64];
+    if (dir < 0 || read_at(dir, file, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
+        return -1;
+    return strtoll(text, NULL, 10);
+}
+
+/* The number after "KEY " at the start of a line. */
+static int64_t read_keyed(int dir, const char *file, const char *key)
+{
+    char text[4096];
+    size_t len = strlen(key);
+    if (dir < 0 || read_at(dir, file, text, sizeof text) <= 0)
+        return -1;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0 && line[len] == ' ')
+            return strtoll(line + len + 1, NULL, 10);
+    }
+    return -1;
+}
+
+static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits *limits,
+                    struct cgroup *group)
+{
+    int dir = group->dir[BOX_CG_V2];
+    char quota[48];
+    if (bases->v2_controllers & 1u << BOX_CG_MEMORY) {
+        if (write_number(dir, "memory.max", limits->memory_bytes) < 0 ||
+            write_at(dir, "memory.oom.group", "1") < 0)
+            return -1;
+        /* Absent where the kernel has no swap accounting; then there is none to stop. */
+        if (write_at(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
+            return -1;
+        if (read_number(dir, "memory.max") == (limits->memory_bytes & ~4095ll))
+            group->walls |= BOX_WALL_BIT(MEMORY_CG);
+    }
+    if (bases->v2_controllers & 1u << BOX_CG_PIDS) {
+        if (write_number(dir, "pids.max", limits->pids + 1) < 0)
+            return -1;
+        if (read_number(dir, "pids.max") == limits->pids + 1)
+            group->walls |= BOX_WALL_BIT(PIDS_CG);
+    }
+    if (bases->v2_controllers & 1u << BOX_CG_CPU) {
+        int64_t us = limits->cpu_thousandths * CPU_PERIOD_US / 1000;
+        snprintf(quota, sizeof quota, "%lld %d", (long long)us, CPU_PERIOD_US);
+        if (write_at(dir, "cpu.max", quota) < 0)
+            return -1;
+        if (read_number(dir, "cpu.max") == us)
+            group->walls |= BOX_WALL_BIT(CPU_CG);
+    }
+    return 0;
+}
+
+/* The kernel tells through an eventfd when a v1 group runs out of memory: v1 kills
+ * one process only, and a parent that forks again would go on for ever. */
+static int watch_oom(struct cgroup *group)
+{
+    int dir = group->dir[BOX_CG_MEMORY];
+    char words[48];
+    int control = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+    if (control < 0)
+        return -1;
+    group->oom_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    snprintf(words, sizeof words, "%d %d", group->oom_event, control);
+    int failed = group->oom_event < 0 || write_at(dir, "cgroup.event_control", words) < 0;
+    close(control);
+    return failed ? -1 : 0;
+}
+
+static int limit_v1_memory(const struct cgroup_limits *limits, struct cgroup *group)
+{
+    int dir = group->dir[BOX_CG_MEMORY];
+    int64_t sockets = limits->memory_bytes / 4 < 16ll << 20 ? limits->memory_bytes / 4 : 16ll << 20;
+    if (write_number(dir, "memory.limit_in_bytes", limits->memory_bytes) < 0)
+        return -1;
+    /* memory + swap together; absent without swap accounting. */
+    if (write_number(dir, "memory.memsw.limit_in_bytes", limits->memory_bytes) < 0 &&
+        errno != ENOENT)
+        return -1;
+    /* v1 does not charge socket buffers to the group: they have a limit of their own. */
+    if (write_number(dir, "memory.kmem.tcp.limit_in_bytes", sockets) < 0 && errno != ENOENT)
+        return -1;
+    if (watch_oom(group) < 0)
+        return -1;
+    if (read_number(dir, "memory.limit_in_bytes") == (limits->memory_bytes & ~4095ll))
+        group->walls |= BOX_WALL_BIT(MEMORY_CG);
+    return 0;
+}
+
+static int limit_v1(const struct cgroup_limits *limits, struct cgroup *group)
+{
+    int pids = group->dir[BOX_CG_PIDS], cpu = group->dir[BOX_CG_CPU];
+    int64_t us = limits->cpu_thousandths * CPU_PERIOD_US / 1000;
+    if (group->dir[BOX_CG_MEMORY] >= 0 && limit_v1_memory(limits, group) < 0)
+        return -1;
+    if (pids >= 0) {
+        if (write_number(pids, "pids.max", limits->pids + 1) < 0)
+            return -1;
+        if (read_number(pids, "pids.max") == limits->pids + 1)
+            group->walls |= BOX_WALL_BIT(PIDS_CG);
+    }
+    if (cpu >= 0) {
+        if (write_number(cpu, "cpu.cfs_period_us", CPU_PERIOD_US) < 0 ||
+            write_number(cpu, "cpu.cfs_quota_us", us) < 0)
+            return -1;
+        if (read_number(cpu, "cpu.cfs_quota_us") == us)
+            group->walls |= BOX_WALL_BIT(CPU_CG);
+    }
+    return 0;
+}
+
+static int open_dirs(const struct cgroup_bases *bases, struct cgroup *group)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (bases->fd[i] < 0)
+            continue;
+        if (mkdirat(bases->fd[i], group->name, 0755) < 0 && errno != EEXIST)
+            return -1;
+        group->dir[i] = openat(bases->fd[i], group->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (group->dir[i] < 0)
+            return -1;
+        if (i == BOX_CG_V2)
+            continue;
+        int tasks = openat(group->dir[i], "tasks", O_WRONLY | O_CLOEXEC);
+        if (tasks < 0)
+            return -1;
+        group->join[group->join_count++] = tasks;
+    }
+    return 0;
+}
+
+int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgroup_limits *limits,
+                struct cgroup *out)
+{
+    *out = CGROUP_NONE;
+    snprintf(out->name, sizeof out->name, "box-%u", box);
+    if (open_dirs(bases, out) < 0 ||
+        (out->dir[BOX_CG_V2] >= 0 && limit_v2(bases, limits, out) < 0) ||
+        limit_v1(limits, out) < 0) {
+        int saved = errno;
+        cgroup_close(bases, out);
+        errno = saved;
+        return -1;
+    }
+    return 0;
+}
+
+void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (group->join[i] >= 0)
+            close(group->join[i]);
+    }
+    if (group->oom_event >= 0)
+        close(group->oom_event);
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (group->dir[i] < 0)
+            continue;
+        close(group->dir[i]);
+        /* A task that was just reaped may be seen in its group for a moment more. */
+        for (int tries = 0; tries < 50; tries++) {
+            if (unlinkat(bases->fd[i], group->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+                break;
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        }
+    }
+    *group = CGROUP_NONE;
+}
+
+void cgroup_lift_and_kill(struct cgroup *group)
+{
+    int v2 = group->dir[BOX_CG_V2], memory = group->dir[BOX_CG_MEMORY];
+    /* Each may be absent; whatever there is helps the processes to die quickly. */
+    if (group->dir[BOX_CG_CPU] >= 0)
+        write_at(group->dir[BOX_CG_CPU], "cpu.cfs_quota_us", "-1");
+    if (memory >= 0) {
+        int64_t more = read_number(memory, "memory.limit_in_bytes") + DYING_SLACK_BYTES;
+        write_number(memory, "memory.memsw.limit_in_bytes", more);
+        write_number(memory, "memory.limit_in_bytes", more);
+    }
+    if (v2 < 0)
+        return;
+    int64_t most = read_number(v2, "memory.max");
+    write_at(v2, "cpu.max", "max");
+    if (most >= 0)
+        write_number(v2, "memory.max", most + DYING_SLACK_BYTES);
+    write_at(v2, "cgroup.kill", "1");
+}
+
+int64_t cgroup_cpu_us(const struct cgroup *group)
+{
+    int64_t us = read_keyed(group->dir[BOX_CG_V2], "cpu.stat", "usage_usec");
+    if (us >= 0)
+        return us;
+    int64_t ns = read_number(group->dir[BOX_CG_CPUACCT], "cpuacct.usage");
+    return ns < 0 ? -1 : ns / 1000;
+}
+
+int64_t cgroup_memory_peak(const struct cgroup *group)
+{
+    int64_t peak = read_number(group->dir[BOX_CG_MEMORY], "memory.max_usage_in_bytes");
+    return peak >= 0 ? peak : read_number(group->dir[BOX_CG_V2], "memory.peak");
+}
+
+int64_t cgroup_oom_kills(const struct cgroup *group)
+{
+    int64_t kills = read_keyed(group->dir[BOX_CG_MEMORY], "memory.oom_control", "oom_kill");
+    /* .local: a kill that a limit above us caused is not this run's. */
+    if (kills < 0)
+        kills = read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom_kill");
+    return kills;
+}
+
+int64_t cgroup_pids_hits(const struct cgroup *group)
+{
+    int64_t hits = read_keyed(group->dir[BOX_CG_PIDS], "pids.events", "max");
+    return hits >= 0 ? hits : read_keyed(group->dir[BOX_CG_V2], "pids.events", "max");
+}

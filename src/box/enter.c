@@ -1,0 +1,228 @@
+/* Entering a box. The process is a clone of the broker, already in the box's pid
+ * namespace (and in its v2 cgroup): it joins the rest, gives up everything,
+ * raises the walls that belong to a process, reads them all back, and execs.
+ * No heap, no stdio. Between the filter and exec only calls that the occupant's
+ * own policy allows are made. */
+#include "box/enter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/drop.h"
+#include "box/filter.h"
+#include "box/landlock.h"
+#include "box/porter.h"
+
+#define FD_REPORT 20 /* above stdio and control, below anything kept */
+#define FD_EXEC 21
+
+static char exec_room[BOX_EXEC_ROOM];
+static char *exec_strings[BOX_EXEC_STRINGS + 2];
+
+static void fail(int report_fd, enum box_step step, uint32_t walls) __attribute__((noreturn));
+static void fail(int report_fd, enum box_step step, uint32_t walls)
+{
+    struct box_report report = { .step = step, .error = errno, .walls = walls };
+    if (io_send(report_fd, &report, sizeof report, NULL, 0) < 0)
+        _exit(71);
+    _exit(70);
+}
+
+static int join_box(const struct enter_plan *plan, bool with_cgroup)
+{
+    /* `tasks` checks the opener's uid against ours: before any change of ids. */
+    for (int i = 0; with_cgroup && i < plan->join_count; i++) {
+        if (io_write_all(plan->join_fds[i], "0", 1) < 0)
+            return -1;
+    }
+    static const int order[] = { POSTURE_NS_USER, POSTURE_NS_MNT, POSTURE_NS_NET, POSTURE_NS_IPC,
+                                 POSTURE_NS_UTS,  POSTURE_NS_CGROUP };
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (setns(plan->ns_fds[order[i]], 0) < 0)
+            return -1;
+    }
+    return chdir("/workspace");
+}
+
+/* Landlock, where the kernel has it: what the mounts already say once more, from
+ * another mechanism, and no signals or abstract sockets out of the domain. The
+ * file /.landlock may not be read under it, which is how we know that it holds. */
+static int landlock(uint32_t *walls)
+{
+    const uint64_t look = BOX_LANDLOCK_READ_DIR;
+    const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
+    const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
+    const struct box_landlock_rule rules[] = {
+        { .path = "/", .allowed = look },
+        { .path = "/usr", .allowed = use },
+        { .path = "/etc", .allowed = use },
+        { .path = "/proc", .allowed = use | write },
+        { .path = "/dev", .allowed = use | write },
+        { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
+        { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
+        { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
+    };
+    if (box_landlock_apply(rules, array_len(rules), BOX_LANDLOCK_TCP) < 0)
+        return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -1;
+    own_fd probe = open("/.landlock", O_RDONLY | O_CLOEXEC);
+    if (probe < 0 && errno == EACCES)
+        *walls |= BOX_WALL_BIT(LANDLOCK);
+    return 0;
+}
+
+/* The filter with its listener, through which forbidden calls are named. */
+static int filter_self(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_occupant / sizeof box_filter_occupant[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_occupant,
+    };
+    const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    const unsigned wait_killable = 1u << 5; /* Linux 5.19 */
+    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base | wait_killable, &filter);
+    if (fd < 0 && errno == EINVAL)
+        fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base, &filter);
+    return (int)fd;
+}
+
+static int read_exec_block(int fd, char ***out_argv, char ***out_env)
+{
+    struct box_exec_head head;
+    if (io_read_all(fd, &head, sizeof head) < 0)
+        return -1;
+    errno = EBADMSG;
+    if (head.magic != BOX_EXEC_MAGIC || head.bytes > sizeof exec_room || head.bytes == 0 ||
+        head.argc == 0 || head.argc > BOX_EXEC_STRINGS || head.envc > BOX_EXEC_STRINGS ||
+        head.argc + head.envc > BOX_EXEC_STRINGS)
+        return -1;
+    if (io_read_all(fd, exec_room, head.bytes) < 0)
+        return -1;
+    errno = EBADMSG;
+    if (exec_room[head.bytes - 1] != 0)
+        return -1;
+    uint32_t at = 0, slot = 0;
+    for (uint32_t i = 0; i < head.argc + head.envc; i++) {
+        if (at >= head.bytes)
+            return -1;
+        if (i == head.argc)
+            exec_strings[slot++] = NULL;
+        exec_strings[slot++] = exec_room + at;
+        at += (uint32_t)strlen(exec_room + at) + 1;
+    }
+    if (head.envc == 0)
+        exec_strings[slot++] = NULL;
+    exec_strings[slot] = NULL;
+    *out_argv = exec_strings;
+    *out_env = exec_strings + head.argc + 1;
+    return 0;
+}
+
+/* stdio, control, report and exec block at fixed numbers; nothing else open. */
+static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
+{
+    const int from[] = { start->stdio[0], start->stdio[1], start->stdio[2], start->control,
+                         plan->report,    start->exec_block };
+    static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_EXEC };
+    int high[6];
+    for (size_t i = 0; i < 6; i++) {
+        high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64);
+        if (high[i] < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < 6; i++) {
+        if (dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
+            return -1;
+    }
+    syscall(SYS_close_range, BOX_FD_CONTROL + 1, FD_REPORT - 1, 0);
+    return (int)syscall(SYS_close_range, FD_EXEC + 1, ~0u, 0);
+}
+
+static int more_easily_killed(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int failed = fd < 0 || io_write_all(fd, "500", 3) < 0;
+    if (fd >= 0)
+        close(fd);
+    return failed ? -1 : 0;
+}
+
+static void give_up_power(const struct enter_plan *plan, const struct enter_start *start)
+{
+    struct drop_rlimits limits = {
+        .cpu_s = (uint64_t)start->cpu_s,
+        .open_files = (uint64_t)start->open_files,
+        .processes = (uint64_t)start->processes,
+        .file_bytes = (uint64_t)start->file_bytes,
+        .data_bytes = (uint64_t)start->data_bytes,
+        .piped_core = start->piped_core,
+    };
+    if (settle_fds(plan, start) < 0)
+        fail(plan->report, BOX_STEP_ENTER, 0);
+    if (drop_inherited_state() < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
+    if (drop_set_rlimits(&limits) < 0)
+        fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
+    if (more_easily_killed() < 0 ||
+        drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
+}
+
+void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
+{
+    struct box_report report = { .step = BOX_STEP_NONE };
+    char **argv, **env;
+    if (join_box(plan, true) < 0)
+        fail(plan->report, BOX_STEP_ENTER, 0);
+    give_up_power(plan, start);
+    if (landlock(&report.walls) < 0)
+        fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
+    if (read_exec_block(FD_EXEC, &argv, &env) < 0)
+        fail(FD_REPORT, BOX_STEP_SPEC, 0);
+    close(FD_EXEC);
+    int listener = filter_self();
+    if (listener < 0)
+        fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
+    const int keep[] = { FD_REPORT, listener };
+    report.walls |= posture_read(plan->outside, keep, 2) | start->broker_walls;
+    if ((report.walls & start->required) != start->required) {
+        errno = EPERM;
+        fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
+    }
+    if (io_send(FD_REPORT, &report, sizeof report, &listener, 1) < 0)
+        _exit(71);
+    close(listener);
+    execve(argv[0], argv, env);
+    fail(FD_REPORT, BOX_STEP_EXEC, 0);
+}
+
+void enter_and_port(const struct enter_plan *plan, int sock)
+{
+    /* The collecting porter stays out of the cgroup: the box is dead, its limits
+     * are lifted, and what it reads is charged already. */
+    if (join_box(plan, plan->join_count > 0) < 0)
+        fail(plan->report, BOX_STEP_PORTER, 0);
+    int high = fcntl(sock, F_DUPFD_CLOEXEC, 30);
+    int report = fcntl(plan->report, F_DUPFD_CLOEXEC, 30);
+    if (high < 0 || report < 0 || dup3(high, PORTER_FD, O_CLOEXEC) < 0 ||
+        dup3(report, FD_REPORT, O_CLOEXEC) < 0)
+        fail(plan->report, BOX_STEP_PORTER, 0);
+    syscall(SYS_close_range, 0, PORTER_FD - 1, 0);
+    syscall(SYS_close_range, PORTER_FD + 1, FD_REPORT - 1, 0);
+    syscall(SYS_close_range, FD_REPORT + 1, ~0u, 0);
+    struct drop_rlimits limits = { .open_files = 32 };
+    if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
+        drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
+        fail(FD_REPORT, BOX_STEP_PORTER, 0);
+    porter_run(FD_REPORT);
+}

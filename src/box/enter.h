@@ -1,0 +1,37 @@
+/* The occupant's way in: from a clone of the broker to the exec of the
+ * interpreter, or to the porter's loop. */
+#ifndef BOX_ENTER_H
+#define BOX_ENTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/posture.h"
+#include "box/proto.h"
+
+struct enter_plan {
+    const int *ns_fds;   /* POSTURE_NS_COUNT of them, of the box */
+    const int *join_fds; /* v1 `tasks` files */
+    int join_count;
+    int report; /* SEQPACKET to the broker */
+    bool two_ids;
+    const struct posture_outside *outside;
+};
+
+struct enter_start {
+    int stdio[3];
+    int control;
+    int exec_block;
+    uint32_t required;       /* walls that must be read back, else no exec */
+    uint32_t broker_walls;   /* walls that the broker read back for this box */
+    int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
+    bool piped_core;
+};
+
+/* Both never return. */
+void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
+    __attribute__((noreturn));
+/* `sock` is the porter's end of its channel with the engine. */
+void enter_and_port(const struct enter_plan *plan, int sock) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,237 @@
+/* cgroup hierarchies of the host. Runs before privileges are dropped (find, sweep,
+ * make) and in the janitor (remove). Touches only directories named cupel-UID-N
+ * whose slot N is ours or held by nobody. */
+#include "box/hierarchy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+
+static const char *const v1_names[BOX_CG_COUNT] = {
+    [BOX_CG_MEMORY] = "memory", [BOX_CG_PIDS] = "pids", [BOX_CG_CPU] = "cpu",
+    [BOX_CG_CPUACCT] = "cpuacct",
+};
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += len) {
+        bool starts = at == list || strchr(", \n", at[-1]);
+        if (starts && (at[len] == 0 || strchr(", \n", at[len])))
+            return true;
+    }
+    return false;
+}
+
+/* One line of mountinfo: ids, root, mount point, ..., " - ", type, source, options. */
+static void take_mount(struct hierarchy *out, const char *line)
+{
+    char root[HIERARCHY_PATH], point[HIERARCHY_PATH], type[32], options[256];
+    const char *dash = strstr(line, " - ");
+    if (!dash || sscanf(line, "%*s %*s %*s %511s %511s", root, point) != 2 ||
+        sscanf(dash, " - %31s %*s %255s", type, options) != 2)
+        return;
+    if (strcmp(type, "cgroup2") == 0 && !out->parent[BOX_CG_V2][0])
+        memcpy(out->parent[BOX_CG_V2], point, sizeof point);
+    if (strcmp(type, "cgroup") != 0)
+        return;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (v1_names[i] && has_word(options, v1_names[i]) && !out->parent[i][0])
+            memcpy(out->parent[i], point, sizeof point);
+    }
+}
+
+/* An ordinary user owns nothing but, perhaps, the v2 group it runs in. */
+static void narrow_to_own_group(struct hierarchy *out)
+{
+    char line[HIERARCHY_PATH] = "", path[2 * HIERARCHY_PATH];
+    bool found = false;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (i != BOX_CG_V2)
+            out->parent[i][0] = 0;
+    }
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = strncmp(line, "0::/", 4) == 0;
+    if (file)
+        fclose(file);
+    line[strcspn(line, "\n")] = 0;
+    snprintf(path, sizeof path, "%s%s", out->parent[BOX_CG_V2], found ? line + 3 : "");
+    bool usable = found && out->parent[BOX_CG_V2][0] && strlen(path) < HIERARCHY_PATH &&
+                  access(path, W_OK) == 0;
+    snprintf(out->parent[BOX_CG_V2], HIERARCHY_PATH, "%.*s", HIERARCHY_PATH - 1,
+             usable ? path : "");
+}
+
+void hierarchy_find(struct hierarchy *out)
+{
+    char line[4096];
+    *out = (struct hierarchy){ .base = { -1, -1, -1, -1, -1 }, .broker_leaf = -1 };
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        take_mount(out, line);
+    if (file)
+        fclose(file);
+    if (geteuid() != 0)
+        narrow_to_own_group(out);
+}
+
+bool hierarchy_any(const struct hierarchy *h)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (h->parent[i][0])
+            return true;
+    }
+    return false;
+}
+
+static int write_at(int dir, const char *file, const char *text)
+{
+    own_fd fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
+}
+
+/* Kill and remove the groups below one base, then the base. */
+static void remove_base(int parent, const char *name)
+{
+    own_fd base = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
+        return;
+    write_at(base, "cgroup.kill", "1"); /* v2 only; on v1 their init's death killed them */
+    for (int tries = 0; tries < 200; tries++) {
+        int copy = fcntl(base, F_DUPFD_CLOEXEC, 3);
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+            if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+                unlinkat(base, entry->d_name, AT_REMOVEDIR);
+        }
+        if (dir)
+            closedir(dir);
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+            return;
+        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    }
+}
+
+void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
+{
+    char prefix[32];
+    int len = snprintf(prefix, sizeof prefix, "cupel-%u-", (unsigned)geteuid());
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        DIR *dir = h->parent[i][0] ? opendir(h->parent[i]) : NULL;
+        for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+            char *end;
+            if (strncmp(entry->d_name, prefix, (size_t)len) != 0)
+                continue;
+            long number = strtol(entry->d_name + len, &end, 10);
+            /* Our own slot was free when we took it: what bears its name is stale. */
+            bool stale = *end == 0 && end != entry->d_name + len && number >= 0 &&
+                         number < 1 << 20 &&
+                         (number == slot->number || !slot_is_held(slot, (int)number));
+            if (stale)
+                remove_base(dirfd(dir), entry->d_name);
+        }
+        if (dir)
+            closedir(dir);
+    }
+}
+
+/* v2 gives a group controllers only if its parent hands them down, which it may
+ * not while processes live in the parent itself. */
+static void hand_down_controllers(struct hierarchy *h, int parent)
+{
+    int base = h->base[BOX_CG_V2];
+    char have[256] = "";
+    static const struct {
+        const char *word;
+        int bit;
+    } rows[] = { { "memory", BOX_CG_MEMORY }, { "pids", BOX_CG_PIDS }, { "cpu", BOX_CG_CPU } };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        char word[16];
+        snprintf(word, sizeof word, "+%s", rows[i].word);
+        if (write_at(parent, "cgroup.subtree_control", word) < 0 && errno == EBUSY) {
+            /* The process in the way may be us alone: step down into a leaf. */
+            mkdirat(base, "front", 0755);
+            h->in_front = write_at(base, "front/cgroup.procs", "0") == 0;
+            write_at(parent, "cgroup.subtree_control", word);
+        }
+        write_at(base, "cgroup.subtree_control", word);
+    }
+    own_fd fd = openat(base, "cgroup.subtree_control", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, have, sizeof have - 1);
+    have[n > 0 ? n : 0] = 0;
+    for (size_t i = 0; i < array_len(rows); i++) {
+        if (has_word(have, rows[i].word))
+            h->v2_controllers |= 1u << rows[i].bit;
+    }
+}
+
+static int make_v2(struct hierarchy *h, int parent, uid_t owner)
+{
+    static const char *const files[] = { "cgroup.procs", "cgroup.threads",
+                                         "cgroup.subtree_control" };
+    int base = h->base[BOX_CG_V2];
+    hand_down_controllers(h, parent);
+    if (mkdirat(base, "broker", 0755) < 0)
+        return -1;
+    h->broker_leaf = openat(base, "broker", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (h->broker_leaf < 0)
+        return -1;
+    if (geteuid() != 0)
+        return 0;
+    for (size_t i = 0; i < array_len(files); i++) {
+        if (fchownat(base, files[i], owner, owner, 0) < 0)
+            return -1;
+    }
+    return fchownat(h->broker_leaf, "cgroup.procs", owner, owner, 0);
+}
+
+int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
+{
+    snprintf(h->name, sizeof h->name, "cupel-%u-%d", (unsigned)geteuid(), slot->number);
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (!h->parent[i][0])
+            continue;
+        own_fd parent = open(h->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (parent < 0 || (mkdirat(parent, h->name, 0755) < 0 && errno != EEXIST)) {
+            /* A read-only or foreign hierarchy: do without it, and say so later. */
+            if (errno != EROFS && errno != EACCES && errno != EPERM)
+                return err_sys(err, "make a control group in '%s'", h->parent[i]);
+            h->parent[i][0] = 0;
+            continue;
+        }
+        h->base[i] = openat(parent, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (h->base[i] < 0 || (geteuid() == 0 && fchown(h->base[i], owner, owner) < 0))
+            return err_sys(err, "take over the control group '%s/%s'", h->parent[i], h->name);
+        if (i == BOX_CG_V2 && make_v2(h, parent, owner) < 0)
+            return err_sys(err, "prepare the control group '%s/%s'", h->parent[i], h->name);
+    }
+    return 0;
+}
+
+void hierarchy_remove(const struct hierarchy *h)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        own_fd parent = h->base[i] < 0
+                            ? -1
+                            : open(h->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (parent >= 0)
+            remove_base(parent, h->name);
+    }
+}
+
+void hierarchy_close(struct hierarchy *h)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++)
+        own_close_fd(&h->base[i]);
+    own_close_fd(&h->broker_leaf);
+}

@@ -1,0 +1,263 @@
+/* The box's file system. Runs in the box's first process, in its own mount
+ * namespace, with capabilities in the box's user namespace only; no heap.
+ *
+ * Invariants: the root is our own tmpfs, so every mount point is made by us and
+ * none is a link that the image controls; the image is only ever the lower layer
+ * of an overlay that belongs to this box, so that locks and inotify watches on
+ * its files are not shared with other boxes; nothing else of the host is there
+ * but copies of a few public files of /etc and five device nodes. */
+#include "box/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define count(a) (sizeof(a) / sizeof((a)[0]))
+#define SAFE (MS_NOSUID | MS_NODEV)
+
+enum box_step mount_root(void)
+{
+    /* Any directory serves: it is covered only in this mount namespace, and
+     * nothing that the image needs lies under these. */
+    static const char *const places[] = { "/tmp", "/mnt", "/media", "/srv" };
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return BOX_STEP_PRIVATE;
+    for (size_t i = 0; i < count(places); i++) {
+        if (mount("cupel", places[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
+            return chdir(places[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
+        if (errno != ENOENT && errno != ENOTDIR)
+            break;
+    }
+    return BOX_STEP_ROOT;
+}
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    int failed = io_write_all(fd, text, strlen(text));
+    close(fd);
+    return failed;
+}
+
+static int copy_from(int from, const char *path)
+{
+    char chunk[16384];
+    off_t at = 0;
+    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (to < 0)
+        return -1;
+    for (;;) {
+        ssize_t n = pread(from, chunk, sizeof chunk, at);
+        if (n <= 0 || io_write_all(to, chunk, (size_t)n) < 0) {
+            close(to);
+            return n == 0 ? 0 : -1;
+        }
+        at += n;
+    }
+}
+
+static int make_tree(void)
+{
+    static const char *const dirs[] = {
+        "usr", "etc", "dev", "dev/shm", "proc", "tmp", "workspace", "home", "mnt", "var", "run",
+        "srv",
+    };
+    static const char *const links[][2] = {
+        { "usr/bin", "bin" },          { "usr/sbin", "sbin" },    { "usr/lib", "lib" },
+        { "usr/lib64", "lib64" },      { "/tmp", "var/tmp" },     { "/workspace", "home/user" },
+        { "/workspace", "mnt/data" },  { "/run", "var/run" },
+    };
+    for (size_t i = 0; i < count(dirs); i++) {
+        if (mkdir(dirs[i], 0755) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(links); i++) {
+        if (symlink(links[i][0], links[i][1]) < 0)
+            return -1;
+    }
+    /* Landlock lets no one read this; see enter.c. */
+    return write_file(".landlock", "");
+}
+
+/* Our own files lie on a tmpfs that the overlay over /usr then covers: they are
+ * its first layer, and reachable by no other path. */
+static int place_plants(const struct mount_plan *plan)
+{
+    char path[sizeof "usr/top/lib/cupel/" + BOX_PLANT_NAME];
+    static const char *const dirs[] = { "usr/top", "usr/none", "usr/top/lib",
+                                        "usr/top/lib/cupel" };
+    if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0)
+        return -1;
+    for (size_t i = 0; i < count(dirs); i++) {
+        if (mkdir(dirs[i], 0755) < 0)
+            return -1;
+    }
+    for (uint32_t i = 0; i < plan->plant_count; i++) {
+        snprintf(path, sizeof path, "usr/top/lib/cupel/%s", plan->plant[i]);
+        if (copy_from(plan->plant_fds[i], path) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* An overlay of two lower layers and no upper is read-only by its nature. */
+static int overlay(const char *top, const char *host, const char *at)
+{
+    char layers[128];
+    snprintf(layers, sizeof layers, "lowerdir=%s:%s", top, host);
+    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
+}
+
+static int copy_etc(void)
+{
+    static const char *const files[] = {
+        "ld.so.cache", "nsswitch.conf", "protocols", "services", "mime.types", "debian_version",
+    };
+    static const char passwd[] = "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                                 "user:x:1000:1000:user:/home/user:/bin/bash\n"
+                                 "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+    static const char group[] = "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n";
+    char path[64];
+    for (size_t i = 0; i < count(files); i++) {
+        snprintf(path, sizeof path, "/etc/%s", files[i]);
+        int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (from < 0)
+            continue; /* not every host has every one of them */
+        int failed = copy_from(from, path + 1);
+        close(from);
+        if (failed)
+            return -1;
+    }
+    return write_file("etc/passwd", passwd) || write_file("etc/group", group) ||
+                   write_file("etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n") ||
+                   write_file("etc/hostname", "box\n")
+               ? -1
+               : 0;
+}
+
+/* Directories of /etc that programs follow links through, each its own overlay. */
+static int overlay_etc(void)
+{
+    static const char *const dirs[] = { "/etc/alternatives", "/etc/fonts" };
+    for (size_t i = 0; i < count(dirs); i++) {
+        if (access(dirs[i], R_OK) < 0)
+            continue;
+        if (mkdir(dirs[i] + 1, 0755) < 0 || overlay("usr/none", dirs[i], dirs[i] + 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_dev(void)
+{
+    static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                         "/dev/urandom" };
+    static const char *const links[][2] = {
+        { "/proc/self/fd", "dev/fd" },
+        { "/proc/self/fd/0", "dev/stdin" },
+        { "/proc/self/fd/1", "dev/stdout" },
+        { "/proc/self/fd/2", "dev/stderr" },
+    };
+    for (size_t i = 0; i < count(nodes); i++) {
+        struct stat st;
+        /* Only the real memory devices, whatever the host's /dev holds. */
+        if (stat(nodes[i], &st) < 0)
+            return -1;
+        if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
+            errno = ENODEV;
+            return -1;
+        }
+        if (write_file(nodes[i] + 1, "") < 0 ||
+            mount(nodes[i], nodes[i] + 1, NULL, MS_BIND, NULL) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(links); i++) {
+        if (symlink(links[i][0], links[i][1]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+enum box_step mount_image(const struct mount_plan *plan)
+{
+    if (make_tree() < 0)
+        return BOX_STEP_TREE;
+    if (place_plants(plan) < 0)
+        return BOX_STEP_PLANT;
+    if (copy_etc() < 0 || overlay_etc() < 0)
+        return BOX_STEP_ETC;
+    if (overlay("usr/top", "/usr", "usr") < 0)
+        return BOX_STEP_IMAGE;
+    /* /usr/local is the administrator's, not the image's: covered by nothing. */
+    if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+        return BOX_STEP_IMAGE;
+    if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
+        errno != ENOENT && errno != EINVAL)
+        return BOX_STEP_IMAGE;
+    return make_dev() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
+}
+
+enum box_step mount_proc(void)
+{
+    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+        return BOX_STEP_PROC;
+    return BOX_STEP_NONE;
+}
+
+static int link_font_list(const struct mount_plan *plan)
+{
+    char at[sizeof "mnt/t/.matplotlib/" + BOX_PLANT_NAME], to[sizeof BOX_PLANT_DIR + BOX_PLANT_NAME];
+    if (mkdir("mnt/t/.matplotlib", 0755) < 0 ||
+        chown("mnt/t/.matplotlib", plan->occupant_uid, plan->occupant_gid) < 0)
+        return -1;
+    if (!plan->font_list[0])
+        return 0;
+    snprintf(at, sizeof at, "mnt/t/.matplotlib/%s", plan->font_list);
+    snprintf(to, sizeof to, "%s/%s", BOX_PLANT_DIR, plan->font_list);
+    return symlink(to, at);
+}
+
+enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
+{
+    static const struct {
+        const char *from, *to;
+        mode_t mode;
+    } parts[] = {
+        { "mnt/w", "workspace", 0755 },
+        { "mnt/t", "tmp", 01777 },
+        { "mnt/s", "dev/shm", 01777 },
+    };
+    char options[96];
+    snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld",
+             (long long)plan->disk_bytes, (long long)plan->disk_inodes);
+    if (mount("cupel", "mnt", "tmpfs", SAFE, options) < 0)
+        return BOX_STEP_WRITABLE;
+    *out_fd = open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < count(parts); i++) {
+        if (mkdir(parts[i].from, 0700) < 0 || chmod(parts[i].from, parts[i].mode) < 0 ||
+            chown(parts[i].from, plan->occupant_uid, plan->occupant_gid) < 0 ||
+            mount(parts[i].from, parts[i].to, NULL, MS_BIND, NULL) < 0)
+            return BOX_STEP_WRITABLE;
+    }
+    if (*out_fd < 0 || link_font_list(plan) < 0 || umount2("mnt", MNT_DETACH) < 0)
+        return BOX_STEP_WRITABLE;
+    return BOX_STEP_NONE;
+}
+
+enum box_step mount_seal(void)
+{
+    if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
+        return BOX_STEP_SEAL;
+    if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return BOX_STEP_PIVOT;
+    return BOX_STEP_NONE;
+}

@@ -1,0 +1,11 @@
+/* The porter: carries input files into a box and shows what came of it. */
+#ifndef BOX_PORTER_H
+#define BOX_PORTER_H
+
+#define PORTER_FD 5 /* its socket with the engine */
+
+/* Confine to the porter's own policy, say so on report_fd, serve until the
+ * engine hangs up. Current directory is the box's /workspace. */
+void porter_run(int report_fd) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,205 @@
+/* What crosses the socket between the engine and the broker: fixed-size structs
+ * with descriptors attached, nothing free-form. Both sides are built from this
+ * one header, so there is no version; any other size ends the broker. */
+#ifndef BOX_PROTO_H
+#define BOX_PROTO_H
+
+#include <stdint.h>
+
+#define BOX_MAX 64          /* boxes at once in one broker */
+#define BOX_PLANTS_MAX 6    /* our own read-only files in a box */
+#define BOX_PLANT_NAME 48   /* room of a plant's name */
+#define BOX_PLANT_DIR "/usr/lib/cupel"
+#define BOX_PATH_MAX 1024
+#define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
+#define BOX_EXEC_STRINGS 2048      /* args and env together */
+#define BOX_ID_INIT 999     /* uid of init inside a box, where there are two */
+#define BOX_ID_OCCUPANT 1000
+#define BOX_FD_CONTROL 3    /* the occupant's end of the control channel */
+
+/* A wall is a fact that a process in the box, or the broker, read back from the
+ * kernel. `required` by every profile; the others may be missing, and are listed. */
+#define BOX_WALLS(X)                                                               \
+    X(USER_NS, "user_namespace", 1)          /* uid and capabilities mean nothing outside */ \
+    X(MOUNT_NS, "mount_namespace", 1)                                              \
+    X(PID_NS, "pid_namespace", 1)                                                  \
+    X(NET_NS, "network_namespace", 1)                                              \
+    X(IPC_NS, "ipc_namespace", 1)                                                  \
+    X(UTS_NS, "uts_namespace", 1)                                                  \
+    X(CGROUP_NS, "cgroup_namespace", 1)                                            \
+    X(READ_ONLY_ROOT, "read_only_root", 1)                                         \
+    X(OWN_PROC, "private_proc", 1)           /* subset=pid, own processes only */  \
+    X(NO_NEW_NS, "no_new_namespaces", 1)     /* user.max_user_namespaces is 0 */   \
+    X(NO_CAPS, "no_capabilities", 1)         /* all five sets empty */             \
+    X(NO_NEW_PRIVS, "no_new_privileges", 1)                                        \
+    X(SECCOMP, "system_call_filter", 1)                                            \
+    X(CLOSED_FDS, "closed_descriptors", 1)   /* stdio and control, nothing else */ \
+    X(RLIMITS, "rlimits", 1)                                                       \
+    X(LANDLOCK, "landlock", 0)                                                     \
+    X(PRIVATE_UID, "private_uid", 0)         /* no other process has this uid */   \
+    X(NO_GROUPS, "no_groups", 0)             /* no supplementary groups */         \
+    X(MEMORY_CG, "memory_limit", 0)                                                \
+    X(PIDS_CG, "pids_limit", 0)                                                    \
+    X(CPU_CG, "cpu_limit", 0)
+
+enum box_wall {
+#define X(id, name, required) BOX_WALL_##id,
+    BOX_WALLS(X)
+#undef X
+    BOX_WALL_COUNT
+};
+#define BOX_WALL_BIT(id) (1u << BOX_WALL_##id)
+
+/* Where setting up a box failed; the host makes the sentence. */
+#define BOX_STEPS(X)                                                    \
+    X(NONE, "nothing failed")                                           \
+    X(CGROUP, "make the control group")                                 \
+    X(CLONE, "create the namespaces")                                   \
+    X(ID_MAP, "write the id maps")                                      \
+    X(JOIN, "join the control group")                                   \
+    X(IDS, "switch ids")                                                \
+    X(PRIVATE, "make mounts private")                                   \
+    X(ROOT, "mount the root")                                           \
+    X(TREE, "lay out the root")                                         \
+    X(PLANT, "place cupel's own files")                                 \
+    X(IMAGE, "mount the image")                                         \
+    X(ETC, "copy files of /etc")                                        \
+    X(DEV, "make /dev")                                                 \
+    X(SYSCTL, "forbid new namespaces")                                  \
+    X(PROC, "mount /proc")                                              \
+    X(WRITABLE, "mount the writable part")                              \
+    X(SEAL, "make the root read-only")                                  \
+    X(PIVOT, "change the root")                                         \
+    X(NET, "bring loopback up")                                         \
+    X(NAME, "set the host name")                                        \
+    X(DROP, "drop privileges")                                          \
+    X(INIT, "start init")                                               \
+    X(INIT_POSTURE, "check init's posture")                             \
+    X(NS_FDS, "open the namespaces")                                    \
+    X(ENTER, "enter the box")                                           \
+    X(RLIMIT, "set resource limits")                                    \
+    X(LANDLOCK, "apply landlock")                                       \
+    X(SECCOMP, "install the system call filter")                        \
+    X(POSTURE, "check the occupant's posture")                          \
+    X(SPEC, "read the exec block")                                      \
+    X(EXEC, "exec the interpreter")                                     \
+    X(PIPES, "make the pipes")                                          \
+    X(PORTER, "start the porter")                                       \
+    X(PEER, "hear from the child")
+
+enum box_step {
+#define X(id, text) BOX_STEP_##id,
+    BOX_STEPS(X)
+#undef X
+};
+
+/* Hierarchies, in the order of their descriptors. */
+enum box_cg { BOX_CG_V2, BOX_CG_MEMORY, BOX_CG_PIDS, BOX_CG_CPU, BOX_CG_CPUACCT, BOX_CG_COUNT };
+
+enum box_op {
+    BOX_OP_SETUP = 1, /* once, first: what the bootstrap prepared */
+    BOX_OP_CREATE,    /* build a box; plants attached */
+    BOX_OP_PORTER,    /* start a porter in it: answers with its socket */
+    BOX_OP_START,     /* exec the occupant; exec block attached */
+    BOX_OP_SIGNAL,    /* signal the occupant's process group */
+    BOX_OP_STAT,
+    BOX_OP_KILL,      /* lift limits, kill all; EMPTY follows */
+    BOX_OP_RELEASE,   /* forget a box (killed first if need be) */
+};
+
+struct box_call {
+    uint32_t op;
+    uint32_t box;
+    union {
+        struct {
+            uint32_t uid_count;      /* ids mapped in W: 1, or a range */
+            uint32_t cgroups;        /* bits of box_cg; one descriptor each */
+            uint32_t v2_controllers; /* v2 base has memory, pids, cpu: bits of box_cg */
+        } setup;                     /* fds: init program, then cgroup bases */
+        struct {
+            int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
+            uint32_t plant_count;
+            char plant[BOX_PLANTS_MAX][BOX_PLANT_NAME]; /* names under BOX_PLANT_DIR */
+            char font_list[BOX_PLANT_NAME]; /* plant that /tmp/.matplotlib links to, or "" */
+        } create; /* fds: one for each plant */
+        struct {
+            uint32_t collect; /* 0: before the start, inside the box's limits; 1: after its end */
+        } porter;
+        struct {
+            uint32_t required; /* walls without which the occupant must not start */
+            int64_t cpu_s;     /* RLIMIT_CPU, the backstop of the CPU time limit */
+            int64_t open_files;
+        } start; /* fds: exec block */
+        struct {
+            int32_t signal;
+        } signal;
+    };
+};
+
+struct box_stats {
+    int64_t cpu_us;            /* since the start of the occupant; -1 unknown */
+    int64_t memory_peak_bytes; /* -1 unknown */
+    int64_t oom_kills;
+    int64_t pids_hits;
+    int64_t blocks_free, inodes_free; /* of the writable part */
+    int64_t blocks_at_start, inodes_at_start;
+    int64_t kill_to_empty_us; /* of the last KILL; 0 before */
+};
+
+enum box_news_kind {
+    BOX_NEWS_READY = 1, /* CREATE done */
+    BOX_NEWS_PORTER,    /* fds: the porter's socket */
+    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control, listener */
+    BOX_NEWS_EXITED,    /* the occupant ended */
+    BOX_NEWS_STAT,
+    BOX_NEWS_EMPTY,  /* every process of the box is gone */
+    BOX_NEWS_FAILED, /* the call failed at step, with error */
+};
+
+struct box_news {
+    uint32_t kind;
+    uint32_t box;
+    uint32_t step;    /* FAILED */
+    int32_t error;    /* FAILED: errno; EMPTY: nothing */
+    uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
+    int32_t by_signal; /* EXITED */
+    int32_t status;    /* EXITED: exit code or signal number */
+    struct box_stats stats; /* EXITED, STAT, EMPTY */
+};
+
+/* Child to broker, before exec: how far it came. */
+struct box_report {
+    uint32_t step; /* BOX_STEP_NONE: all is well */
+    int32_t error;
+    uint32_t walls;
+};
+
+/* Exec block: header, then argc + envc strings, each ended by NUL. */
+#define BOX_EXEC_MAGIC 0x63757065u
+struct box_exec_head {
+    uint32_t magic, argc, envc, bytes;
+};
+
+/* The porter's calls and answers. Paths are bytes, relative to /workspace. */
+enum box_porter_op { BOX_PORTER_PUT = 1, BOX_PORTER_LIST, BOX_PORTER_OPEN };
+enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
+
+struct box_porter_call {
+    uint32_t op;
+    uint32_t readonly;  /* PUT */
+    uint64_t size;      /* PUT: bytes to take from the descriptor */
+    uint32_t path_len;
+    char path[BOX_PATH_MAX];
+}; /* fds: PUT: content */
+
+struct box_porter_answer {
+    int32_t error; /* 0, or errno */
+    uint32_t last; /* LIST: no entry in this one, the list is over */
+    uint32_t type; /* LIST: box_entry_type */
+    uint32_t cut;  /* LIST, last: entries that were too deep or too many */
+    uint64_t size; /* LIST, OPEN */
+    uint32_t path_len;
+    char path[BOX_PATH_MAX];
+}; /* fds: OPEN: the file, read-only */
+
+#endif

@@ -1,0 +1,90 @@
+/* Slots by byte locks. Host side, before any privilege is dropped. The lock is of
+ * the open file description: the broker and the janitor inherit it, and it goes
+ * when the last of them does. */
+#include "box/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "box/boot.h"
+
+/* A directory that is ours alone: made by us, or owned by us and closed to others. */
+static int own_dir(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -1;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+static int open_dir(char *path, size_t room)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (geteuid() == 0) {
+        snprintf(path, room, "/run/cupel");
+        return own_dir(path);
+    }
+    if (runtime && runtime[0] == '/') {
+        snprintf(path, room, "%s/cupel", runtime);
+        int fd = own_dir(path);
+        if (fd >= 0)
+            return fd;
+    }
+    snprintf(path, room, "/tmp/cupel-%u", (unsigned)geteuid());
+    return own_dir(path);
+}
+
+static int lock_byte(int fd, int number)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1 };
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int slot_take(struct slot *out, struct err *err)
+{
+    char path[PATH_MAX];
+    own_fd dir = open_dir(path, sizeof path);
+    if (dir < 0) {
+        err_sys(err, "make the directory '%s'", path);
+        err_hint(err, "remove '%s' if it is not yours, or set XDG_RUNTIME_DIR to a directory of "
+                 "your own", path);
+        return -1;
+    }
+    own_fd fd = openat(dir, "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        err_sys(err, "open '%s/slots'", path);
+        err_hint(err, "remove '%s'", path);
+        return -1;
+    }
+    for (int number = 0; number < BOOT_SLOTS; number++) {
+        if (lock_byte(fd, number) == 0) {
+            *out = (struct slot){ .fd = take_fd(&fd), .number = number };
+            return 0;
+        }
+        if (errno != EAGAIN && errno != EACCES)
+            return err_sys(err, "lock '%s/slots'", path);
+    }
+    err_set(err, ERR_BUSY, "all %d places for instances are taken", BOOT_SLOTS);
+    return -1;
+}
+
+bool slot_is_held(const struct slot *mine, int number)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1 };
+    if (number == mine->number)
+        return true;
+    return fcntl(mine->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}

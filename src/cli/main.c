@@ -1,0 +1,134 @@
+/* cupel: the table of commands. The one entry of the program; as the broker and
+ * init are programs of their own, nothing else starts here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/opt.h"
+#include "cli/cli.h"
+#include "cli/term.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    { "run", cli_cmd_run, "run code in a box" },
+    { "languages", cli_cmd_languages, "languages, their versions and packages" },
+    { "images", cli_cmd_images, "root file systems and their digests, computed anew" },
+    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each" },
+    { "version", cli_cmd_version, "the version of cupel" },
+    { "help", cli_cmd_help, "this text, or a command's: cupel help run" },
+};
+
+/* Other spellings that people try. */
+static const struct {
+    const char *spelling, *name;
+} spellings[] = {
+    { "--version", "version" },
+    { "-V", "version" },
+    { "--help", "help" },
+    { "-h", "help" },
+};
+
+static const char *command_name(const void *table, size_t i)
+{
+    return ((const struct command *)table)[i].name;
+}
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < array_len(spellings); i++)
+        if (strcmp(name, spellings[i].spelling) == 0)
+            name = spellings[i].name;
+    for (size_t i = 0; i < array_len(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    struct err err = ERR_INIT;
+    const char *near = opt_nearest(name, array_len(commands), command_name, commands);
+    err_set(&err, ERR_USAGE, "unknown command '%.80s'", name);
+    if (near)
+        err_hint(&err, "did you mean cupel %s?", near);
+    else
+        err_hint(&err, "cupel help lists the commands; code is run by cupel run 'CODE'");
+    return cli_term_refuse(&err, /* json= */ false);
+}
+
+static void print_overview(FILE *to)
+{
+    fputs("usage: cupel COMMAND [OPTION]...\n\nRun untrusted code in a box it cannot leave.\n\n",
+          to);
+    for (size_t i = 0; i < array_len(commands); i++)
+        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
+    fputs("\ncupel COMMAND --help shows a command's options. For example:\n"
+          "  cupel run 'print(1+1)'\n"
+          "  cupel run -f sales.csv -o out report.py\n",
+          to);
+}
+
+int cli_cmd_help(int argc, char **argv)
+{
+    if (argc == 0) {
+        print_overview(stdout);
+        return 0;
+    }
+    const struct command *command = find(argv[0]);
+    if (!command)
+        return refuse_command(argv[0]);
+    if (command->run == cli_cmd_help) {
+        print_overview(stdout);
+        return 0;
+    }
+    char help[] = "--help";
+    char *only[] = { help, NULL };
+    return command->run(1, only);
+}
+
+int cli_cmd_version(int argc, char **argv)
+{
+    if (argc > 0 && strcmp(argv[0], "--help") == 0) {
+        puts("usage: cupel version\n\nPrint the version of cupel.");
+        return 0;
+    }
+    if (argc > 0) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_USAGE, "'cupel version' takes no operand, but got '%.80s'", argv[0]);
+        return cli_term_refuse(&err, /* json= */ false);
+    }
+    puts("cupel " CUPEL_VERSION);
+    return 0;
+}
+
+/* Started with one of 0 to 2 closed, the next open would become it, and the
+ * code's output could end in a file. */
+static int fill_standard_fds(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+            return -1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (fill_standard_fds() < 0)
+        return 125;
+    if (argc < 2) {
+        print_overview(stderr);
+        return 2;
+    }
+    const struct command *command = find(argv[1]);
+    if (!command)
+        return refuse_command(argv[1]);
+    int code = command->run(argc - 2, argv + 2);
+    return fflush(stdout) == 0 ? code : 125;
+}

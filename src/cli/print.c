@@ -1,0 +1,224 @@
+/* The closing lines of `cupel run`. The cli process, when the run is over. All
+ * texts in a result may be the code's own, so all go through the filter; values
+ * go to stdout with the code's output, everything about the run to stderr. */
+#include "cli/print.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/term.h"
+#include "cli/visible.h"
+
+#define TEXT_MAX (64u << 20)
+#define LIST_MAX 20 /* rows of one list before "and N more" */
+
+static void add_text(struct buf *out, struct str text, bool raw)
+{
+    if (raw)
+        buf_add_str(out, text);
+    else
+        cli_visible_text(text, out);
+}
+
+/* `text` and a newline, unless it has one. */
+static void add_lines(struct buf *out, struct str text, bool raw)
+{
+    add_text(out, text, raw);
+    if (text.len > 0 && text.at[text.len - 1] != '\n')
+        buf_add_text(out, "\n");
+}
+
+/* What we add begins on a line of its own, and a person's prompt does as well. */
+static void write_below(int fd, bool mid_line, const struct buf *text)
+{
+    if (mid_line && (text->len > 0 || isatty(fd)))
+        cli_term_write(fd, STR("\n"));
+    cli_term_write(fd, buf_str(text));
+}
+
+void cli_print_values(const struct result *result, const struct cli_print *how)
+{
+    own_buf out = BUF_INIT(TEXT_MAX);
+    size_t i;
+    json_t *bundle;
+    json_array_foreach(result->results, i, bundle)
+    {
+        const json_t *plain = json_object_get(bundle, "text/plain");
+        const json_t *value = json_object_get(bundle, "application/json");
+        if (cli_figures_is_one(bundle))
+            continue; /* listed with the files: its text says nothing */
+        if (json_is_string(plain)) {
+            add_lines(&out, json_str(plain), how->raw);
+        } else if (value) {
+            own_str text = json_write(value, 0);
+            add_lines(&out, str_of(text), how->raw);
+        }
+    }
+    write_below(STDOUT_FILENO, how->out_mid_line, &out);
+}
+
+static void add_style(struct buf *out, enum cli_term_style style)
+{
+    buf_add_text(out, cli_term_style(STDERR_FILENO, style));
+}
+
+/* "Name: message", as far as there is one. */
+static void error_line(const struct result_error *error, struct buf *out)
+{
+    bool name = error->name && error->name[0], message = error->message && error->message[0];
+    buf_printf(out, "%s%s%s", name ? error->name : "", name && message ? ": " : "",
+               message ? error->message : "");
+}
+
+/* The code's own stderr may already say all of it. */
+static bool is_in_stderr(const struct result *result, struct str text)
+{
+    own_buf seen = BUF_INIT(TEXT_MAX);
+    result_stream_text(&result->err_stream, &seen);
+    return text.len > 0 && seen.len > 0 && memmem(seen.at, seen.len, text.at, text.len);
+}
+
+static void add_error(const struct result *result, const struct cli_print *how, struct buf *out)
+{
+    const struct result_error *error = &result->error;
+    if (error->kind == RESULT_E_NONE)
+        return;
+    own_buf line = BUF_INIT(TEXT_MAX);
+    error_line(error, &line);
+    struct str traceback = str_of(error->traceback ? error->traceback : "");
+    bool of_code = result->status == RESULT_ERROR;
+    if (of_code && !is_in_stderr(result, traceback)) {
+        add_lines(out, traceback, how->raw);
+        /* A traceback ends in that line by itself. */
+        bool said = line.len > 0 && memmem(traceback.at, traceback.len, line.at, line.len);
+        if (!said && line.len > 0 && !is_in_stderr(result, buf_str(&line))) {
+            add_style(out, CLI_RED);
+            add_text(out, buf_str(&line), how->raw);
+            add_style(out, CLI_PLAIN);
+            buf_add_text(out, "\n");
+        }
+    }
+}
+
+static void add_status(const struct result *result, const struct cli_print *how, struct buf *out)
+{
+    const struct result_error *error = &result->error;
+    if (result->status == RESULT_OK)
+        return;
+    add_style(out, CLI_RED);
+    buf_printf(out, "cupel: %s", result_status_name(result->status));
+    add_style(out, CLI_PLAIN);
+    if (result->status == RESULT_ERROR && result->exit_code > 0)
+        buf_printf(out, ", exit code %d", result->exit_code);
+    else if (result->status == RESULT_KILLED && result->signal > 0)
+        buf_printf(out, " by signal %d (SIG%s)", result->signal,
+                   sigabbrev_np(result->signal) ? sigabbrev_np(result->signal) : "?");
+    if (result->status != RESULT_ERROR && error->message && error->message[0]) {
+        buf_add_text(out, ": ");
+        add_text(out, str_of(error->message), how->raw);
+    } else if (result->status == RESULT_ERROR && error->line > 0) {
+        buf_printf(out, ", line %lld", (long long)error->line);
+    }
+    buf_add_text(out, "\n");
+    if (error->hint && error->hint[0]) {
+        buf_add_text(out, "  hint: ");
+        add_lines(out, str_of(error->hint), how->raw);
+    }
+}
+
+static void add_file(const struct cli_print *how, struct str path, double size, struct buf *out)
+{
+    add_style(out, CLI_GREEN);
+    buf_add_text(out, how->folder ? "saved " : "made ");
+    add_style(out, CLI_PLAIN);
+    if (how->folder) {
+        add_text(out, str_of(how->folder), /* raw= */ true);
+        if (how->folder[strlen(how->folder) - 1] != '/')
+            buf_add_text(out, "/");
+    }
+    add_text(out, path, how->raw);
+    buf_add_text(out, " (");
+    cli_term_add_size(out, size);
+    buf_add_text(out, ")\n");
+}
+
+static void add_files(const struct result *result, const struct cli_figures *figures,
+                      const struct cli_print *how, struct buf *out)
+{
+    size_t total = result->artifact_count + figures->count, shown = 0;
+    for (size_t i = 0; i < figures->count && shown < LIST_MAX; i++, shown++)
+        add_file(how, str_of(figures->at[i].path), (double)figures->at[i].len, out);
+    for (size_t i = 0; i < result->artifact_count && shown < LIST_MAX; i++, shown++) {
+        const struct result_artifact *artifact = &result->artifacts[i];
+        add_file(how, (struct str){ artifact->path, artifact->path_len },
+                 (double)artifact->size_bytes, out);
+    }
+    if (total > shown)
+        buf_printf(out, "and %zu more\n", total - shown);
+    if (total > 0 && !how->folder)
+        buf_printf(out, "  hint: -o DIR saves %s\n", total == 1 ? "it" : "them");
+}
+
+static void add_refused(const struct result *result, const struct cli_print *how, struct buf *out)
+{
+    size_t shown = 0;
+    for (; shown < result->skipped_count && shown < LIST_MAX; shown++) {
+        const struct result_skipped *row = &result->skipped[shown];
+        buf_add_text(out, "skipped ");
+        add_text(out, (struct str){ row->path, row->path_len }, how->raw);
+        buf_add_text(out, row->path_len > 0 ? ": " : "");
+        add_lines(out, str_of(row->reason), how->raw);
+    }
+    if (result->skipped_count > shown)
+        buf_printf(out, "and %zu more skipped\n", result->skipped_count - shown);
+    for (size_t i = 0; i < result->denied_count && i < LIST_MAX; i++)
+        buf_printf(out, "denied %s, %llu time%s\n", result->denied[i].call,
+                   (unsigned long long)result->denied[i].count,
+                   result->denied[i].count == 1 ? "" : "s");
+}
+
+static void add_names(struct buf *out, const char *title, const json_t *names)
+{
+    if (json_array_size(names) == 0)
+        return;
+    buf_printf(out, "%s", title);
+    size_t i;
+    json_t *name;
+    json_array_foreach(names, i, name)
+        buf_printf(out, " %s", json_string_value(name) ? json_string_value(name) : "?");
+    buf_add_text(out, "\n");
+}
+
+static void add_cost(const struct result *result, struct buf *out)
+{
+    add_style(out, CLI_DIM);
+    buf_printf(out, "cost: %.0f ms wall, %.0f ms cpu, ", result->wall_ms, result->cpu_ms);
+    if (result->memory_peak_bytes >= 0) {
+        cli_term_add_size(out, (double)result->memory_peak_bytes);
+        buf_add_text(out, " memory at most, ");
+    }
+    buf_printf(out, "%.0f ms to start, %.0f ms to collect\n", result->start_ms,
+               result->collect_ms);
+    add_names(out, "walls:", result->walls);
+    add_names(out, "missing:", result->missing);
+    add_style(out, CLI_PLAIN);
+}
+
+void cli_print_notes(const struct result *result, const struct cli_figures *figures,
+                     const struct cli_print *how)
+{
+    own_buf out = BUF_INIT(TEXT_MAX);
+    add_error(result, how, &out);
+    if (!cli_term_is_quiet()) {
+        add_files(result, figures, how, &out);
+        add_refused(result, how, &out);
+        add_status(result, how, &out);
+    }
+    if (how->verbose)
+        add_cost(result, &out);
+    write_below(STDERR_FILENO, how->err_mid_line, &out);
+}

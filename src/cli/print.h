@@ -1,0 +1,24 @@
+/* A result as a person would like to see it. */
+#ifndef CLI_PRINT_H
+#define CLI_PRINT_H
+
+#include <stdbool.h>
+
+#include "cli/figures.h"
+#include "contract/result.h"
+
+struct cli_print {
+    const char *folder; /* where artifacts were saved, NULL: nowhere */
+    bool raw, verbose;
+    bool out_mid_line, err_mid_line; /* where the code's output left off */
+};
+
+/* The values of the last expressions, on stdout. */
+void cli_print_values(const struct result *result, const struct cli_print *how);
+/* What else there is to tell, on stderr: the error, files, what was skipped or
+ * denied, the status if it is not ok, and with `verbose` cost and walls. When
+ * quiet only the error. */
+void cli_print_notes(const struct result *result, const struct cli_figures *figures,
+                     const struct cli_print *how);
+
+#endif

@@ -1,0 +1,20 @@
+/* From options and opened files to a checked request. */
+#ifndef CLI_RUN_REQUEST_H
+#define CLI_RUN_REQUEST_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/run_inputs.h"
+#include "cli/run_options.h"
+#include "contract/request.h"
+
+/* Read the inputs and build the request. *stdin_bytes (zeroed by the caller)
+ * keeps the code's standard input alive as long as the request. */
+int cli_run_request_build(const struct cli_run_options *options,
+                          const struct cli_run_inputs *inputs, struct buf *stdin_bytes,
+                          struct request *out, struct err *err);
+
+/* Language that a script's "#!" line names, or -1. Pure. */
+int cli_run_request_shebang(struct str code);
+
+#endif

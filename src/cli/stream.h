@@ -1,0 +1,30 @@
+/* The code's stdout or stderr on its way to ours, as it happens. */
+#ifndef CLI_STREAM_H
+#define CLI_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "cli/visible.h"
+
+struct cli_stream {
+    int fd;
+    bool raw;    /* bytes as they are */
+    bool closed; /* the reader went away: nothing is written any more */
+    bool mid_line; /* what came last was no newline */
+    struct cli_visible visible;
+    struct buf pending; /* made visible, not yet written but for the first `written` */
+    size_t written;
+    uint64_t left_out; /* bytes that did not fit while the reader was slow */
+};
+
+void cli_stream_init(struct cli_stream *stream, int fd, bool raw);
+void cli_stream_done(struct cli_stream *stream);
+/* Take bytes in, and write what the fd takes without waiting: the engine's loop,
+ * which keeps the time limit, must not stand still for a slow reader. */
+void cli_stream_add(struct cli_stream *stream, struct str bytes);
+/* The run is over: write the rest, waiting. */
+void cli_stream_finish(struct cli_stream *stream);
+
+#endif

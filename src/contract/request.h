@@ -1,0 +1,105 @@
+/* The request: JSON from any door, checked whole, defaults filled in. Pure: no
+ * file, no process, no clock. A request that parses can be run; one that does
+ * not is an ERR_INPUT err and nothing runs. */
+#ifndef CONTRACT_REQUEST_H
+#define CONTRACT_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "contract/limits.h"
+
+#define REQUEST_JSON_MAX (128u << 20) /* bytes of one request text */
+#define REQUEST_CODE_MAX (4u << 20)   /* bytes of code */
+#define REQUEST_ARGS_MAX 1024
+#define REQUEST_ENV_MAX 512
+#define REQUEST_EXEC_MAX (512u << 10) /* bytes of all args and env together */
+#define REQUEST_ARG_MAX (100u << 10)  /* bytes of one argument or NAME=value */
+#define REQUEST_CALL_MAX (4u << 20)   /* bytes of call as compact JSON */
+#define REQUEST_FILES_MAX 4096
+#define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
+
+enum request_language { REQUEST_PYTHON, REQUEST_JAVASCRIPT, REQUEST_BASH, REQUEST_LANGUAGES };
+
+/* One row a language: its name, and the aliases that are accepted for it. */
+struct request_language_row {
+    const char *name;
+    const char *aliases[3];
+    const char *endings[4]; /* of file names, with the dot */
+};
+extern const struct request_language_row request_languages[REQUEST_LANGUAGES];
+/* Language by name or alias, or -1. */
+int request_language_find(const char *name);
+/* Language by a file name's ending, or -1. */
+int request_language_of_file(const char *file_name);
+
+enum request_on_output { REQUEST_TRUNCATE, REQUEST_STOP };
+
+struct request_file {
+    char *path;      /* relative, clean, owned */
+    struct str data; /* view into `owned` or into request.root */
+    char *owned;     /* heap bytes behind data, or NULL */
+    bool readonly;
+};
+
+struct request {
+    json_t *root; /* keeps the strings below alive */
+    enum request_language language;
+    struct str code;
+    struct str stdin_text;
+    struct str *args;
+    size_t arg_count;
+    struct str *env; /* "NAME=value" */
+    size_t env_count;
+    char **env_owned;
+    const json_t *call; /* {"function", "args", "kwargs"} or NULL */
+    struct request_file *files;
+    size_t file_count;
+    size_t file_room; /* places allocated in files */
+    const char *image; /* "host" */
+    const char *image_digest; /* "sha256:..." where the request pins one, else NULL */
+    const struct limits_profile *profile;
+    struct limits limits;
+    enum request_on_output on_output_limit;
+};
+
+#define REQUEST_INIT ((struct request){ 0 })
+void request_done(struct request *request);
+#define own_request attr_cleanup(request_done) struct request
+
+/* What the engine behind the door can give: ceilings that need the host. */
+struct request_ceilings {
+    int64_t host_memory_bytes;
+};
+
+/* From JSON text, or from a JSON object (which is kept alive by a reference).
+ * Each gives a complete, checked request or -1. */
+int request_parse(struct str text, const struct request_ceilings *ceilings,
+                  struct request *out, struct err *err);
+int request_from_json(json_t *object, const struct request_ceilings *ceilings,
+                      struct request *out, struct err *err);
+/* Add an input file of raw bytes (heap, taken over even on failure); the command
+ * line's way around base64. Same checks as files[] in JSON: path, duplicates,
+ * input_bytes. */
+int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
+                     bool readonly, struct err *err);
+
+/* Is this a path that a request may name? Relative, at most REQUEST_PATH_MAX
+ * bytes, components of 1 to 255 bytes, none "." or "..", no NUL, no empty
+ * component, not inside ".cupel" (spilled output). `field` names it in the err. */
+int request_check_path(struct str path, const char *field, struct err *err);
+
+/* sha256 over the inputs in a fixed order (stdin, args, env, call, files with
+ * their paths and readonly bit), for provenance.inputs_sha256; the exact bytes
+ * are written down in request_hash.c. out_hex has HASH_HEX_ROOM bytes. */
+void request_inputs_sha256(const struct request *request, char *out_hex);
+
+/* The tables as data, for the test that holds api/ equal to the code: fields,
+ * languages, profiles, limits with their bounds and defaults. */
+json_t *request_describe(void);
+
+#endif

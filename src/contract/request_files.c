@@ -1,0 +1,341 @@
+/* The files of a request: paths, base64, sizes, clashes. Any process that reads
+ * requests; pure. After this, others rely on:
+ * 1. every path is relative and clean, so joining it to a folder stays inside;
+ * 2. no path is another's, nor a folder on the way to another;
+ * 3. stdin and all files together are within limits.input_bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "contract/request_int.h"
+
+const char *const request_file_members[] = { "path", "text", "base64", "readonly", NULL };
+const char *const request_file_members_later[] = { "blob", NULL };
+
+#define FILE_FIELD_ROOM 48
+
+static int refuse_path(struct str path, const char *field, const char *why, struct err *err)
+{
+    own_json value = json_text(path);
+    return request_refuse(field, value, "a relative path without '.', '..' or empty components",
+                          why, err);
+}
+
+static const char *component_fault(struct str part)
+{
+    if (part.len == 0)
+        return "a path with an empty component";
+    if (part.len > REQUEST_COMPONENT_MAX)
+        return "a path with a component of more than 255 bytes";
+    if (str_is(part, ".") || str_is(part, ".."))
+        return "a path with '.' or '..'";
+    return NULL;
+}
+
+int request_check_path(struct str path, const char *field, struct err *err)
+{
+    if (path.len == 0)
+        return refuse_path(path, field, "an empty path", err);
+    if (path.len > REQUEST_PATH_MAX)
+        return request_refuse_size(field, path.len, REQUEST_PATH_MAX, "bytes", err);
+    if (memchr(path.at, 0, path.len))
+        return refuse_path(path, field, "a path with a NUL byte", err);
+    if (path.at[0] == '/') {
+        refuse_path(path, field, "an absolute path", err);
+        err_hint(err, "paths are relative to the work directory, /workspace");
+        return -1;
+    }
+    size_t from = 0;
+    while (from <= path.len) {
+        const char *slash = memchr(path.at + from, '/', path.len - from);
+        size_t len = slash ? (size_t)(slash - path.at) - from : path.len - from;
+        struct str part = { path.at + from, len };
+        const char *fault = component_fault(part);
+        if (fault)
+            return refuse_path(path, field, fault, err);
+        if (from == 0 && str_is(part, ".cupel"))
+            return refuse_path(path, field, "a path inside '.cupel', which is reserved", err);
+        from += len + 1;
+    }
+    return 0;
+}
+
+int request_check_input_bytes(const struct request *request, const char *field, struct err *err)
+{
+    uint64_t most = (uint64_t)request->limits.value[LIMITS_INPUT];
+    uint64_t total = request->stdin_text.len;
+    for (size_t i = 0; i < request->file_count; i++)
+        total += request->files[i].data.len;
+    if (total <= most)
+        return 0;
+    request_refuse_size(field, total, most, "bytes in stdin and files together", err);
+    err_hint(err, "send less, or raise limits.input_bytes");
+    return -1;
+}
+
+/* Six bits of a base64 digit, or -1. */
+static int digit(char c)
+{
+    static const struct {
+        char from, to;
+        int first;
+    } runs[] = {
+        { 'a', 'z', 26 }, { 'A', 'Z', 0 }, { '0', '9', 52 }, { '+', '+', 62 }, { '/', '/', 63 },
+    };
+    for (size_t i = 0; i < array_len(runs); i++) {
+        if (c >= runs[i].from && c <= runs[i].to)
+            return runs[i].first + (c - runs[i].from);
+    }
+    return -1;
+}
+
+/* RFC 4648 to the letter: whole groups of four, padding where it belongs, unused
+ * bits zero, nothing else. One content has one spelling. NULL where it is not. */
+static char *decode(struct str text, size_t *out_len)
+{
+    if (text.len % 4 != 0)
+        return NULL;
+    size_t pad = 0;
+    while (pad < 2 && pad < text.len && text.at[text.len - 1 - pad] == '=')
+        pad++;
+    own_str bytes = buf_alloc(text.len / 4 * 3 + 1);
+    size_t len = 0;
+    uint32_t bits = 0;
+    unsigned held = 0;
+    for (size_t i = 0; i < text.len - pad; i++) {
+        int six = digit(text.at[i]);
+        if (six < 0)
+            return NULL;
+        bits = (bits << 6 | (uint32_t)six) & 0xffff;
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            bytes[len++] = (char)(bits >> held & 0xff);
+        }
+    }
+    if (bits & ((1u << held) - 1))
+        return NULL;
+    *out_len = len;
+    return take_ptr(bytes);
+}
+
+static int take_base64(struct request_file *file, const json_t *value, uint64_t most,
+                       const char *field, struct err *err)
+{
+    if (!json_is_string(value))
+        return request_refuse(field, value, "a string", "not a string", err);
+    /* Refused before it costs memory. */
+    uint64_t least_size = json_string_length(value) / 4 * 3;
+    if (least_size > most + 2)
+        return request_refuse_size(field, least_size, most, "bytes", err);
+    size_t len = 0;
+    file->owned = decode(json_str(value), &len);
+    if (!file->owned)
+        return request_refuse(field, value, "RFC 4648 base64 with padding and no white space",
+                              "not base64", err);
+    file->data = (struct str){ file->owned, len };
+    return 0;
+}
+
+/* text or base64, one of them. */
+static int take_content(struct request_file *file, const json_t *value, uint64_t most,
+                        const char *prefix, struct err *err)
+{
+    const json_t *text = json_object_get(value, "text");
+    const json_t *base64 = json_object_get(value, "base64");
+    char field[FILE_FIELD_ROOM + 16];
+    if (!text == !base64) {
+        err_input(err, prefix, NULL, "one of 'text' and 'base64'",
+                  "field '%s' has %s of 'text' and 'base64'", prefix, text ? "both" : "neither");
+        return -1;
+    }
+    if (base64) {
+        snprintf(field, sizeof field, "%s.base64", prefix);
+        return take_base64(file, base64, most, field, err);
+    }
+    snprintf(field, sizeof field, "%s.text", prefix);
+    if (!json_is_string(text))
+        return request_refuse(field, text, "a string", "not a string", err);
+    file->data = json_str(text);
+    return 0;
+}
+
+static int take_readonly(struct request_file *file, const json_t *value, const char *prefix,
+                         struct err *err)
+{
+    char field[FILE_FIELD_ROOM + 16];
+    if (!value)
+        return 0;
+    snprintf(field, sizeof field, "%s.readonly", prefix);
+    if (!json_is_boolean(value))
+        return request_refuse(field, value, "true or false", "not a boolean", err);
+    file->readonly = json_is_true(value);
+    return 0;
+}
+
+/* The feature comes later: refused by name, before "unknown field" would be. */
+static int check_later(const json_t *value, const char *prefix, struct err *err)
+{
+    for (size_t i = 0; request_file_members_later[i]; i++) {
+        const json_t *later = json_object_get(value, request_file_members_later[i]);
+        char field[FILE_FIELD_ROOM + 16];
+        if (!later)
+            continue;
+        snprintf(field, sizeof field, "%s.%s", prefix, request_file_members_later[i]);
+        return request_refuse_later(field, later, err);
+    }
+    return 0;
+}
+
+/* Fills the next place of request->files, which is there; counted even on
+ * failure, so that request_done frees what it holds. */
+static int take_one(struct request *request, const json_t *value, struct err *err)
+{
+    char prefix[FILE_FIELD_ROOM], field[FILE_FIELD_ROOM + 16];
+    snprintf(prefix, sizeof prefix, "files[%zu]", request->file_count);
+    struct request_file *file = &request->files[request->file_count++];
+    if (!json_is_object(value))
+        return request_refuse(prefix, value, "an object", "not an object", err);
+    if (check_later(value, prefix, err) < 0 ||
+        request_check_members(value, prefix, request_file_members, err) < 0)
+        return -1;
+    const json_t *path = json_object_get(value, "path");
+    snprintf(field, sizeof field, "%s.path", prefix);
+    if (!path)
+        return err_input(err, field, NULL, "a relative path", "field '%s' is required", field);
+    if (!json_is_string(path))
+        return request_refuse(field, path, "a string", "not a string", err);
+    if (request_check_path(json_str(path), field, err) < 0)
+        return -1;
+    file->path = buf_strdup(json_str(path));
+    uint64_t most = (uint64_t)request->limits.value[LIMITS_INPUT];
+    if (take_content(file, value, most, prefix, err) < 0)
+        return -1;
+    return take_readonly(file, json_object_get(value, "readonly"), prefix, err);
+}
+
+/* Byte order, but '/' before all else: a folder's content follows it directly,
+ * so that a clash is always between neighbours. */
+static int compare_paths(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    int left = *a == '/' ? 1 : *a ? (unsigned char)*a + 1 : 0;
+    int right = *b == '/' ? 1 : *b ? (unsigned char)*b + 1 : 0;
+    return left - right;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct request_file *const *left = a, *const *right = b;
+    return compare_paths((*left)->path, (*right)->path);
+}
+
+/* Same path, or one is a folder on the way to the other. */
+static bool clash(const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    return (!a[i] && !b[i]) || (!a[i] && b[i] == '/') || (!b[i] && a[i] == '/');
+}
+
+static int refuse_clash(const struct request *request, size_t first, size_t second,
+                        struct err *err)
+{
+    char field[FILE_FIELD_ROOM], why[80];
+    const char *one = request->files[first].path, *other = request->files[second].path;
+    own_json value = json_text(str_of(other));
+    snprintf(field, sizeof field, "files[%zu].path", second);
+    if (strcmp(one, other) == 0)
+        snprintf(why, sizeof why, "a duplicate of files[%zu].path", first);
+    else
+        snprintf(why, sizeof why, "a file where files[%zu].path needs a folder, or inside it",
+                 first);
+    return request_refuse(field, value, "each path once, and no file inside a file", why, err);
+}
+
+static int check_clashes(const struct request *request, struct err *err)
+{
+    size_t count = request->file_count;
+    const struct request_file **sorted = buf_alloc_zero(count + 1, sizeof(void *));
+    int result = 0;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &request->files[i];
+    qsort(sorted, count, sizeof(void *), compare_files);
+    for (size_t i = 1; i < count && result == 0; i++) {
+        if (!clash(sorted[i - 1]->path, sorted[i]->path))
+            continue;
+        size_t a = (size_t)(sorted[i - 1] - request->files);
+        size_t b = (size_t)(sorted[i] - request->files);
+        result = refuse_clash(request, a < b ? a : b, a < b ? b : a, err);
+    }
+    free(sorted);
+    return result;
+}
+
+int request_take_files(struct request_intake *intake, const json_t *value, struct err *err)
+{
+    struct request *request = intake->out;
+    if (!json_is_array(value))
+        return request_refuse("files", value, "an array of objects", "not an array", err);
+    size_t count = json_array_size(value);
+    if (count > REQUEST_FILES_MAX)
+        return request_refuse_size("files", count, REQUEST_FILES_MAX, "files", err);
+    request->files = buf_alloc_zero(count + 1, sizeof *request->files);
+    request->file_room = count + 1;
+    for (size_t i = 0; i < count; i++) {
+        if (take_one(request, json_array_get(value, i), err) < 0)
+            return -1;
+    }
+    if (request_check_input_bytes(request, "files", err) < 0)
+        return -1;
+    return check_clashes(request, err);
+}
+
+static struct request_file *add_place(struct request *request)
+{
+    if (request->file_count == request->file_room) {
+        size_t room = request->file_room ? request->file_room * 2 : 8;
+        struct request_file *files = buf_alloc_zero(room, sizeof *files);
+        if (request->file_count)
+            memcpy(files, request->files, request->file_count * sizeof *files);
+        free(request->files);
+        request->files = files;
+        request->file_room = room;
+    }
+    return &request->files[request->file_count];
+}
+
+int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
+                     bool readonly, struct err *err)
+{
+    own_str content = bytes;
+    char field[FILE_FIELD_ROOM];
+    size_t index = request->file_count;
+    snprintf(field, sizeof field, "files[%zu].path", index);
+    if (index >= REQUEST_FILES_MAX)
+        return request_refuse_size("files", index + 1, REQUEST_FILES_MAX, "files", err);
+    if (request_check_path(str_of(path), field, err) < 0)
+        return -1;
+    struct request_file *file = add_place(request);
+    *file = (struct request_file){ buf_strdup(str_of(path)), { content, len }, NULL, readonly };
+    request->file_count++;
+    int result = 0;
+    for (size_t i = 0; i < index && result == 0; i++) {
+        if (clash(request->files[i].path, path))
+            result = refuse_clash(request, i, index, err);
+    }
+    if (result == 0)
+        result = request_check_input_bytes(request, "files", err);
+    if (result < 0) {
+        request->file_count--;
+        own_free_str(&file->path);
+        return -1;
+    }
+    file->owned = take_ptr(content);
+    return 0;
+}

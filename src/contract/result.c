@@ -1,0 +1,246 @@
+/* The result's life, its lists, and the decision of its status. Any process that
+ * holds a result; pure. The decision reads kernel facts first and lets a box's
+ * own claim (an exception) only turn "ok" into "error": a box that lies can make
+ * itself look worse, never better. */
+#include "contract/result.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "contract/result_int.h"
+
+const struct result_status_row result_statuses[RESULT_STATUS_COUNT] = {
+#define X(id, name, exit_code) [RESULT_##id] = { name, exit_code },
+    RESULT_STATUSES(X)
+#undef X
+};
+
+const char *const result_errors[RESULT_ERROR_COUNT] = {
+#define X(id, name) [RESULT_E_##id] = name,
+    RESULT_ERRORS(X)
+#undef X
+};
+
+const char *result_status_name(enum result_status status)
+{
+    return result_statuses[status].name;
+}
+
+const char *result_error_name(enum result_error_kind kind)
+{
+    return kind == RESULT_E_NONE ? "none" : result_errors[kind];
+}
+
+int result_exit_code(const struct result *result)
+{
+    int fixed = result_statuses[result->status].exit_code;
+    if (fixed >= 0)
+        return fixed;
+    if (fixed == -2)
+        return 128 + result->signal;
+    /* An exception that the code outlived with exit 0 is a failure all the same. */
+    return result->status == RESULT_ERROR && result->exit_code <= 0 ? 1 : result->exit_code & 255;
+}
+
+void result_init(struct result *result)
+{
+    *result = (struct result){
+        .exit_code = -1,
+        .memory_peak_bytes = -1,
+        .tier = "native",
+        .limits_hit = json_array(),
+        .results = json_array(),
+        .walls = json_array(),
+        .missing = json_array(),
+    };
+}
+
+static void error_done(struct result_error *error)
+{
+    free(error->name);
+    free(error->message);
+    free(error->snippet);
+    free(error->traceback);
+    free(error->hint);
+    *error = (struct result_error){ .kind = RESULT_E_NONE };
+}
+
+void result_error_clear(struct result_error *error)
+{
+    error_done(error);
+}
+
+void result_done(struct result *result)
+{
+    json_decref(result->limits_hit);
+    json_decref(result->results);
+    json_decref(result->walls);
+    json_decref(result->missing);
+    buf_done(&result->out.head);
+    buf_done(&result->out.tail);
+    buf_done(&result->err_stream.head);
+    buf_done(&result->err_stream.tail);
+    error_done(&result->error);
+    for (size_t i = 0; i < result->artifact_count; i++) {
+        free(result->artifacts[i].path);
+        free(result->artifacts[i].content);
+    }
+    for (size_t i = 0; i < result->skipped_count; i++) {
+        free(result->skipped[i].path);
+        free(result->skipped[i].reason);
+    }
+    free(result->artifacts);
+    free(result->skipped);
+    free(result->denied);
+    free(result->image);
+    free(result->image_digest);
+    *result = (struct result){ .exit_code = -1, .memory_peak_bytes = -1 };
+}
+
+/* Room for one more in a list that is full at each power of two. */
+static void *grown(void *list, size_t count, size_t size)
+{
+    if (count & (count - 1))
+        return list;
+    void *larger = buf_alloc_zero(count ? count * 2 : 1, size);
+    if (count)
+        memcpy(larger, list, count * size);
+    free(list);
+    return larger;
+}
+
+static int compare_paths(const struct result_artifact *artifact, struct str path)
+{
+    size_t shorter = artifact->path_len < path.len ? artifact->path_len : path.len;
+    int order = shorter ? memcmp(artifact->path, path.at, shorter) : 0;
+    return order ? order : (artifact->path_len > path.len) - (artifact->path_len < path.len);
+}
+
+void result_add_artifact(struct result *result, struct str path, char *content, uint64_t size,
+                         const char *sha256)
+{
+    size_t at = result->artifact_count;
+    result->artifacts = grown(result->artifacts, at, sizeof *result->artifacts);
+    while (at > 0 && compare_paths(&result->artifacts[at - 1], path) > 0)
+        at--;
+    struct result_artifact *one = &result->artifacts[at];
+    memmove(one + 1, one, (result->artifact_count - at) * sizeof *one);
+    result->artifact_count++;
+    *one = (struct result_artifact){
+        .path = buf_strdup(path),
+        .path_len = path.len,
+        .size_bytes = size,
+        .mime = result_mime(path),
+        .content = content,
+    };
+    if (sha256)
+        memcpy(one->sha256, sha256, sizeof one->sha256);
+    else
+        hash_hex((struct str){ content ? content : "", content ? size : 0 }, one->sha256);
+}
+
+/* The row after the last one: how many more there were. */
+static void count_skipped(struct result *result)
+{
+    struct result_skipped *rest = &result->skipped[RESULT_SKIPPED_MAX];
+    own_buf reason = BUF_INIT(64);
+    result->skipped_more++;
+    buf_printf(&reason, "%llu more skipped", (unsigned long long)result->skipped_more);
+    free(rest->reason);
+    rest->reason = buf_take(&reason);
+}
+
+void result_add_skipped(struct result *result, struct str path, const char *reason)
+{
+    if (result->skipped_count > RESULT_SKIPPED_MAX) {
+        count_skipped(result);
+        return;
+    }
+    bool rest = result->skipped_count == RESULT_SKIPPED_MAX;
+    result->skipped = grown(result->skipped, result->skipped_count, sizeof *result->skipped);
+    result->skipped[result->skipped_count++] = (struct result_skipped){
+        .path = buf_strdup(rest ? STR("") : path),
+        .path_len = rest ? 0 : path.len,
+        .reason = rest ? NULL : buf_strdup(str_of(reason)),
+    };
+    if (rest)
+        count_skipped(result);
+}
+
+void result_add_denied(struct result *result, const char *call, uint64_t count)
+{
+    for (size_t i = 0; i < result->denied_count; i++) {
+        if (strcmp(result->denied[i].call, call) == 0) {
+            result->denied[i].count += count;
+            return;
+        }
+    }
+    result->denied = grown(result->denied, result->denied_count, sizeof *result->denied);
+    result->denied[result->denied_count++] = (struct result_denied){ call, count };
+}
+
+/* By exception, by the signal itself, by the kill that followed it, or as a
+ * shell tells of a child that the signal ended. */
+static bool interrupt_ended(const struct result_facts *facts)
+{
+    if (!facts->interrupt_sent)
+        return false;
+    if (facts->exited)
+        return facts->driver_interrupted || facts->exit_code == 128 + SIGINT;
+    return facts->signal == SIGINT || facts->signal == SIGKILL;
+}
+
+static enum result_status decide_failed(const struct result_facts *facts)
+{
+    if (facts->pids_hits > 0)
+        return RESULT_PIDS_LIMIT;
+    return facts->disk_full ? RESULT_DISK_LIMIT : RESULT_ERROR;
+}
+
+static enum result_status decide(const struct result_facts *facts)
+{
+    if (facts->oom_kills > 0)
+        return RESULT_MEMORY_LIMIT;
+    if (facts->killed_for != RESULT_OK)
+        return facts->killed_for;
+    if (!facts->started)
+        return RESULT_INTERNAL;
+    if (interrupt_ended(facts))
+        return RESULT_INTERRUPTED;
+    if (!facts->exited)
+        return facts->signal == SIGSYS ? RESULT_DENIED : RESULT_KILLED;
+    if (facts->exit_code != 0 || facts->driver_exception)
+        return decide_failed(facts);
+    return RESULT_OK;
+}
+
+/* Names in the order of the limits, whatever the status. */
+static void list_hits(struct result *result, const struct result_facts *facts)
+{
+    const bool hit[LIMITS_COUNT] = {
+        [LIMITS_TIMEOUT] = facts->killed_for == RESULT_TIMEOUT,
+        [LIMITS_CPU] = facts->killed_for == RESULT_CPU_LIMIT,
+        [LIMITS_MEMORY] = facts->oom_kills > 0,
+        [LIMITS_DISK] = facts->disk_full,
+        [LIMITS_PIDS] = facts->pids_hits > 0,
+        [LIMITS_STDOUT] = facts->stdout_hit || result->out.truncated,
+        [LIMITS_STDERR] = facts->stderr_hit || result->err_stream.truncated,
+        [LIMITS_ARTIFACT_BYTES] = facts->artifact_bytes_hit,
+        [LIMITS_ARTIFACT_FILES] = facts->artifact_files_hit,
+    };
+    json_array_clear(result->limits_hit);
+    for (size_t id = 0; id < LIMITS_COUNT; id++) {
+        if (hit[id])
+            json_array_append_new(result->limits_hit, json_string(limits_rows[id].name));
+    }
+}
+
+void result_decide(struct result *result, const struct result_facts *facts)
+{
+    result->status = decide(facts);
+    result->exit_code = facts->started && facts->exited ? facts->exit_code : -1;
+    result->signal = facts->started && !facts->exited ? facts->signal : 0;
+    list_hits(result, facts);
+}

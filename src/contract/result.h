@@ -1,0 +1,184 @@
+/* The result: what came of a run, as one struct and as the contract's JSON.
+ * Pure. Kernel facts and box claims are kept apart until they meet here. */
+#ifndef CONTRACT_RESULT_H
+#define CONTRACT_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "contract/limits.h"
+
+/*    id             name             exit  error kind  in limits_hit as */
+#define RESULT_STATUSES(X)                          \
+    X(OK, "ok", -1)                                 \
+    X(ERROR, "error", -1)                           \
+    X(TIMEOUT, "timeout", 124)                      \
+    X(CPU_LIMIT, "cpu_limit", 152)                  \
+    X(MEMORY_LIMIT, "memory_limit", 137)            \
+    X(OUTPUT_LIMIT, "output_limit", 126)            \
+    X(PIDS_LIMIT, "pids_limit", 126)                \
+    X(DISK_LIMIT, "disk_limit", 126)                \
+    X(DENIED, "denied", 126)                        \
+    X(KILLED, "killed", -2)                         \
+    X(INTERRUPTED, "interrupted", 130)              \
+    X(INTERNAL, "internal", 125)
+/* exit -1: the code's own; -2: 128 + signal */
+
+enum result_status {
+#define X(id, name, exit_code) RESULT_##id,
+    RESULT_STATUSES(X)
+#undef X
+};
+
+/* error.kind */
+#define RESULT_ERRORS(X) \
+    X(SYNTAX, "syntax") X(EXCEPTION, "exception") X(IMPORT, "import") X(TIMEOUT, "timeout") \
+    X(CPU, "cpu") X(MEMORY, "memory") X(DISK, "disk") X(PIDS, "pids") X(OUTPUT, "output") \
+    X(DENIED, "denied") X(SIGNAL, "signal") X(EXIT, "exit") X(INTERNAL, "internal")
+
+enum result_error_kind {
+    RESULT_E_NONE,
+#define X(id, name) RESULT_E_##id,
+    RESULT_ERRORS(X)
+#undef X
+};
+
+struct result_error {
+    enum result_error_kind kind; /* RESULT_E_NONE: no error, all else empty */
+    char *name;      /* "ZeroDivisionError"; each of these heap or NULL */
+    char *message;
+    int64_t line;    /* 0: unknown */
+    int64_t column;  /* 0: unknown */
+    char *snippet;
+    char *traceback;
+    char *hint;
+};
+
+struct result_stream {
+    struct buf head;      /* first bytes, within the cap */
+    struct buf tail;      /* what came after them: its last tail_cap bytes count */
+    size_t tail_cap;
+    uint64_t total_bytes; /* every byte counted */
+    bool truncated;
+};
+
+struct result_artifact {
+    char *path; /* bytes */
+    size_t path_len;
+    uint64_t size_bytes;
+    char sha256[65];
+    const char *mime;
+    char *content; /* heap, size_bytes long: for -o and later stores; not in the JSON */
+};
+
+struct result_skipped {
+    char *path; /* bytes; "" for the row that stands for the rest */
+    size_t path_len;
+    char *reason;
+};
+
+#define RESULT_SKIPPED_MAX 256 /* rows; what comes after them is counted in one more row */
+
+struct result_denied {
+    const char *call;
+    uint64_t count;
+};
+
+/* What decided the status: kernel facts only. */
+struct result_facts {
+    bool started;         /* the occupant was exec'd */
+    uint64_t oom_kills;
+    /* RESULT_OK, or our own kill: TIMEOUT CPU_LIMIT OUTPUT_LIMIT; also INTERRUPTED
+     * (the second wish to stop) and INTERNAL (we failed and gave the run up). */
+    enum result_status killed_for;
+    bool interrupt_sent;  /* we sent SIGINT */
+    bool exited;          /* by exit, else by signal */
+    int exit_code;
+    int signal;
+    bool driver_exception; /* box claim: the driver reported an uncaught exception */
+    bool driver_interrupted; /* box claim: that exception was the interrupt */
+    uint64_t pids_hits;
+    bool disk_full;       /* no block or no inode free at the end */
+    bool stdout_hit;      /* more came than stdout_bytes */
+    bool stderr_hit;
+    bool artifact_bytes_hit; /* a file was skipped because artifact_bytes was used up */
+    bool artifact_files_hit;
+};
+
+struct result {
+    char run[32]; /* "r_..." */
+    enum result_status status;
+    int exit_code;        /* -1: null */
+    int signal;           /* 0: null */
+    json_t *limits_hit;   /* array of names */
+    struct result_stream out, err_stream;
+    json_t *results;      /* array of MIME bundles: box claims, already validated */
+    struct result_error error;
+    struct result_denied *denied;
+    size_t denied_count;
+    struct result_artifact *artifacts;
+    size_t artifact_count;
+    struct result_skipped *skipped;
+    size_t skipped_count;
+    uint64_t skipped_more; /* how many the row for the rest stands for */
+    double queue_ms, start_ms, wall_ms, collect_ms, cpu_ms;
+    int64_t memory_peak_bytes; /* -1: unknown, null */
+    bool warm;
+    const char *tier;
+    char *image;
+    json_t *walls, *missing; /* arrays of names */
+    char code_sha256[65], inputs_sha256[65];
+    char *image_digest;
+    struct limits limits;
+};
+
+void result_init(struct result *result);
+void result_done(struct result *result);
+#define own_result attr_cleanup(result_done) struct result
+
+/* The contract's order of decision: fills status, exit_code, signal and
+ * limits_hit from the facts. */
+void result_decide(struct result *result, const struct result_facts *facts);
+/* After result_decide: make error agree with status (a timeout's kind is
+ * "timeout", ...): keeps a driver's exception where the status is its own. */
+void result_explain(struct result *result, const struct result_facts *facts);
+
+/* Kept in the byte order of the paths. content (heap or NULL) is taken over; where
+ * sha256 is NULL it is computed from content. */
+void result_add_artifact(struct result *result, struct str path, char *content, uint64_t size,
+                         const char *sha256);
+void result_add_skipped(struct result *result, struct str path, const char *reason);
+/* call: a name that outlives the result; counts of the same name are added up. */
+void result_add_denied(struct result *result, const char *call, uint64_t count);
+
+/* stdout or stderr: take in bytes as they come, within the cap (head: three
+ * quarters, tail: the rest once the head is full). */
+void result_stream_add(struct result_stream *stream, size_t cap, const void *bytes, size_t len);
+/* The text that a person or model sees: head, a line that says how many bytes
+ * were left out, tail. Appended to *out, which has room for
+ * result_stream_room() bytes. Cuts never split a UTF-8 sequence. */
+size_t result_stream_room(const struct result_stream *stream);
+void result_stream_text(const struct result_stream *stream, struct buf *out);
+
+const char *result_status_name(enum result_status status);
+const char *result_error_name(enum result_error_kind kind);
+/* Command line exit code. */
+int result_exit_code(const struct result *result);
+/* MIME type by a file name's ending; "application/octet-stream" otherwise. */
+const char *result_mime(struct str path);
+
+/* Every member is always there, in the order of the contract; beside them
+ * "stdout_base64" and "stderr_base64" where that text is no UTF-8 (the exact bytes
+ * of which "stdout" is the lossy form), and "path_base64" for such a path. */
+json_t *result_to_json(const struct result *result);
+/* {"error":{"kind","field","value","bound","message","hint"}}: every door's refusal. */
+json_t *result_refusal(const struct err *err);
+
+/* The tables as data, for the test that holds api/ equal to the code: statuses,
+ * error kinds, states, and the names of the members in their order. */
+json_t *result_describe(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* Parsing what a driver says. Runs in the engine; every byte is the box's own. A
+ * line that is not as PROTOCOL.md says is counted and dropped; a cap that is
+ * passed makes us deaf for the rest of the run. Nothing here decides a status. */
+#include "engine/driver.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+#define BUNDLE_KEYS_MAX 16
+#define BUNDLE_KEY_MAX 100
+
+void driver_done(struct driver *driver)
+{
+    struct result_error *error = &driver->error;
+    char **texts[] = { &error->name, &error->message, &error->snippet, &error->traceback,
+                       &error->hint };
+    for (size_t i = 0; i < array_len(texts); i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+    buf_done(&driver->line);
+    json_decref(driver->results);
+    driver->results = NULL;
+}
+
+/* A copy of a string member cut to the cap, or NULL. */
+static char *text_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value))
+        return NULL;
+    struct str text = json_str(value);
+    text.len = str_cut_utf8(text, DRIVER_TEXT_MAX);
+    if (memchr(text.at, 0, text.len))
+        text.len = strlen(text.at);
+    return buf_strdup(text);
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 && value < INT32_MAX ? value : 0;
+}
+
+static bool is_base64(struct str text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t len = text.len;
+    if (len % 4 != 0)
+        return false;
+    while (len > 0 && text.len - len < 2 && text.at[len - 1] == '=')
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        if (!text.at[i] || !strchr(plain, text.at[i]))
+            return false;
+    }
+    return true;
+}
+
+/* A MIME type as we accept it, and whether the value has the form it must have. */
+static bool is_member(const char *key, const json_t *value)
+{
+    size_t len = strlen(key);
+    const char *slash = strchr(key, '/');
+    if (len > BUNDLE_KEY_MAX || !slash || slash == key || !slash[1])
+        return false;
+    for (const char *c = key; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || strchr("/+.-", *c);
+        if (!plain)
+            return false;
+    }
+    if (strcmp(key, "application/json") == 0)
+        return true;
+    if (!json_is_string(value))
+        return false;
+    bool picture = strncmp(key, "image/", 6) == 0 && strcmp(key, "image/svg+xml") != 0;
+    return !picture || is_base64(json_str(value));
+}
+
+static bool on_result(struct driver *driver, json_t *line)
+{
+    json_t *data = json_object_get(line, "data");
+    const char *key;
+    json_t *value;
+    if (!json_is_object(data) || json_object_size(data) == 0 ||
+        json_object_size(data) > BUNDLE_KEYS_MAX)
+        return false;
+    json_object_foreach(data, key, value) {
+        if (!is_member(key, value))
+            return false;
+    }
+    if (!driver->results)
+        driver->results = json_array();
+    if (json_array_size(driver->results) >= DRIVER_RESULTS_MAX)
+        return false;
+    json_array_append(driver->results, data);
+    return true;
+}
+
+static bool on_error(struct driver *driver, json_t *line)
+{
+    static const struct {
+        const char *name;
+        enum result_error_kind kind;
+    } kinds[] = { { "syntax", RESULT_E_SYNTAX },
+                  { "exception", RESULT_E_EXCEPTION },
+                  { "import", RESULT_E_IMPORT } };
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    struct result_error *error = &driver->error;
+    if (!kind || error->kind != RESULT_E_NONE)
+        return false; /* one uncaught exception ends a program: the first */
+    for (size_t i = 0; i < array_len(kinds); i++) {
+        if (strcmp(kind, kinds[i].name) != 0)
+            continue;
+        *error = (struct result_error){
+            .kind = kinds[i].kind,
+            .name = text_of(line, "name"),
+            .message = text_of(line, "message"),
+            .line = number_of(line, "line"),
+            .column = number_of(line, "column"),
+            .snippet = text_of(line, "snippet"),
+            .traceback = text_of(line, "traceback"),
+        };
+        driver->interrupted = json_is_true(json_object_get(line, "interrupted"));
+        return true;
+    }
+    return false;
+}
+
+static bool on_fail(struct driver *driver, json_t *line)
+{
+    driver->fail_line = number_of(line, "line");
+    return true;
+}
+
+static bool on_done(struct driver *driver, json_t *line)
+{
+    driver->done = json_is_integer(json_object_get(line, "exit_code"));
+    return driver->done;
+}
+
+static const struct {
+    const char *op;
+    bool (*take)(struct driver *driver, json_t *line);
+} ops[] = {
+    { "result", on_result },
+    { "error", on_error },
+    { "fail", on_fail },
+    { "done", on_done },
+};
+
+static bool take_line(struct driver *driver)
+{
+    struct err ignored = ERR_INIT;
+    own_json line = json_read(buf_str(&driver->line), DRIVER_LINE_MAX, &ignored);
+    const char *op = json_string_value(json_object_get(line, "op"));
+    for (size_t i = 0; op && i < array_len(ops); i++) {
+        if (strcmp(op, ops[i].op) == 0)
+            return ops[i].take(driver, line);
+    }
+    return false;
+}
+
+void driver_feed(struct driver *driver, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    driver->total += len;
+    if (driver->total > DRIVER_TOTAL_MAX)
+        driver->deaf = true;
+    while (len > 0 && !driver->deaf) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        if (buf_add(&driver->line, at, part) < 0) {
+            driver->deaf = true;
+            break;
+        }
+        if (end) {
+            driver->bad_lines += !take_line(driver);
+            driver->line.len = 0;
+            part++;
+        }
+        at += part;
+        len -= part;
+    }
+    if (driver->deaf)
+        buf_done(&driver->line);
+}

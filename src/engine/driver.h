@@ -1,0 +1,35 @@
+/* What the driver in the box says: JSON lines on the control channel. All of it is
+ * a claim of that box, never a fact: it is capped, checked, and can only fill the
+ * places of a result that claims may fill. Pure; fuzzed. */
+#ifndef ENGINE_DRIVER_H
+#define ENGINE_DRIVER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "contract/result.h"
+
+#define DRIVER_LINE_MAX (16u << 20)
+#define DRIVER_TOTAL_MAX (64u << 20)
+#define DRIVER_RESULTS_MAX 256
+#define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
+
+struct driver {
+    struct buf line;      /* the line under way */
+    uint64_t total;       /* bytes taken in */
+    bool deaf;            /* over a cap: the rest is ignored */
+    unsigned bad_lines;   /* that were not as the protocol says */
+    json_t *results;      /* array of MIME bundles */
+    struct result_error error;
+    bool interrupted;
+    int64_t fail_line; /* bash: the last failing command's line; 0: none */
+    bool done;
+};
+#define DRIVER_INIT ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX) })
+void driver_done(struct driver *driver);
+
+/* Take in bytes as they come, in any pieces. */
+void driver_feed(struct driver *driver, const void *bytes, size_t len);
+
+#endif

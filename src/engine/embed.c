@@ -1,0 +1,38 @@
+/* The drivers in cupel's read-only data: one program, nothing to install beside. */
+#include "engine/embed.h"
+
+#define EMBED(symbol, file)                              \
+    extern const char symbol[], symbol##_end[];          \
+    __asm__(".section .rodata\n.balign 16\n"             \
+            ".globl " #symbol "\n" #symbol ":\n"         \
+            ".incbin \"" file "\"\n"                     \
+            ".globl " #symbol "_end\n" #symbol "_end:\n" \
+            ".byte 0\n.previous\n")
+
+EMBED(embed_driver_py, "drivers/driver.py");
+EMBED(embed_driver_pyc, BUILD_DIR "/gen/driver.pyc");
+EMBED(embed_driver_js, "drivers/driver.cjs");
+EMBED(embed_driver_sh, "drivers/driver.sh");
+EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
+EMBED(embed_prepare_py, "drivers/prepare.py");
+
+static const struct {
+    const char *name, *from, *to;
+} files[ENGINE_EMBED_COUNT] = {
+    [ENGINE_EMBED_DRIVER_PY] = { "driver.py", embed_driver_py, embed_driver_py_end },
+    [ENGINE_EMBED_DRIVER_PYC] = { "driver.pyc", embed_driver_pyc, embed_driver_pyc_end },
+    [ENGINE_EMBED_DRIVER_JS] = { "driver.cjs", embed_driver_js, embed_driver_js_end },
+    [ENGINE_EMBED_DRIVER_SH] = { "driver.sh", embed_driver_sh, embed_driver_sh_end },
+    [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },
+    [ENGINE_EMBED_PREPARE_PY] = { "prepare.py", embed_prepare_py, embed_prepare_py_end },
+};
+
+struct str engine_embed(enum engine_embed_id id)
+{
+    return (struct str){ files[id].from, (size_t)(files[id].to - files[id].from) };
+}
+
+const char *engine_embed_name(enum engine_embed_id id)
+{
+    return files[id].name;
+}

@@ -1,0 +1,21 @@
+/* The drivers and the files that go with them, as bytes inside cupel. */
+#ifndef ENGINE_EMBED_H
+#define ENGINE_EMBED_H
+
+#include "base/str.h"
+
+enum engine_embed_id {
+    ENGINE_EMBED_DRIVER_PY,
+    ENGINE_EMBED_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_EMBED_PYTHON */
+    ENGINE_EMBED_DRIVER_JS,
+    ENGINE_EMBED_DRIVER_SH,
+    ENGINE_EMBED_MATPLOTLIBRC,
+    ENGINE_EMBED_PREPARE_PY,
+    ENGINE_EMBED_COUNT
+};
+
+/* Name under which the file is placed in a box, and its bytes. */
+struct str engine_embed(enum engine_embed_id id);
+const char *engine_embed_name(enum engine_embed_id id);
+
+#endif

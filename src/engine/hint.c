@@ -1,0 +1,102 @@
+/* Hints about packages: what is there instead of what was asked for. The host side
+ * looks at the image's package directory, never at what the box says is in it. */
+#include "engine/engine_int.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+
+#define PACKAGES "/usr/lib/python3/dist-packages"
+
+/* What to use for packages that models ask for and the image lacks. */
+static const struct {
+    const char *asked, *instead, *distribution;
+} alternatives[] = {
+    { "polars", "pandas", "pandas" },       { "dask", "pandas", "pandas" },
+    { "modin", "pandas", "pandas" },        { "duckdb", "sqlite3", NULL },
+    { "seaborn", "matplotlib", "matplotlib" }, { "plotly", "matplotlib", "matplotlib" },
+    { "bokeh", "matplotlib", "matplotlib" }, { "altair", "matplotlib", "matplotlib" },
+    { "torch", "numpy", "numpy" },          { "tensorflow", "sklearn", "scikit_learn" },
+    { "keras", "sklearn", "scikit_learn" }, { "xgboost", "sklearn", "scikit_learn" },
+    { "lightgbm", "sklearn", "scikit_learn" }, { "statsmodels", "scipy", "scipy" },
+    { "cv2", "PIL", "Pillow" },             { "skimage", "PIL", "Pillow" },
+    { "xlrd", "openpyxl", "openpyxl" },     { "xlsxwriter", "openpyxl", "openpyxl" },
+    { "html5lib", "lxml", "lxml" },         { "jax", "numpy", "numpy" },
+    { "networkx", "scipy.sparse.csgraph", "scipy" },
+};
+
+/* Version of a distribution from its NAME-VERSION.{egg,dist}-info entry. */
+static bool installed_version(const char *distribution, char *out, size_t room)
+{
+    size_t len = strlen(distribution);
+    bool found = false;
+    DIR *dir = opendir(PACKAGES);
+    for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        const char *end = strstr(name, ".egg-info");
+        end = end ? end : strstr(name, ".dist-info");
+        if (!end || strncasecmp(name, distribution, len) != 0 || name[len] != '-')
+            continue;
+        snprintf(out, room, "%.*s", (int)(end - name - (long)len - 1), name + len + 1);
+        found = true;
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* The module in "No module named 'a.b'" or "Cannot find module 'a'". */
+static bool missing_module(const char *message, char *out, size_t room)
+{
+    const char *from = message ? strstr(message, "module") : NULL;
+    from = from ? strchr(from, '\'') : NULL;
+    size_t len = from ? strcspn(from + 1, ".'/") : 0;
+    if (len == 0 || len >= room)
+        return false;
+    snprintf(out, room, "%.*s", (int)len, from + 1);
+    return true;
+}
+
+static void import_hint(const char *image, const char *module, struct buf *out)
+{
+    char version[64];
+    for (size_t i = 0; i < array_len(alternatives); i++) {
+        if (strcmp(alternatives[i].asked, module) != 0)
+            continue;
+        if (!alternatives[i].distribution)
+            buf_printf(out, "'%s' is not in image %s; %s is", module, image,
+                       alternatives[i].instead);
+        else if (installed_version(alternatives[i].distribution, version, sizeof version))
+            buf_printf(out, "'%s' is not in image %s; %s %s is", module, image,
+                       alternatives[i].instead, version);
+    }
+    if (out->len == 0)
+        buf_printf(out, "'%s' is not in image %s, and a box cannot install it: use what "
+                   "'cupel languages' lists, or the standard library", module, image);
+}
+
+static bool mentions(struct str code, const char *words)
+{
+    return memmem(code.at, code.len, words, strlen(words)) != NULL;
+}
+
+void hint_add(const struct request *request, struct result *result)
+{
+    struct result_error *error = &result->error;
+    char module[128];
+    own_buf text = BUF_INIT(1024);
+    if (error->kind == RESULT_E_IMPORT && missing_module(error->message, module, sizeof module))
+        import_hint(result->image, module, &text);
+    else if (result->status == RESULT_ERROR &&
+             (mentions(request->code, "pip install") || mentions(request->code, "npm install")))
+        buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
+                   "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
+    if (text.len == 0)
+        return;
+    free(error->hint);
+    error->hint = buf_take(&text);
+}

@@ -1,0 +1,110 @@
+"""Output is streamed, counted to the last byte, and never lost by being long."""
+import base64
+import hashlib
+import os
+import time
+
+import host
+
+
+def test_long_output_keeps_head_and_tail_and_spills_the_rest(cupel_as, folder):
+    code = "for i in range(50000): print(f'line {i:06}')"
+    result = cupel_as.run_json(code, cli=["-o", str(folder)])
+    whole = "".join(f"line {i:06}\n" for i in range(50000)).encode()
+    assert result["status"] == "ok" and result["truncated"]
+    assert result["stdout_bytes"] == len(whole)
+    assert result["stdout"].startswith("line 000000\n") and result["stdout"].endswith("line 049999\n")
+    assert len(result["stdout"]) < 70000
+    assert any("stdout" in hit for hit in result["limits_hit"])
+    spilled = {row["path"]: row for row in result["artifacts"]}[".cupel/stdout"]
+    assert spilled["size_bytes"] == len(whole)
+    assert spilled["sha256"] == hashlib.sha256(whole).hexdigest()
+    assert (folder / ".cupel/stdout").read_bytes() == whole
+
+
+def test_stderr_is_kept_apart_with_its_own_cap(cupel_as):
+    code = "import sys\nprint('out')\nsys.stderr.write('e' * 5000)"
+    result = cupel_as.run_json(code, limits={"stderr_bytes": 1000})
+    assert result["stdout"] == "out\n" and result["stderr_bytes"] == 5000 and result["truncated"]
+    assert len(result["stderr"]) < 1500
+
+
+def test_a_caps_own_length_is_not_truncation(cupel):
+    result = cupel.run_json("print('x' * 999)", limits={"stdout_bytes": 1000})
+    assert not result["truncated"] and result["limits_hit"] == []
+    assert len(result["stdout"]) == 1000
+
+
+def test_a_flood_does_not_grow_the_front_process(cupel_as):
+    request = '{"language": "bash", "code": "head -c 300000000 /dev/zero", "limits": ' \
+              '{"timeout_s": 30, "cpu_s": 30}}'
+    child = cupel_as.popen(["run", "--request", "-", "--json"], stdin=-1)
+    child.stdin.write(request.encode())
+    child.stdin.close()
+    text = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.stdout.close(), child.stderr.close()
+    assert b'"stdout_bytes":300000000' in text.replace(b" ", b"") and child.returncode == 0
+    assert usage.ru_maxrss < (1000 if host.SANITIZED else 200) * 1024, usage.ru_maxrss
+
+
+def test_output_streams_in_order_as_it_happens(cupel_as):
+    child = cupel_as.popen(["run", "-t", "20", "-c", "import time, sys\nprint('one', flush=True)\n"
+                            "time.sleep(1)\nprint('two', flush=True)"], text=True)
+    start = time.monotonic()
+    first, first_at = child.stdout.readline(), time.monotonic() - start
+    rest, _ = child.communicate(timeout=30)
+    assert first == "one\n" and rest == "two\n"
+    assert time.monotonic() - start - first_at > 0.5, "the first line came with the last"
+
+
+def test_unfinished_lines_stream_too(cupel_as):
+    child = cupel_as.popen(["run", "-t", "20", "-c", "import sys, time\nsys.stdout.write('ab')\n"
+                            "sys.stdout.flush()\ntime.sleep(1.5)"])
+    start = time.monotonic()
+    got = os.read(child.stdout.fileno(), 10)
+    early = time.monotonic() - start
+    child.communicate(timeout=30)
+    assert got == b"ab" and early < 1.4
+
+
+def test_print_without_flush_is_streamed_line_by_line(cupel):
+    child = cupel.popen(["run", "-t", "20", "-c", "import time\nprint('a')\ntime.sleep(1.5)"])
+    start = time.monotonic()
+    got = os.read(child.stdout.fileno(), 10)
+    early = time.monotonic() - start
+    child.communicate(timeout=30)
+    assert got == b"a\n" and early < 1.4
+
+
+def test_a_reader_that_goes_away_ends_the_run(cupel_as):
+    child = cupel_as.popen(["run", "-t", "60", "-c", "while True: print('x' * 1000)"])
+    child.stdout.read(10)
+    child.stdout.close()
+    child.wait(timeout=20)
+    child.stderr.close()
+    assert host.wait_until(lambda: not host.ours(), 3), host.ours()
+
+
+def test_bytes_that_are_no_text_come_beside_as_base64(cupel):
+    result = cupel.run_json("import sys\nsys.stderr.buffer.write(b'a\\xffb')")
+    assert base64.b64decode(result["stderr_base64"]) == b"a\xffb" and result["stderr"] == "a\ufffdb"
+
+
+def test_stdin_that_nobody_reads_holds_up_nothing(cupel_as):
+    result = cupel_as.run_json("sleep 0.2; echo done", "bash", stdin="x" * (8 << 20))
+    assert result["status"] == "ok" and result["stdout"] == "done\n"
+
+
+def test_stdin_of_megabytes_arrives_whole(cupel_as):
+    result = cupel_as.run_json("wc -c", "bash", stdin="x" * (8 << 20))
+    assert result["stdout"].strip() == str(8 << 20)
+
+
+def test_both_streams_at_full_speed_do_not_lock(cupel_as):
+    code = "import sys, threading\nt = [threading.Thread(target=lambda s: [s.write('x' * 1000) " \
+           "for _ in range(5000)], args=(s,)) for s in (sys.stdout, sys.stderr)]\n" \
+           "[x.start() for x in t]; [x.join() for x in t]"
+    result = cupel_as.run_json(code, limits={"timeout_s": 30})
+    assert (result["stdout_bytes"], result["stderr_bytes"]) == (5000000, 5000000)

@@ -1,0 +1,292 @@
+"""The host's side of the tests: starting cupel, reading its answers, and looking at
+processes, mounts, cgroups and files as the kernel shows them."""
+import base64
+import ctypes
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+PROGRAM = Path(os.environ.get("CUPEL", REPO / "build/cupel"))
+BUILD = Path(os.environ.get("BUILD", PROGRAM.parent))
+SANITIZED = "asan" in str(PROGRAM)
+ORDINARY = 12345  # a uid and gid that no Debian system gives to anybody
+CANARY = "canary-" + "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+WATCHDOG_S = 60  # a run that takes longer hangs
+KILL_TO_EMPTY_MS = 200  # the promise
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper():
+    """Orphans of our runs come to us, so that what survives is seen as ours."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def wait_until(condition, seconds, pause=0.02):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(pause)
+    return bool(condition())
+
+
+class Place:
+    """Temporary folders under /tmp, open to every user, gone at the end."""
+
+    def __enter__(self):
+        self.root = Path(tempfile.mkdtemp(prefix="cupel-tests-"))
+        self.root.chmod(0o755)
+        self.count = 0
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["rm", "-rf", self.root])  # deeper than shutil can go
+
+    def fresh(self, name="f", mode=0o777, owner=None):
+        self.count += 1
+        path = self.root / f"{name}{self.count}"
+        path.mkdir()
+        path.chmod(mode)
+        if owner:
+            os.chown(path, owner, owner)
+        return path
+
+
+class Result(dict):
+    """The result JSON, with the process that printed it."""
+
+    process = None
+
+    @property
+    def stdout(self):
+        return self["stdout"]
+
+    @property
+    def exit_status(self):
+        return self.process.returncode
+
+    @property
+    def kill_ms(self):
+        """Decision to empty box, from each trace line."""
+        return [float(ms) for ms in re.findall(r"^trace: kill_to_empty_ms=([0-9.]+)$",
+                                               self.process.stderr, re.M)]
+
+    def without_cgroups(self):
+        """This run had no cgroup: counters that only the kernel keeps are unknown."""
+        return "memory_limit" in self["isolation"]["missing"]
+
+
+class Cupel:
+    """The program, started as root or as an ordinary user, with a home of its own."""
+
+    def __init__(self, who, place):
+        self.who = who
+        self.switch = who == "user" and os.getuid() == 0
+        owner = ORDINARY if self.switch else None
+        self.uid = ORDINARY if self.switch else os.getuid()
+        self.home = place.fresh("home", 0o755, owner)
+        runtime = place.fresh("run", 0o700, owner)
+        self.program = str(self.reachable(place))
+        self.env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LANG": "C.UTF-8",
+                    "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(place.fresh("tmp", 0o1777)),
+                    "CUPEL_STATE": str(place.fresh("state", 0o755, owner)),
+                    "CUPEL_WALL_CANARY": CANARY}
+        if SANITIZED:
+            self.env["ASAN_OPTIONS"] = "detect_leaks=0"
+
+    def reachable(self, place):
+        """The program itself, or a copy where the ordinary user cannot get at it."""
+        test = subprocess.run(["test", "-x", PROGRAM], **self.identity())
+        if test.returncode == 0:
+            return PROGRAM
+        copy = place.fresh("bin", 0o755) / "cupel"
+        shutil.copy(PROGRAM, copy)
+        copy.chmod(0o755)
+        return copy
+
+    def identity(self):
+        if not self.switch:
+            return {}
+        return {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+
+    def settings(self, env, options):
+        """Arguments for Popen: our home and environment unless the test says otherwise."""
+        return {"cwd": self.home, "env": {**self.env, **(env or {})}, **self.identity(), **options}
+
+    def popen(self, args, env=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen([self.program, *map(str, args)], **self.settings(env, options))
+
+    def run(self, args, input=None, env=None, timeout=WATCHDOG_S, text=True, before=(), **options):
+        """Run to the end. `before` is a command that starts cupel, such as strace."""
+        if input is None and "stdin" not in options:
+            options["stdin"] = subprocess.DEVNULL
+        if text:
+            options.update(encoding="utf-8", errors="surrogateescape")
+        return subprocess.run([*before, self.program, *map(str, args)], input=input,
+                              capture_output=True, timeout=timeout, **self.settings(env, options))
+
+    def request(self, request, args=(), **options):
+        """Any JSON (or text that is none) through --request; the parsed answer."""
+        text = request if isinstance(request, (str, bytes)) else json.dumps(request)
+        binary = isinstance(text, bytes)
+        done = self.run(["run", "--request", "-", "--json", *args], input=text, text=not binary,
+                        **options)
+        if binary:
+            done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode(errors="replace")
+        try:
+            answer = Result(json.loads(done.stdout))
+        except ValueError:
+            raise AssertionError(f"no JSON on stdout: exit {done.returncode}, "
+                                 f"stdout {done.stdout[:500]!r}, stderr {done.stderr[-2000:]!r}")
+        answer.process = done
+        return answer
+
+    def run_json(self, code, language="python", args=None, cli=(), options=None, **fields):
+        """Run code under the contract. `args` and the rest are request fields; `cli` are
+        further flags, `options` go to the process."""
+        request = {"language": language, "code": code, **fields}
+        if args is not None:
+            request["args"] = list(args)
+        answer = self.request(request, cli, **(options or {}))
+        assert "status" in answer, f"nothing ran: {dict(answer)} {answer.process.stderr[-1000:]}"
+        return answer
+
+    def refusal(self, request, args=()):
+        """The error of a request that must be refused."""
+        answer = self.request(request, args)
+        assert set(answer) == {"error"}, f"was not refused: {str(dict(answer))[:500]}"
+        assert answer.exit_status == 2
+        error = answer["error"]
+        assert error["kind"] == "input" and error["message"] and "hint" in error
+        return error
+
+
+def text_file(path, text, readonly=False):
+    return {"path": path, "text": text, **({"readonly": True} if readonly else {})}
+
+
+def binary_file(path, data, readonly=False):
+    return {"path": path, "base64": base64.b64encode(data).decode(),
+            **({"readonly": True} if readonly else {})}
+
+
+# Processes as /proc shows them.
+
+def process(pid):
+    """(pid, start time, comm, state, parent), or None once it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    comm = text[text.index("(") + 1:text.rindex(")")]
+    rest = text[text.rindex(")") + 2:].split()
+    return {"pid": int(pid), "comm": comm, "state": rest[0], "parent": int(rest[1]),
+            "started": int(rest[19])}
+
+
+def descendants(root):
+    """Every live process below `root`, nearest first; zombies are dead."""
+    rows = [process(p) for p in os.listdir("/proc") if p.isdigit()]
+    children = {}
+    for row in filter(None, rows):
+        children.setdefault(row["parent"], []).append(row)
+    found, queue = [], [root]
+    while queue:
+        below = children.get(queue.pop(0), [])
+        found += below
+        queue += [row["pid"] for row in below]
+    return [row for row in found if row["state"] not in "ZX"]
+
+
+def same_alive(rows):
+    """Which of these processes still live (and are not another with the same number)."""
+    alive = []
+    for row in rows:
+        now = process(row["pid"])
+        if now and now["started"] == row["started"] and now["state"] not in "ZX":
+            alive.append(now)
+    return alive
+
+
+def ours():
+    """Live cupel processes and box processes below this test run."""
+    return [row for row in descendants(os.getpid())
+            if row["comm"].startswith("cupel") or in_another_pid_namespace(row["pid"])]
+
+
+def in_another_pid_namespace(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid") != os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
+def cgroups():
+    """Directories named after us that hold no process: a live run of somebody else does."""
+    found = set()
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        for name in names:
+            path = os.path.join(folder, name)
+            if "cupel" in path and not holds_process(path):
+                found.add(path)
+    return found
+
+
+def holds_process(path):
+    for folder, _, _ in os.walk(path):
+        try:
+            if Path(folder, "cgroup.procs").read_text().strip():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def mounts():
+    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def network_namespaces():
+    """Those of our own descendants."""
+    found = set()
+    for row in descendants(os.getpid()):
+        try:
+            found.add(os.readlink(f"/proc/{row['pid']}/ns/net"))
+        except OSError:
+            pass
+    return found
+
+
+def stray_files():
+    found = set()
+    for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
+        if os.path.isdir(folder):
+            found |= {os.path.join(folder, name) for name in os.listdir(folder)
+                      if "cupel" in name and not name.startswith("cupel-tests-")}
+    return found
+
+
+def footprint():
+    return {"processes": {(r["pid"], r["comm"]) for r in ours()}, "mounts": mounts(),
+            "cgroups": cgroups(), "network namespaces": network_namespaces(),
+            "files": stray_files()}
+
+
+def growth(before):
+    """What is there now and was not: a dict of the sets that grew."""
+    after = footprint()
+    return {name: sorted(map(str, after[name] - before[name]))
+            for name in before if after[name] - before[name]}
+
+
+def host_open_files():
+    return len(os.listdir("/proc/self/fd"))

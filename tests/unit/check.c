@@ -1,0 +1,77 @@
+/* Runs the registered unit tests, each in a child process, in name order. With
+ * arguments: only the tests whose names contain one of them. */
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct check_test *tests;
+
+void check_register(struct check_test *test)
+{
+    struct check_test **at = &tests;
+    while (*at && strcmp((*at)->name, test->name) < 0)
+        at = &(*at)->next;
+    test->next = *at;
+    *at = test;
+}
+
+void check_failed(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+    printf("# %s:%d: ", file, line);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
+    fflush(stdout);
+    _exit(1);
+}
+
+bool check_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strstr(name, argv[i]))
+            return true;
+    }
+    return argc < 2;
+}
+
+static bool run_alone(const struct check_test *test)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        test->run();
+        fflush(stdout);
+        exit(0); /* not _exit: the leak checker reports at exit */
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    printf("%s %s\n", ok ? "ok" : "not ok", test->name);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    int failures = 0, count = 0;
+    for (struct check_test *test = tests; test; test = test->next) {
+        if (!wanted(test->name, argc, argv))
+            continue;
+        count++;
+        failures += !run_alone(test);
+    }
+    printf("unit: %d passed, %d failed\n", count - failures, failures);
+    return failures > 100 ? 100 : failures + (count == 0);
+}

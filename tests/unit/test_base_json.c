@@ -1,0 +1,124 @@
+/* JSON from outside: caps, refusals, lossy text. */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+static struct err refused(struct str text, size_t most)
+{
+    struct err err = ERR_INIT;
+    own_json value = json_read(text, most, &err);
+    if (value)
+        check_failed(__FILE__, __LINE__, "%.40s was accepted", text.at);
+    CHECK_INT(err.kind, ERR_INPUT);
+    return err;
+}
+
+TEST(json_reads_any_value)
+{
+    static const char *const good[] = { "1", "\"x\"", "null", "[]", "{\"a\": [1, {}]}",
+                                        " {} ", "\"\\u0000\"", "\"[[[[\"" };
+    for (size_t i = 0; i < array_len(good); i++) {
+        struct err err = ERR_INIT;
+        own_json value = json_read(str_of(good[i]), 100, &err);
+        if (!value)
+            check_failed(__FILE__, __LINE__, "%s: %s", good[i], err.text);
+    }
+}
+
+TEST(json_refuses_what_is_none)
+{
+    static const char *const bad[] = { "", " ", "{", "{}}", "{} x", "{'a':1}", "[1,]", "\"\xff\"",
+                                       "{\"a\" 1}", "nul", "\"\\ud800\"", "01", "NaN", "1e999",
+                                       "99999999999999999999" };
+    for (size_t i = 0; i < array_len(bad); i++)
+        refused(str_of(bad[i]), 100);
+    refused(STR_NONE, 100);
+    refused(STR("{\"a\\u0000\":1}"), 100);
+}
+
+TEST(json_names_a_duplicate_key)
+{
+    struct err err = refused(STR("{\"a\": 1, \"b\": 2, \"a\": 3}"), 100);
+    CHECK_TEXT(err.field, "a");
+    CHECK_TEXT(err.bound, "each key once");
+    refused(STR("{\"x\": {\"y\": 1, \"y\": 1}}"), 100);
+}
+
+TEST(json_is_capped_in_size)
+{
+    struct err err = refused(STR("[1, 2, 3]"), 8);
+    CHECK_TEXT(err.value, "9");
+    CHECK_TEXT(err.bound, "at most 8 bytes");
+    own_json fits = json_read(STR("[1, 2, 3]"), 9, &err);
+    CHECK(fits);
+}
+
+static void nested(struct buf *out, int depth)
+{
+    for (int i = 0; i < depth; i++)
+        buf_add_text(out, "[");
+    for (int i = 0; i < depth; i++)
+        buf_add_text(out, "]");
+}
+
+TEST(json_is_capped_in_depth)
+{
+    own_buf fits = BUF_INIT(1000);
+    nested(&fits, JSON_DEPTH_MAX);
+    struct err err = ERR_INIT;
+    own_json value = json_read(buf_str(&fits), 1000, &err);
+    CHECK(value);
+    own_buf deep = BUF_INIT(1000);
+    nested(&deep, JSON_DEPTH_MAX + 1);
+    CHECK_TEXT(refused(buf_str(&deep), 1000).bound, "at most 64 levels");
+}
+
+TEST(json_depth_is_counted_outside_strings)
+{
+    own_buf text = BUF_INIT(1000);
+    buf_add_text(&text, "\"\\\"");
+    for (int i = 0; i < 200; i++)
+        buf_add_text(&text, "[");
+    buf_add_text(&text, "\\\\\"");
+    struct err err = ERR_INIT;
+    own_json value = json_read(buf_str(&text), 1000, &err);
+    CHECK(value);
+}
+
+TEST(json_text_replaces_bad_bytes)
+{
+    own_json good = json_text(STR("é\0x"));
+    CHECK(str_eq(json_str(good), STR("é\0x")));
+    own_json bad = json_text(STR("a\xff\xe6\x97z"));
+    CHECK(str_eq(json_str(bad), STR("a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz")));
+    own_json empty = json_text(STR_NONE);
+    CHECK_INT(json_string_length(empty), 0);
+    own_json lone = json_text(STR("\xff"));
+    CHECK_INT(json_string_length(lone), 3);
+}
+
+TEST(json_brief_fits_its_room)
+{
+    char out[16];
+    own_json small = json_pack("[i,i]", 1, 2);
+    json_brief(small, out, sizeof out);
+    CHECK_TEXT(out, "[1,2]");
+    own_json large = json_string("日日日日日日日日日");
+    json_brief(large, out, sizeof out);
+    CHECK_TEXT(out, "\"日日日...");
+    CHECK(str_is_utf8(str_of(out)));
+    json_brief(NULL, out, sizeof out);
+    CHECK_TEXT(out, "");
+}
+
+TEST(json_write_takes_any_value)
+{
+    own_json value = json_pack("{s:[b,n]}", "a", 1);
+    char *text = json_write(value, JSON_COMPACT);
+    CHECK_TEXT(text, "{\"a\":[true,null]}");
+    free(text);
+}

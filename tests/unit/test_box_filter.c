@@ -1,0 +1,348 @@
+/* The system call filters, run on every number and every rule. The first tests
+ * hold what the policy must say, by hand; the later ones walk the generated
+ * tables, so that a rule added to the policy is tested without being named here. */
+#include "box/filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/attr.h"
+#include "bpf_sim.h"
+#include "check.h"
+
+#define ALLOW SECCOMP_RET_ALLOW
+#define LOUD SECCOMP_RET_USER_NOTIF
+#define KILL SECCOMP_RET_KILL_PROCESS
+#define QUIET(error) (SECCOMP_RET_ERRNO | (error))
+#define BIT32 (1ull << 32)
+#define X32 0x40000000
+#define NUMBERS 640
+
+struct filter {
+    const char *name;
+    const struct sock_filter *at;
+    size_t len;
+    uint32_t fallback;
+};
+
+static const struct filter filters[] = {
+    { "occupant", box_filter_occupant, BOX_FILTER_OCCUPANT_LEN, QUIET(ENOSYS) },
+    { "init", box_filter_init, BOX_FILTER_INIT_LEN, KILL },
+    { "porter", box_filter_porter, BOX_FILTER_PORTER_LEN, KILL },
+};
+#define OCCUPANT (&filters[0])
+#define INIT (&filters[1])
+#define PORTER (&filters[2])
+
+static uint32_t run(const struct filter *filter, struct seccomp_data data)
+{
+    uint32_t action = 0;
+    if (bpf_sim_run(filter->at, filter->len, &data, &action))
+        check_failed(__FILE__, __LINE__, "%s: no verdict for %d", filter->name, data.nr);
+    return action;
+}
+
+static struct seccomp_data call_of(int nr)
+{
+    return (struct seccomp_data){ .nr = nr, .arch = AUDIT_ARCH_X86_64 };
+}
+
+static const char *name_of(int nr)
+{
+    for (size_t i = 0; i < array_len(box_filter_names); i++)
+        if (box_filter_names[i].nr == nr)
+            return box_filter_names[i].name;
+    return NULL;
+}
+
+static int number_of(const char *name)
+{
+    for (size_t i = 0; i < array_len(box_filter_names); i++)
+        if (check_same_text(box_filter_names[i].name, name))
+            return box_filter_names[i].nr;
+    check_failed(__FILE__, __LINE__, "no number for '%s'", name);
+}
+
+/* A list of names, ended by NULL, that all have one verdict whatever the arguments. */
+static void check_names(const struct filter *filter, const char *const *names, uint32_t want)
+{
+    for (; *names; names++) {
+        struct seccomp_data data = call_of(number_of(*names));
+        for (int fill = 0; fill < 2; fill++) {
+            for (int i = 0; i < 6; i++)
+                data.args[i] = fill ? 0x5a5a5a5a5a5a5a5aull + (unsigned)i : 0;
+            uint32_t got = run(filter, data);
+            if (got != want)
+                check_failed(__FILE__, __LINE__, "%s: %s is 0x%08x, not 0x%08x", filter->name,
+                             *names, got, want);
+        }
+    }
+}
+
+TEST(box_filter_allows_what_interpreters_need)
+{
+    static const char *const names[] = {
+        "read", "write", "openat", "mmap", "mprotect", "munmap", "brk", "execve", "fork", "vfork",
+        "exit_group", "wait4", "futex", "rseq", "getrandom", "epoll_wait", "statx", "newfstatat",
+        "setuid", "setresgid", "mknodat", "mq_open", "memfd_create", "futex_wait", "mseal",
+        "fchmodat2", "map_shadow_stack", "landlock_restrict_self", "copy_file_range", "getdents64",
+        "pidfd_open", "pidfd_send_signal", "sched_setaffinity", "rt_sigreturn", "shmget", NULL,
+    };
+    check_names(OCCUPANT, names, ALLOW);
+}
+
+TEST(box_filter_reports_what_is_forbidden)
+{
+    static const char *const names[] = {
+        "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise",
+        "mount", "umount2", "pivot_root", "chroot", "open_tree", "open_tree_attr", "move_mount",
+        "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "listmount", "statmount",
+        "unshare", "setns", "bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key",
+        "request_key", "open_by_handle_at", "fanotify_init", "init_module", "finit_module",
+        "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct",
+        "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
+        "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "syslog", "nfsservctl",
+        "lookup_dcookie", "process_mrelease", NULL,
+    };
+    check_names(OCCUPANT, names, LOUD);
+}
+
+TEST(box_filter_answers_probes_quietly)
+{
+    static const char *const absent[] = {
+        "clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "splice", "tee",
+        "vmsplice", "memfd_secret", "pkey_alloc", "pkey_mprotect", "pkey_free", "cachestat",
+        "sched_setattr", "name_to_handle_at", "io_setup", "modify_ldt", NULL,
+    };
+    static const char *const invalid[] = { "sendfile", NULL };
+    check_names(OCCUPANT, absent, QUIET(ENOSYS));
+    check_names(OCCUPANT, invalid, QUIET(EINVAL));
+}
+
+/* Rules by hand: the attacks they are there for, with and without upper bits. */
+static const struct {
+    int nr;
+    uint64_t a0, a1, a2;
+    uint32_t want;
+} cases[] = {
+    { SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ALLOW },
+    { SYS_socket, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 17, ALLOW },
+    { SYS_socket, AF_INET6, SOCK_STREAM, 6, ALLOW },
+    { SYS_socket, AF_INET, SOCK_STREAM, 132 /* SCTP */, LOUD },
+    { SYS_socket, AF_INET, SOCK_STREAM, 262 /* MPTCP */, LOUD },
+    { SYS_socket, AF_INET, SOCK_STREAM, BIT32, LOUD },
+    { SYS_socket, AF_INET, SOCK_RAW, 0, LOUD },
+    { SYS_socket, AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, LOUD },
+    { SYS_socket, AF_INET, SOCK_RAW | BIT32, 0, LOUD },
+    { SYS_socket, AF_INET, 10 /* SOCK_PACKET */, 0, LOUD },
+    { SYS_socket, AF_UNIX | BIT32, SOCK_STREAM, 0, LOUD },
+    { SYS_socket, 38 /* AF_ALG */, SOCK_SEQPACKET, 0, LOUD },
+    { SYS_socket, 38 | BIT32, SOCK_SEQPACKET, 0, LOUD },
+    { SYS_socket, 40 /* AF_VSOCK */, SOCK_STREAM, 0, LOUD },
+    { SYS_socket, 40 | BIT32, SOCK_STREAM, 0, LOUD },
+    { SYS_socket, 17 /* AF_PACKET */, SOCK_RAW, 0, LOUD },
+    { SYS_socket, AF_NETLINK, SOCK_RAW, 0, QUIET(EAFNOSUPPORT) },
+    { SYS_socket, AF_NETLINK | BIT32, SOCK_RAW, 0, QUIET(EAFNOSUPPORT) },
+    { SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, ALLOW },
+    { SYS_socketpair, AF_UNIX | BIT32, SOCK_STREAM, 0, LOUD },
+    { SYS_socketpair, 30 /* AF_TIPC */, SOCK_STREAM, 0, LOUD },
+    { SYS_clone, 0x003d0f00 /* a thread */, 0, 0, ALLOW },
+    { SYS_clone, 0x01200011 /* a child */, 0, 0, ALLOW },
+    { SYS_clone, CLONE_NEWUSER | 17, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWUSER | 17 | BIT32, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWNS | CLONE_NEWPID, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWCGROUP, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWUTS, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWIPC, 0, 0, LOUD },
+    { SYS_clone, CLONE_NEWNET, 0, 0, LOUD },
+    { SYS_ioctl, 0, 0x5401 /* TCGETS */, 0, ALLOW },
+    { SYS_ioctl, 0, 0x5412 /* TIOCSTI */, 0, LOUD },
+    { SYS_ioctl, 0, 0x5412 | BIT32, 0, LOUD },
+    { SYS_ioctl, 0, 0x541c /* TIOCLINUX */, 0, LOUD },
+    { SYS_ioctl, 0, 0x541c | 1ull << 63, 0, LOUD },
+    { SYS_fcntl, 3, 1024 /* F_SETLEASE */, 0, LOUD },
+    { SYS_fcntl, 3, 1026 /* F_NOTIFY */, 0, LOUD },
+    { SYS_fcntl, 3, 1024 | BIT32, 0, LOUD },
+    { SYS_fcntl, 3, 1030 /* F_DUPFD_CLOEXEC */, 0, ALLOW },
+    { SYS_personality, 0, 0, 0, ALLOW },
+    { SYS_personality, 0xffffffff, 0, 0, ALLOW },
+    { SYS_personality, 0x0040000 /* ADDR_NO_RANDOMIZE */, 0, 0, LOUD },
+    { SYS_personality, 0x0040000 | BIT32, 0, 0, LOUD },
+    { SYS_personality, BIT32, 0, 0, LOUD },
+    { SYS_prctl, PR_SET_NAME, 0, 0, ALLOW },
+    { SYS_prctl, PR_CAPBSET_READ, 0, 0, ALLOW },
+    { SYS_prctl, 35 /* PR_SET_MM */, 0, 0, LOUD },
+    { SYS_prctl, 35 | BIT32, 0, 0, LOUD },
+    { SYS_prctl, PR_SET_SECCOMP, 1, 0, QUIET(EINVAL) },
+    { SYS_prctl, PR_SET_DUMPABLE, 1, 0, QUIET(EINVAL) },
+    { SYS_prctl, 0x59616d61 /* PR_SET_PTRACER */, 1, 0, QUIET(EINVAL) },
+    { SYS_prctl, PR_SET_NAME | BIT32, 0, 0, QUIET(EINVAL) },
+    { SYS_seccomp, 1, 0, 0, ALLOW },
+    { SYS_seccomp, 1, 1 /* TSYNC */, 0, ALLOW },
+    { SYS_seccomp, 1, 8 /* NEW_LISTENER */, 0, LOUD },
+    { SYS_seccomp, 1, 0x28 | BIT32, 0, LOUD },
+    { SYS_sched_setscheduler, 0, SCHED_BATCH, 0, ALLOW },
+    { SYS_sched_setscheduler, 0, SCHED_IDLE | 0x40000000, 0, ALLOW },
+    { SYS_sched_setscheduler, 0, SCHED_FIFO, 0, LOUD },
+    { SYS_sched_setscheduler, 0, SCHED_RR | 0x40000000, 0, LOUD },
+    { SYS_sched_setscheduler, 0, SCHED_FIFO | BIT32, 0, LOUD },
+    { SYS_madvise, 0, 4096, 4, ALLOW },
+    { SYS_madvise, 0, 4096, 12 /* MADV_MERGEABLE */, QUIET(EINVAL) },
+    { SYS_mprotect, 0, 4096, 7, ALLOW },
+};
+
+TEST(box_filter_rules_decide_as_intended)
+{
+    for (size_t i = 0; i < array_len(cases); i++) {
+        struct seccomp_data data = call_of(cases[i].nr);
+        data.args[0] = cases[i].a0;
+        data.args[1] = cases[i].a1;
+        data.args[2] = cases[i].a2;
+        uint32_t got = run(OCCUPANT, data);
+        if (got != cases[i].want)
+            check_failed(__FILE__, __LINE__, "case %zu (%s) is 0x%08x, not 0x%08x", i,
+                         name_of(cases[i].nr), got, cases[i].want);
+    }
+}
+
+/* prctl and socket families against the list, as an attacker would scan them. */
+TEST(box_filter_scan_finds_only_the_listed_values)
+{
+    static const int ops[] = { 1, 2, 3, 7, 15, 16, 21, 23, 25, 27, 29, 30, 36, 37, 38, 39, 40, 41,
+                               42, 47, 52 };
+    size_t next = 0;
+    for (int op = 0; op <= 80; op++) {
+        struct seccomp_data data = call_of(SYS_prctl);
+        data.args[0] = (uint64_t)op;
+        if (run(OCCUPANT, data) == ALLOW) {
+            CHECK(next < array_len(ops));
+            CHECK_INT(op, ops[next++]);
+        }
+    }
+    CHECK_INT(next, array_len(ops));
+    for (uint64_t family = 0; family <= 64; family++)
+        for (uint64_t type = 0; type < 16; type++) {
+            struct seccomp_data data = call_of(SYS_socket);
+            data.args[0] = family;
+            data.args[1] = type;
+            bool known = family == AF_UNIX || family == AF_INET || family == AF_INET6;
+            bool plain = type != 3 && type != 4 && type != 6 && type != 10;
+            CHECK_INT(run(OCCUPANT, data) == ALLOW, known && plain);
+        }
+}
+
+static const struct filter *filter_named(const char *name)
+{
+    for (size_t i = 0; i < array_len(filters); i++)
+        if (check_same_text(filters[i].name, name))
+            return &filters[i];
+    check_failed(__FILE__, __LINE__, "policy '%s' is not tested", name);
+}
+
+/* Each rule as written, then with each bit that the kernel does not read: an allow
+ * must be lost, a denial must stay. */
+TEST(box_filter_rules_fail_closed_under_upper_bits)
+{
+    for (size_t i = 0; i < array_len(box_filter_rules); i++) {
+        const struct box_filter_rule *rule = &box_filter_rules[i];
+        const struct filter *filter = filter_named(rule->policy);
+        struct seccomp_data data = call_of(rule->nr);
+        for (int t = 0; t < rule->tests; t++)
+            data.args[rule->test[t].arg] = rule->test[t].value;
+        CHECK_INT(run(filter, data), rule->action);
+        for (int t = 0; t < rule->tests; t++)
+            for (int bit = 32; bit < 64; bit++) {
+                struct seccomp_data flipped = data;
+                flipped.args[rule->test[t].arg] ^= 1ull << bit;
+                uint32_t got = run(filter, flipped);
+                if (got == ALLOW || (rule->action != ALLOW && got != rule->action))
+                    check_failed(__FILE__, __LINE__, "%s, rule %zu of %s: bit %d gives 0x%08x",
+                                 name_of(rule->nr), i, rule->policy, bit, got);
+            }
+    }
+}
+
+TEST(box_filter_kills_foreign_conventions)
+{
+    static const uint32_t arches[] = { AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM, 0,
+                                       0xffffffff };
+    for (size_t f = 0; f < array_len(filters); f++)
+        for (int nr = 0; nr < NUMBERS; nr++) {
+            for (size_t a = 0; a < array_len(arches); a++) {
+                struct seccomp_data data = call_of(nr);
+                data.arch = arches[a];
+                CHECK_INT(run(&filters[f], data), KILL);
+            }
+            CHECK_INT(run(&filters[f], call_of(nr | X32)), KILL);
+        }
+    CHECK_INT(run(OCCUPANT, call_of(0x7fffffff)), KILL);
+}
+
+/* Every number has one of the four verdicts; those without a name, and those that
+ * are to come, have the default. */
+TEST(box_filter_decides_every_number)
+{
+    static const int far[] = { 700, 1000, 65536, 0x3fffffff, -1, -2, INT32_MIN };
+    for (size_t f = 0; f < array_len(filters); f++) {
+        for (int nr = 0; nr < NUMBERS; nr++) {
+            uint32_t got = run(&filters[f], call_of(nr));
+            uint32_t error = got & SECCOMP_RET_DATA;
+            bool quiet = (got & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO &&
+                         (error == ENOSYS || error == EINVAL || error == EAFNOSUPPORT);
+            CHECK(got == ALLOW || got == LOUD || got == KILL || quiet);
+            if (!name_of(nr))
+                CHECK_INT(got, filters[f].fallback);
+        }
+        for (size_t i = 0; i < array_len(far); i++)
+            CHECK_INT(run(&filters[f], call_of(far[i])), filters[f].fallback);
+    }
+}
+
+/* The supervisor can answer whatever the filter hands to it, and nothing else. */
+TEST(box_filter_loud_table_covers_the_filter)
+{
+    for (int nr = 0; nr < NUMBERS; nr++) {
+        struct seccomp_data odd = call_of(nr);
+        for (int i = 0; i < 6; i++)
+            odd.args[i] = 0x5a5a5a5a5a5a5a5aull;
+        bool loud = run(OCCUPANT, odd) == LOUD, listed = false;
+        for (size_t i = 0; i < array_len(box_filter_rules); i++)
+            loud = loud || (box_filter_rules[i].nr == nr && box_filter_rules[i].action == LOUD);
+        for (size_t i = 0; i < array_len(box_filter_loud); i++) {
+            bool socket = nr == SYS_socket || nr == SYS_socketpair;
+            if (box_filter_loud[i].nr != nr)
+                continue;
+            listed = true;
+            CHECK_INT(box_filter_loud[i].error, socket ? EAFNOSUPPORT : EPERM);
+        }
+        CHECK_INT(listed, loud);
+    }
+}
+
+TEST(box_filter_names_are_sorted_and_right)
+{
+    for (size_t i = 1; i < array_len(box_filter_names); i++)
+        CHECK(box_filter_names[i - 1].nr < box_filter_names[i].nr);
+    CHECK_TEXT(name_of(SYS_read), "read");
+    CHECK_TEXT(name_of(SYS_ptrace), "ptrace");
+    CHECK_TEXT(name_of(462), "mseal");
+}
+
+TEST(box_filter_of_init_and_porter_is_small)
+{
+    static const char *const init[] = { "openat", "socket", "execve", "clone", "mmap", "ptrace",
+                                        "mount", "setuid", "prctl", "fork", "kill", "read",
+                                        "recvmsg", NULL };
+    static const char *const porter[] = { "socket", "execve", "clone", "ptrace", "mount", "kill",
+                                          "unlinkat", "renameat2", "linkat", "symlinkat", NULL };
+    static const char *const sleeps[] = { "sendmsg", "pause", "exit_group", NULL };
+    static const char *const copies[] = { "openat2", "read", "getdents64", "sendmsg", NULL };
+    check_names(INIT, init, KILL);
+    check_names(PORTER, porter, KILL);
+    check_names(INIT, sleeps, ALLOW);
+    check_names(PORTER, copies, ALLOW);
+}

@@ -1,0 +1,390 @@
+/* The request: what is taken, what it becomes, and what is refused how. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "contract/request.h"
+
+static const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)64 << 30 };
+
+static struct request accepted(const char *text)
+{
+    struct request request = REQUEST_INIT;
+    struct err err = ERR_INIT;
+    if (request_parse(str_of(text), &ceilings, &request, &err) < 0)
+        check_failed(__FILE__, __LINE__, "%s refused: %s", text, err.text);
+    return request;
+}
+
+static struct err refused_bytes(struct str text)
+{
+    struct request request = REQUEST_INIT;
+    struct err err = ERR_INIT;
+    if (request_parse(text, &ceilings, &request, &err) == 0)
+        check_failed(__FILE__, __LINE__, "%.60s was accepted", text.at);
+    CHECK_INT(err.kind, ERR_INPUT);
+    CHECK(*err.text);
+    CHECK(!request.root && !request.files && !request.args && !request.env);
+    return err;
+}
+
+static struct err refused(const char *text)
+{
+    return refused_bytes(str_of(text));
+}
+
+/* A request of one more member beside code. */
+static struct err refused_with(const char *member)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "{\"code\": \"1\", %s}", member);
+    return refused(text);
+}
+
+TEST(request_code_alone_fills_everything)
+{
+    own_request request = accepted("{\"code\": \"print(1)\"}");
+    CHECK_INT(request.language, REQUEST_PYTHON);
+    CHECK(str_is(request.code, "print(1)"));
+    CHECK(request.stdin_text.at && request.stdin_text.len == 0);
+    CHECK_INT(request.arg_count + request.env_count + request.file_count, 0);
+    CHECK(!request.call && !request.image_digest);
+    CHECK_TEXT(request.image, "host");
+    CHECK_TEXT(request.profile->name, "baseline");
+    CHECK_INT(request.limits.value[LIMITS_TIMEOUT], 5000);
+    CHECK_INT(request.on_output_limit, REQUEST_TRUNCATE);
+}
+
+TEST(request_every_field_is_taken)
+{
+    own_request request = accepted(
+        "{\"language\":\"js\",\"code\":\"x\",\"stdin\":\"in\\u0000put\",\"args\":[\"a\",\"\"],"
+        "\"env\":{\"A\":\"1\",\"_b2\":\"x=y\"},\"call\":{\"function\":\"$f\",\"args\":[1,[2]],"
+        "\"kwargs\":{}},\"files\":[{\"path\":\"d/a.txt\",\"text\":\"hi\"},{\"path\":\"b.bin\","
+        "\"base64\":\"AAH/\",\"readonly\":true}],\"profile\":\"analysis\",\"image\":\"host\","
+        "\"tier\":\"native\",\"limits\":{\"pids\":9},\"on_output_limit\":\"stop\"}");
+    CHECK_INT(request.language, REQUEST_JAVASCRIPT);
+    CHECK_INT(request.stdin_text.len, 6);
+    CHECK_INT(request.arg_count, 2);
+    CHECK(str_is(request.args[0], "a") && str_is(request.args[1], ""));
+    CHECK_INT(request.env_count, 2);
+    CHECK(str_is(request.env[0], "A=1") && str_is(request.env[1], "_b2=x=y"));
+    CHECK(json_is_object(request.call));
+    CHECK_INT(request.file_count, 2);
+    CHECK_TEXT(request.files[0].path, "d/a.txt");
+    CHECK(str_is(request.files[0].data, "hi") && !request.files[0].readonly);
+    CHECK(str_eq(request.files[1].data, (struct str){ "\0\1\xff", 3 }));
+    CHECK(request.files[1].readonly);
+    CHECK_TEXT(request.profile->name, "analysis");
+    CHECK_INT(request.limits.value[LIMITS_PIDS], 9);
+    CHECK_INT(request.limits.value[LIMITS_TIMEOUT], 120000);
+    CHECK_INT(request.on_output_limit, REQUEST_STOP);
+}
+
+TEST(request_languages_and_aliases)
+{
+    static const struct {
+        const char *name;
+        int language;
+    } rows[] = {
+        { "python", REQUEST_PYTHON }, { "py", REQUEST_PYTHON },
+        { "javascript", REQUEST_JAVASCRIPT }, { "js", REQUEST_JAVASCRIPT },
+        { "node", REQUEST_JAVASCRIPT }, { "bash", REQUEST_BASH }, { "sh", REQUEST_BASH },
+        { "Python", -1 }, { "", -1 }, { "ruby", -1 }, { "python3", -1 },
+    };
+    for (size_t i = 0; i < array_len(rows); i++)
+        CHECK_INT(request_language_find(rows[i].name), rows[i].language);
+    struct err err = refused_with("\"language\": \"cobol\"");
+    CHECK_TEXT(err.field, "language");
+    CHECK_TEXT(err.value, "\"cobol\"");
+    CHECK_TEXT(err.bound, "python, javascript or bash");
+    CHECK_TEXT(refused_with("\"language\": 3").field, "language");
+    CHECK_TEXT(refused_with("\"language\": \"py\\u0000\"").field, "language");
+}
+
+TEST(request_language_by_ending)
+{
+    CHECK_INT(request_language_of_file("a/b.py"), REQUEST_PYTHON);
+    CHECK_INT(request_language_of_file("x.mjs"), REQUEST_JAVASCRIPT);
+    CHECK_INT(request_language_of_file("x.cjs"), REQUEST_JAVASCRIPT);
+    CHECK_INT(request_language_of_file("x.js"), REQUEST_JAVASCRIPT);
+    CHECK_INT(request_language_of_file("x.bash"), REQUEST_BASH);
+    CHECK_INT(request_language_of_file("x.sh"), REQUEST_BASH);
+    CHECK_INT(request_language_of_file("x.txt"), -1);
+    CHECK_INT(request_language_of_file("py"), -1);
+    CHECK_INT(request_language_of_file("dir.py/file"), -1);
+    CHECK_INT(request_language_of_file(""), -1);
+}
+
+TEST(request_code_is_required_and_bounded)
+{
+    struct err err = refused("{}");
+    CHECK_TEXT(err.field, "code");
+    CHECK_TEXT(err.text, "field 'code' is required");
+    CHECK_TEXT(refused("{\"code\": 5}").value, "5");
+    CHECK_TEXT(refused("{\"code\": null}").field, "code");
+    CHECK_TEXT(refused("{\"code\": \"a\\u0000b\"}").text, "field 'code' is text with a NUL byte");
+    own_buf text = BUF_INIT(200u << 20);
+    buf_add_text(&text, "{\"code\": \"");
+    for (size_t left = REQUEST_CODE_MAX; left > 0; left -= 1024)
+        memset(buf_room(&text, 1024), 'x', 1024), buf_grew(&text, 1024);
+    size_t fits = text.len;
+    buf_add_text(&text, "\"}");
+    struct request request;
+    CHECK_INT(request_parse(buf_str(&text), &ceilings, &request, &err), 0);
+    CHECK_INT(request.code.len, REQUEST_CODE_MAX);
+    request_done(&request);
+    text.len = fits;
+    buf_add_text(&text, "y\"}");
+    err = refused_bytes(buf_str(&text));
+    CHECK_TEXT(err.field, "code");
+    CHECK_TEXT(err.value, "4194305");
+    CHECK_TEXT(err.bound, "at most 4194304 bytes");
+    CHECK(*err.hint);
+    own_request empty = accepted("{\"code\": \"\"}");
+    CHECK_INT(empty.code.len, 0);
+}
+
+TEST(request_unknown_fields_are_named)
+{
+    struct err err = refused_with("\"timout\": 5");
+    CHECK_TEXT(err.field, "timout");
+    CHECK_TEXT(err.text, "unknown field 'timout'");
+    CHECK_TEXT(err.value, "5");
+    CHECK(strstr(err.hint, "on_output_limit"));
+    err = refused_with("\"timeout_s\": 5");
+    CHECK_TEXT(err.field, "timeout_s");
+    CHECK(strstr(err.hint, "{\"limits\": {\"timeout_s\": ...}}"));
+    CHECK_TEXT(refused_with("\"call\": {\"function\":\"f\",\"kw\":1}").field, "call.kw");
+    CHECK_TEXT(refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"mode\":7}]").field,
+               "files[0].mode");
+    CHECK_TEXT(refused_with("\"limits\": {\"ram\": 1}").field, "limits.ram");
+    /* A hostile key does not overflow, and is still JSON when told. */
+    own_buf text = BUF_INIT(1 << 20);
+    buf_add_text(&text, "{\"");
+    for (int i = 0; i < 500; i++)
+        buf_add_text(&text, "日");
+    buf_add_text(&text, "\": 1}");
+    err = refused_bytes(buf_str(&text));
+    CHECK(str_is_utf8(str_of(err.field)));
+}
+
+TEST(request_later_fields_are_refused_by_name)
+{
+    static const char *const rows[] = { "session", "on_error", "network", "tools", "cache",
+                                        "wait" };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        char member[64], want[96];
+        snprintf(member, sizeof member, "\"%s\": null", rows[i]);
+        snprintf(want, sizeof want, "field '%s' is not supported by this version", rows[i]);
+        struct err err = refused_with(member);
+        CHECK_TEXT(err.field, rows[i]);
+        CHECK_TEXT(err.text, want);
+        CHECK(*err.hint);
+    }
+    struct err err = refused_with("\"files\": [{\"path\":\"a\",\"blob\":\"sha256:0\"}]");
+    CHECK_TEXT(err.field, "files[0].blob");
+    CHECK_TEXT(err.text, "field 'files[0].blob' is not supported by this version");
+}
+
+TEST(request_json_itself_is_refused)
+{
+    CHECK_TEXT(refused("{\"code\":\"a\",\"code\":\"b\"}").field, "code");
+    CHECK_TEXT(refused("[1]").text, "the request is not an object");
+    CHECK_TEXT(refused("null").value, "null");
+    refused("");
+    refused("{\"code\": \"1\"");
+    refused("{\"code\": \"1\"} x");
+    refused("{\"code\": \"\xff\"}");
+    refused("{\"code\": \"\xed\xa0\x80\"}");
+    refused("{\"code\": \"\\ud800\"}");
+    refused_with("\"limits\": {\"timeout_s\": 99999999999999999999}");
+    refused_with("\"limits\": {\"timeout_s\": 1e999}");
+    refused_with("\"limits\": {\"timeout_s\": NaN}");
+    own_buf deep = BUF_INIT(1 << 16);
+    for (int i = 0; i < 1000; i++)
+        buf_add_text(&deep, "[");
+    CHECK_TEXT(refused_bytes(buf_str(&deep)).bound, "at most 64 levels");
+}
+
+TEST(request_wrong_types_name_the_field)
+{
+    static const struct {
+        const char *member, *field;
+    } rows[] = {
+        { "\"stdin\": 1", "stdin" },
+        { "\"args\": \"a\"", "args" },
+        { "\"args\": [\"a\", 1]", "args[1]" },
+        { "\"args\": [\"a\\u0000\"]", "args[0]" },
+        { "\"env\": []", "env" },
+        { "\"env\": {\"A\": 1}", "env.A" },
+        { "\"env\": {\"A\": \"\\u0000\"}", "env.A" },
+        { "\"env\": {\"\": \"\"}", "env." },
+        { "\"env\": {\"1A\": \"\"}", "env.1A" },
+        { "\"env\": {\"A-B\": \"\"}", "env.A-B" },
+        { "\"env\": {\"A=B\": \"\"}", "env.A=B" },
+        { "\"env\": {\"Ä\": \"\"}", "env.Ä" },
+        { "\"call\": \"f\"", "call" },
+        { "\"call\": {}", "call.function" },
+        { "\"call\": {\"function\": 1}", "call.function" },
+        { "\"call\": {\"function\": \"\"}", "call.function" },
+        { "\"call\": {\"function\": \"a.b\"}", "call.function" },
+        { "\"call\": {\"function\": \"1a\"}", "call.function" },
+        { "\"call\": {\"function\": \"$a\"}", "call.function" },
+        { "\"call\": {\"function\": \"f()\"}", "call.function" },
+        { "\"call\": {\"function\": \"f\", \"args\": {}}", "call.args" },
+        { "\"call\": {\"function\": \"f\", \"kwargs\": []}", "call.kwargs" },
+        { "\"files\": {}", "files" },
+        { "\"files\": [1]", "files[0]" },
+        { "\"files\": [{\"text\": \"\"}]", "files[0].path" },
+        { "\"files\": [{\"path\": 1, \"text\": \"\"}]", "files[0].path" },
+        { "\"files\": [{\"path\": \"a\", \"text\": 1}]", "files[0].text" },
+        { "\"files\": [{\"path\": \"a\", \"base64\": 1}]", "files[0].base64" },
+        { "\"files\": [{\"path\": \"a\"}]", "files[0]" },
+        { "\"files\": [{\"path\": \"a\", \"text\": \"\", \"base64\": \"\"}]", "files[0]" },
+        { "\"files\": [{\"path\": \"a\", \"text\": \"\", \"readonly\": 1}]",
+          "files[0].readonly" },
+        { "\"profile\": \"huge\"", "profile" },
+        { "\"profile\": 1", "profile" },
+        { "\"limits\": 1", "limits" },
+        { "\"limits\": null", "limits" },
+        { "\"image\": \"debian\"", "image" },
+        { "\"image\": 1", "image" },
+        { "\"image\": \"\"", "image" },
+        { "\"tier\": \"microvm\"", "tier" },
+        { "\"tier\": 1", "tier" },
+        { "\"on_output_limit\": \"kill\"", "on_output_limit" },
+        { "\"on_output_limit\": true", "on_output_limit" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++)
+        CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);
+}
+
+TEST(request_call_is_not_for_bash)
+{
+    struct err err = refused_with("\"language\": \"sh\", \"call\": {\"function\": \"f\"}");
+    CHECK_TEXT(err.field, "call");
+    CHECK(strstr(err.text, "bash"));
+}
+
+TEST(request_image_may_be_pinned)
+{
+    char digest[65], text[256];
+    memset(digest, 'a', 64);
+    digest[64] = 0;
+    snprintf(text, sizeof text, "{\"code\":\"1\",\"image\":\"host@sha256:%s\"}", digest);
+    own_request request = accepted(text);
+    CHECK_TEXT(request.image, "host");
+    CHECK(strncmp(request.image_digest, "sha256:aaaa", 11) == 0);
+    CHECK_INT(strlen(request.image_digest), 71);
+    digest[10] = 'A';
+    snprintf(text, sizeof text, "\"image\":\"host@sha256:%s\"", digest);
+    CHECK_TEXT(refused_with(text).field, "image");
+    refused_with("\"image\": \"host@\"");
+    refused_with("\"image\": \"host@sha256:\"");
+    refused_with("\"image\": \"host@md5:00\"");
+    refused_with("\"image\": \"other@sha256:00\"");
+}
+
+/* {"code":"1",FIELD:[or{ ITEM,ITEM,... ]or}} */
+static struct err refused_many(const char *open, const char *close, size_t count, size_t fill)
+{
+    own_buf text = BUF_INIT(8u << 20);
+    buf_printf(&text, "{\"code\":\"1\",%s", open);
+    for (size_t i = 0; i < count; i++) {
+        buf_printf(&text, "%s%s%zu\":\"", i ? "," : "", *close == '}' ? "\"A" : "\"", i);
+        if (*close != '}')
+            text.len -= 3;
+        for (size_t n = 0; n < fill; n++)
+            buf_add_text(&text, "x");
+        buf_add_text(&text, "\"");
+    }
+    buf_printf(&text, "%s}", close);
+    return refused_bytes(buf_str(&text));
+}
+
+TEST(request_args_and_env_are_bounded)
+{
+    struct err err = refused_many("\"args\":[", "]", REQUEST_ARGS_MAX + 1, 1);
+    CHECK_TEXT(err.field, "args");
+    CHECK_TEXT(err.value, "1025");
+    err = refused_many("\"env\":{", "}", REQUEST_ENV_MAX + 1, 1);
+    CHECK_TEXT(err.field, "env");
+    err = refused_many("\"args\":[", "]", 1, REQUEST_ARG_MAX + 2);
+    CHECK_TEXT(err.field, "args[0]");
+    CHECK_TEXT(err.bound, "at most 102400 bytes");
+    err = refused_many("\"env\":{", "}", 1, REQUEST_ARG_MAX - 2);
+    CHECK_TEXT(err.field, "env.A0");
+    err = refused_many("\"args\":[", "]", 6, 90 << 10);
+    CHECK_TEXT(err.field, "args[5]");
+    CHECK(strstr(err.bound, "together"));
+}
+
+TEST(request_call_is_bounded)
+{
+    own_buf text = BUF_INIT(8u << 20);
+    buf_add_text(&text, "{\"code\":\"1\",\"call\":{\"function\":\"f\",\"args\":[\"");
+    for (size_t i = 0; i <= REQUEST_CALL_MAX; i++)
+        buf_add_text(&text, "x");
+    buf_add_text(&text, "\"]}}");
+    CHECK_TEXT(refused_bytes(buf_str(&text)).field, "call");
+}
+
+TEST(request_from_an_object_keeps_it_alive)
+{
+    json_t *object = json_pack("{s:s}", "code", "abc");
+    struct request request = REQUEST_INIT;
+    struct err err = ERR_INIT;
+    CHECK_INT(request_from_json(object, &ceilings, &request, &err), 0);
+    json_decref(object);
+    CHECK(str_is(request.code, "abc"));
+    request_done(&request);
+    CHECK(!request.root);
+    request_done(&request);
+}
+
+TEST(request_inputs_have_one_digest)
+{
+    own_request a = accepted("{\"code\":\"1\",\"env\":{\"A\":\"1\",\"B\":\"2\"},\"files\":["
+                             "{\"path\":\"x\",\"text\":\"1\"},{\"path\":\"y\",\"text\":\"2\"}],"
+                             "\"call\":{\"function\":\"f\",\"args\":[1]}}");
+    own_request b = accepted("{\"code\":\"other\",\"env\":{\"B\":\"2\",\"A\":\"1\"},\"files\":["
+                             "{\"path\":\"y\",\"base64\":\"Mg==\"},"
+                             "{\"path\":\"x\",\"text\":\"1\"}],"
+                             "\"call\":{\"args\":[1],\"function\":\"f\"}}");
+    char left[65], right[65];
+    request_inputs_sha256(&a, left);
+    request_inputs_sha256(&b, right);
+    CHECK_TEXT(left, right);
+    CHECK_INT(strlen(left), 64);
+    own_request none = accepted("{\"code\":\"1\"}");
+    request_inputs_sha256(&none, left);
+    /* "cupel-inputs-1\n" and five counts of zero, by sha256sum. */
+    CHECK_TEXT(left, "4e0ce73b09ed21cb535d81d71534a7ea39ba1cddcd9e05e1522ea159da287cba");
+}
+
+TEST(request_inputs_that_differ_have_another_digest)
+{
+    static const char *const members[] = {
+        "\"args\":[]", "\"stdin\":\"a\"", "\"args\":[\"a\"]", "\"args\":[\"a\",\"\"]",
+        "\"args\":[\"\",\"a\"]", "\"env\":{\"a\":\"\"}", "\"env\":{\"a\":\"b\"}",
+        "\"call\":{\"function\":\"a\"}", "\"call\":{\"function\":\"a\",\"args\":[]}",
+        "\"files\":[{\"path\":\"a\",\"text\":\"\"}]",
+        "\"files\":[{\"path\":\"a\",\"text\":\"\",\"readonly\":true}]",
+        "\"files\":[{\"path\":\"a\",\"text\":\"b\"}]",
+        "\"files\":[{\"path\":\"a\",\"text\":\"\"},{\"path\":\"b\",\"text\":\"\"}]",
+    };
+    char sums[array_len(members)][65];
+    for (size_t i = 0; i < array_len(members); i++) {
+        char text[256];
+        snprintf(text, sizeof text, "{\"code\":\"1\",%s}", members[i]);
+        own_request request = accepted(text);
+        request_inputs_sha256(&request, sums[i]);
+        for (size_t j = 0; j < i; j++)
+            CHECK(strcmp(sums[i], sums[j]) != 0);
+    }
+}

@@ -1,0 +1,221 @@
+/* api/ says what the code does: names, enumerations, bounds and defaults of the
+ * schemas are compared with the tables. Run from the top of the tree. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "contract/request.h"
+#include "contract/result.h"
+
+static json_t *load(const char *path)
+{
+    json_error_t why;
+    json_t *schema = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (!schema)
+        check_failed(__FILE__, __LINE__, "%s: line %d: %s", path, why.line, why.text);
+    return schema;
+}
+
+/* A member by a path of names with '/' between them. */
+static json_t *at(json_t *value, const char *path)
+{
+    char name[64];
+    while (*path) {
+        size_t len = strcspn(path, "/");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        json_t *next = json_object_get(value, name);
+        if (!next)
+            check_failed(__FILE__, __LINE__, "no '%s' in the schema", name);
+        value = next;
+        path += len + (path[len] == '/');
+    }
+    return value;
+}
+
+static bool holds(const json_t *array, const json_t *value)
+{
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (json_equal(json_array_get(array, i), value))
+            return true;
+    }
+    return false;
+}
+
+/* Two arrays hold the same, in any order, nothing twice. */
+static void check_set(const char *what, const json_t *schema, const json_t *code)
+{
+    CHECK(json_is_array(schema) && json_is_array(code));
+    if (json_array_size(schema) != json_array_size(code))
+        check_failed(__FILE__, __LINE__, "%s: %zu in the schema, %zu in the code", what,
+                     json_array_size(schema), json_array_size(code));
+    for (size_t i = 0; i < json_array_size(code); i++) {
+        if (!holds(schema, json_array_get(code, i)))
+            check_failed(__FILE__, __LINE__, "%s: the schema lacks '%s'", what,
+                         json_string_value(json_array_get(code, i)));
+    }
+}
+
+/* An object schema has exactly these properties, and admits no others. */
+static void check_properties(const char *what, json_t *schema, const json_t *names)
+{
+    own_json keys = json_array();
+    const char *name;
+    json_t *value;
+    CHECK(json_is_false(at(schema, "additionalProperties")));
+    json_object_foreach(at(schema, "properties"), name, value)
+        json_array_append_new(keys, json_string(name));
+    check_set(what, keys, names);
+}
+
+/* ... and requires all of them. */
+static void check_object(const char *what, json_t *schema, const json_t *names)
+{
+    check_properties(what, schema, names);
+    check_set(what, at(schema, "required"), names);
+}
+
+static bool same_number(const json_t *a, const json_t *b)
+{
+    return json_is_number(a) && json_is_number(b) && json_number_value(a) == json_number_value(b);
+}
+
+static void check_limits(json_t *schema, json_t *described)
+{
+    const char *name;
+    json_t *row;
+    json_object_foreach(described, name, row)
+    {
+        json_t *limit = at(at(schema, "properties"), name);
+        CHECK_TEXT(json_string_value(at(limit, "type")), json_string_value(at(row, "type")));
+        CHECK(same_number(at(limit, "minimum"), at(row, "least")));
+        json_t *most = at(row, "most");
+        if (json_is_null(most))
+            CHECK(!json_object_get(limit, "maximum"));
+        else
+            CHECK(same_number(at(limit, "maximum"), most));
+    }
+    CHECK_INT(json_object_size(at(schema, "properties")), json_object_size(described));
+    CHECK(json_is_false(at(schema, "additionalProperties")));
+}
+
+TEST(schema_of_the_request_has_the_fields_of_the_code)
+{
+    own_json schema = load("api/request.schema.json");
+    own_json code = request_describe();
+    check_properties("request", schema, at(code, "fields"));
+    check_set("required", at(schema, "required"), at(code, "required"));
+    check_properties("call", at(schema, "properties/call"), at(code, "call"));
+    check_properties("files", at(schema, "properties/files/items"), at(code, "file"));
+    CHECK(json_array_size(at(code, "fields_later")) == 6);
+    CHECK(json_array_size(at(code, "file_later")) == 1);
+}
+
+TEST(schema_of_the_request_has_the_values_of_the_code)
+{
+    own_json schema = load("api/request.schema.json");
+    own_json code = request_describe();
+    own_json languages = json_array();
+    own_json profiles = json_array();
+    const char *name;
+    json_t *row;
+    json_object_foreach(at(code, "languages"), name, row)
+    {
+        json_array_append_new(languages, json_string(name));
+        json_array_extend(languages, row);
+    }
+    json_object_foreach(at(code, "profiles"), name, row)
+        json_array_append_new(profiles, json_string(name));
+    check_set("languages", at(schema, "properties/language/enum"), languages);
+    check_set("profiles", at(schema, "properties/profile/enum"), profiles);
+    check_set("tiers", at(schema, "properties/tier/enum"), at(code, "tiers"));
+    check_set("on_output_limit", at(schema, "properties/on_output_limit/enum"),
+              at(code, "on_output_limit"));
+    CHECK_INT(json_array_size(at(code, "images")), 1);
+    CHECK_TEXT(json_string_value(at(schema, "properties/image/default")),
+               json_string_value(json_array_get(at(code, "images"), 0)));
+}
+
+TEST(schema_of_the_request_has_the_caps_of_the_code)
+{
+    static const struct {
+        const char *cap, *place;
+    } rows[] = {
+        { "code", "properties/code/maxLength" },
+        { "args", "properties/args/maxItems" },
+        { "env", "properties/env/maxProperties" },
+        { "files", "properties/files/maxItems" },
+        { "path", "properties/files/items/properties/path/maxLength" },
+    };
+    own_json schema = load("api/request.schema.json");
+    own_json code = request_describe();
+    for (size_t i = 0; i < array_len(rows); i++)
+        CHECK(same_number(at(schema, rows[i].place), at(at(code, "caps"), rows[i].cap)));
+    CHECK_INT(json_object_size(at(code, "caps")), array_len(rows));
+}
+
+TEST(schema_of_the_limits_has_the_bounds_of_the_code)
+{
+    own_json request = load("api/request.schema.json");
+    own_json result = load("api/result.schema.json");
+    own_json code = request_describe();
+    check_limits(at(request, "properties/limits"), at(code, "limits"));
+    check_limits(at(result, "properties/provenance/properties/limits"), at(code, "limits"));
+    const char *name;
+    json_t *value;
+    json_object_foreach(at(code, "profiles/baseline"), name, value)
+    {
+        json_t *limit = at(at(request, "properties/limits/properties"), name);
+        json_t *given = json_object_get(limit, "default");
+        /* cpu_s has none: it follows from two others. */
+        CHECK(given ? same_number(given, value) : strcmp(name, "cpu_s") == 0);
+    }
+}
+
+TEST(schema_of_the_result_has_the_members_of_the_code)
+{
+    own_json schema = load("api/result.schema.json");
+    own_json code = result_describe();
+    own_json all = json_deep_copy(at(code, "fields"));
+    json_array_extend(all, at(code, "fields_beside"));
+    check_properties("result", schema, all);
+    check_set("required", at(schema, "required"), at(code, "fields"));
+    json_t *error = json_array_get(at(schema, "properties/error/oneOf"), 1);
+    check_object("error", error, at(code, "error"));
+    check_object("metrics", at(schema, "properties/metrics"), at(code, "metrics"));
+    check_object("isolation", at(schema, "properties/isolation"), at(code, "isolation"));
+    check_object("provenance", at(schema, "properties/provenance"), at(code, "provenance"));
+    check_set("statuses", at(schema, "properties/status/enum"), at(code, "statuses"));
+    check_set("error kinds", at(error, "properties/kind/enum"), at(code, "error_kinds"));
+}
+
+TEST(schema_of_limits_hit_names_the_limits)
+{
+    own_json schema = load("api/result.schema.json");
+    own_json names = json_array();
+    for (int id = 0; id < LIMITS_COUNT; id++)
+        json_array_append_new(names, json_string(limits_rows[id].name));
+    check_set("limits_hit", at(schema, "properties/limits_hit/items/enum"), names);
+}
+
+TEST(schema_of_the_refusal_has_the_members_of_the_code)
+{
+    own_json schema = load("api/refusal.schema.json");
+    struct err err = ERR_INIT;
+    err_input(&err, "f", NULL, NULL, "m");
+    own_json refusal = result_refusal(&err);
+    own_json names = json_array();
+    own_json kinds = json_array();
+    own_json top = json_pack("[s]", "error");
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(refusal, "error"), name, value)
+        json_array_append_new(names, json_string(name));
+    for (enum err_kind kind = ERR_NONE + 1; kind <= ERR_BUG; kind++)
+        json_array_append_new(kinds, json_string(err_kind_name(kind)));
+    check_object("refusal", schema, top);
+    check_object("refusal.error", at(schema, "properties/error"), names);
+    check_set("kinds", at(schema, "properties/error/properties/kind/enum"), kinds);
+}

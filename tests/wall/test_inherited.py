@@ -1,0 +1,74 @@
+"""Whatever odd state cupel is started in, the box starts the same."""
+import os
+import resource
+import signal
+import socket
+
+FD_CODE = """
+import os, stat
+odd = []
+for name in os.listdir('/proc/self/fd'):
+    try:
+        mode = os.fstat(int(name)).st_mode
+        link = os.readlink('/proc/self/fd/' + name)
+    except OSError:
+        continue
+    if stat.S_ISDIR(mode) or stat.S_ISREG(mode) and not link.startswith('/memfd:'):
+        odd.append((name, link))
+    try:
+        os.close(os.open('etc/shadow', os.O_RDONLY, dir_fd=int(name)))
+        odd.append((name, 'reaches shadow'))
+    except OSError:
+        pass
+print(odd, len(os.listdir('/proc/self/fd')) <= 6)
+"""
+STATE_CODE = "cat /proc/self/status | grep -E '^Sig(Blk|Ign)'; umask; nice; " \
+             "cat /proc/self/oom_score_adj; ulimit -c; cat /proc/self/stat | cut -d' ' -f5,6"
+
+
+def test_inherited_descriptors_do_not_reach_the_box(cupel_as):
+    held = [os.open("/", os.O_RDONLY), os.open("/etc/passwd", os.O_RDONLY)]
+    held += [os.dup(held[0]) for _ in range(40)]
+    link = socket.socketpair()
+    try:
+        result = cupel_as.run_json(FD_CODE, options={
+            "pass_fds": [*held, link[0].fileno(), link[1].fileno()]})
+    finally:
+        [os.close(fd) for fd in held]
+        [end.close() for end in link]
+    assert result["stdout"] == "[] True\n", result["stdout"]
+
+
+def odd_state():
+    """Runs in the child before cupel starts."""
+    for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, set(range(1, 65)) - {signal.SIGKILL, signal.SIGSTOP})
+    os.umask(0o777)
+    resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+
+def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):
+    result = cupel_as.run_json(STATE_CODE, "bash", options={"preexec_fn": odd_state})
+    usual = cupel_as.run_json(STATE_CODE, "bash")
+    lines = result["stdout"].split("\n")
+    assert result["status"] == usual["status"] == "ok"
+    assert lines[0].split()[1].strip("0") == "" and lines[1].split()[1].strip("0") == "", lines
+    assert lines[2] == "0022" and int(lines[5]) in (0, 1)
+    assert lines[:3] == usual["stdout"].split("\n")[:3]
+
+
+def test_a_missing_standard_stream_does_no_harm(cupel_as):
+    def close_all():
+        os.close(0)
+    result = cupel_as.run_json("print(1)", options={"preexec_fn": lambda: os.umask(0)})
+    assert result["stdout"] == "1\n"
+    done = cupel_as.run(["run", "print(2)"], preexec_fn=close_all)
+    assert done.returncode == 0 and done.stdout == "2\n", done
+
+
+def test_a_timeout_is_kept_with_every_signal_blocked(cupel_as):
+    result = cupel_as.run_json("import time; time.sleep(30)", limits={"timeout_s": 0.5},
+                               options={"preexec_fn": odd_state})
+    assert result["status"] == "timeout"
