@@ -17,6 +17,10 @@ const path = require('node:path');
 const util = require('node:util');
 const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
+// A `class Map` at the top of the user's script would be the driver's Map too.
+const { Array, ArrayBuffer, Atomics, BigInt, Buffer, Error, Int32Array, JSON, Map, Math, Number,
+    Object, RangeError, ReferenceError, Set, SharedArrayBuffer, String, TypeError,
+    process } = globalThis;
 
 const CONTROL_FD = 3;
 const TEXT_MAX = 64 << 10;
@@ -272,10 +276,6 @@ async function importModuleDynamically(specifier) {
     return import(resolve(specifier));
 }
 
-function compileScript(code) {
-    return new vm.Script(code, { filename: 'main.js', importModuleDynamically });
-}
-
 function compileModule(code) {
     const warn = process.emitWarning; // only the one that says vm modules are experimental
     process.emitWarning = () => {};
@@ -294,34 +294,24 @@ function compileModule(code) {
 
 // What the program is: {script} or {module}; does not return if it is neither.
 function compile(code) {
-    let script;
-    try {
-        script = compileScript(code);
-        if (!code.includes('await') || !usesAwaitAsName(parse(code, 'script') || {}))
-            return { script };
-    } catch (error) {
-        if (error.message === 'Illegal return statement')
-            return compileBody(code, error);
-        try {
-            return { module: compileModule(code) };
-        } catch (moduleError) {
-            failSyntax(MODULE_ONLY.includes(error.message) ? moduleError : error);
-        }
-    }
-    try {
-        return { module: compileModule(code) };
-    } catch {
+    const options = { filename: 'main.js', importModuleDynamically };
+    const [script, scriptError] = attempt(() => new vm.Script(code, options));
+    if (script && !(code.includes('await') && usesAwaitAsName(parse(code, 'script') || {})))
         return { script };
-    }
+    const [module, moduleError] = attempt(() => compileModule(code));
+    if (script || module)
+        return module ? { module } : { script };
+    // CommonJS allows `return` at the top, which only the body of a function may hold.
+    const [body] = attempt(() => vm.compileFunction(code, [], options));
+    return body ? { body }
+        : failSyntax(MODULE_ONLY.includes(scriptError.message) ? moduleError : scriptError);
 }
 
-// CommonJS allows `return` at the top, which only the body of a function may hold.
-function compileBody(code, error) {
+function attempt(step) {
     try {
-        const options = { filename: 'main.js', importModuleDynamically };
-        return { body: vm.compileFunction(code, [], options) };
-    } catch {
-        return failSyntax(error);
+        return [step(), null];
+    } catch (error) {
+        return [null, error];
     }
 }
 
@@ -379,42 +369,38 @@ async function link(module, tree) {
     });
 }
 
-// Thrown outside every promise, as the uncaught exception that it is.
-function raise(error) {
-    process.nextTick(() => { throw error; });
-}
-
 async function runModule(code, call) {
     const tree = parse(code, 'module');
     const got = hookModule(code, tree, call);
     waiting = true;
     try {
-        try {
-            await link(got.module, tree);
-        } catch (error) {
-            if (error && error.name === 'SyntaxError' && !error.cupelPlace)
-                error.code = 'ERR_MODULE_NOT_FOUND'; // the module is there, what was named is not
-            throw error;
-        }
-        await got.module.evaluate({ breakOnSigint: true });
-        waiting = false;
-        await finish(got.value, () => got.hook.call);
+        await link(got.module, tree);
     } catch (error) {
-        raise(error);
+        if (error && error.name === 'SyntaxError' && !error.cupelPlace)
+            error.code = 'ERR_MODULE_NOT_FOUND'; // the module is there, what was named is not
+        throw error;
     }
+    const ending = got.module.evaluate({ breakOnSigint: true });
+    for (const listener of process.rawListeners('SIGINT')) { // V8's watch has undone node's
+        process.removeListener('SIGINT', listener);
+        process.on('SIGINT', listener);
+    }
+    await ending;
+    waiting = false;
+    await finish(got.value, () => got.hook.call);
 }
 
 function runScript(script, code, call) {
     let value = script.runInThisContext({ breakOnSigint: true });
     if (value !== undefined && !lastExpression(parse(code, 'script')))
         value = undefined;
-    finish(value, () => vm.runInThisContext(`typeof ${call} === 'undefined' ? undefined : ${call}`))
-        .catch(raise);
+    const found = `typeof ${call} === 'undefined' ? undefined : ${call}`;
+    finish(value, () => vm.runInThisContext(found));
 }
 
 function runBody(body, call) {
     const { exports } = globalThis.module;
-    finish(body.call(exports), () => exports[call]).catch(raise);
+    finish(body.call(exports), () => exports[call]);
 }
 
 // The last value, then the call that was asked for. A promise is shown by what it comes to.
@@ -460,6 +446,16 @@ function setWorld() {
     if (crypto && crypto.get && !crypto.set) // `var crypto = require(...)` at the top must take
         Object.defineProperty(globalThis, 'crypto',
             { ...crypto, set: (value) => setHidden(globalThis, 'crypto', value) });
+    for (const name of ['stdout', 'stderr']) { // on a pipe, node would queue what exit then drops
+        const { get } = Object.getOwnPropertyDescriptor(process, name);
+        Object.defineProperty(process, name, { configurable: true, enumerable: true, get() {
+            const stream = get.call(process);
+            if (stream._handle && stream._handle.setBlocking)
+                stream._handle.setBlocking(true);
+            Object.defineProperty(process, name, { get: () => stream });
+            return stream;
+        } });
+    }
     process.argv = [process.execPath, filename, ...request.args];
     process.execArgv = process.execArgv.filter((flag) => !flag.startsWith('--ex'));
 }
@@ -493,7 +489,7 @@ function main() {
         call = undefined; // no name: nothing will be found under it
     const program = compile(request.code);
     if (program.module)
-        runModule(request.code, call);
+        runModule(request.code, call).catch((error) => process.nextTick(() => { throw error; }));
     else if (program.body)
         runBody(program.body, call);
     else

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+/* With clang, fortified libc headers make these macros. */
+#undef sprintf
+#undef vsprintf
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok
 #pragma GCC poison atoi atol atoll system popen tmpnam mktemp
 #pragma GCC poison localtime gmtime ctime asctime

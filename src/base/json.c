@@ -97,9 +97,48 @@ json_t *json_text(struct str bytes)
     return json_stringn(out.at, out.len);
 }
 
+/* The shortest spelling of the real number at `from`, as long as it reads back the
+ * same; integers and spellings that are short already are copied. */
+static void add_number(struct buf *out, const char *from, size_t len)
+{
+    char text[40];
+    bool real = memchr(from, '.', len) || memchr(from, 'e', len);
+    double value = real ? strtod(from, NULL) : 0;
+    for (int digits = 15; real && digits < 17; digits++) {
+        int n = snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) != value || (size_t)n >= len)
+            continue;
+        buf_add(out, text, (size_t)n);
+        if (!strpbrk(text, ".e"))
+            buf_add(out, ".0", 2); /* a real stays a real */
+        return;
+    }
+    buf_add(out, from, len);
+}
+
 char *json_write(const json_t *value, size_t flags)
 {
-    return json_dumps(value, JSON_ENCODE_ANY | flags);
+    char *plain = json_dumps(value, JSON_ENCODE_ANY | flags);
+    if (!plain)
+        return NULL;
+    own_buf out = BUF_INIT(SIZE_MAX / 4);
+    size_t at = 0;
+    while (plain[at]) {
+        size_t len = strcspn(plain + at, "\"-0123456789");
+        buf_add(&out, plain + at, len);
+        at += len;
+        if (plain[at] == '"') {
+            for (len = 1; plain[at + len] != '"'; len++)
+                len += plain[at + len] == '\\';
+            buf_add(&out, plain + at, ++len);
+        } else {
+            len = strspn(plain + at, "-+.eE0123456789");
+            add_number(&out, plain + at, len);
+        }
+        at += len;
+    }
+    free(plain);
+    return buf_take(&out);
 }
 
 void json_brief(const json_t *value, char *out, size_t room)

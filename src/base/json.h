@@ -31,7 +31,8 @@ static inline struct str json_str(const json_t *value)
 
 /* A JSON string from bytes that may be no UTF-8: each bad byte becomes U+FFFD. */
 json_t *json_text(struct str bytes);
-/* Compact text of `value`, heap, caller frees. */
+/* Text of `value`, heap, caller frees. Real numbers have as few digits as give the
+ * same number back (0.1, not 0.10000000000000001). */
 char *json_write(const json_t *value, size_t flags);
 /* Compact text of `value` cut to fit `out` (for err.value). */
 void json_brief(const json_t *value, char *out, size_t room);

@@ -122,7 +122,7 @@ static int write_map(pid_t pid, const char *file, const char *text, struct err *
         return 0;
     err_sys(err, "write %s of the new user namespace", file);
     err_hint(err, "allow user namespaces: on Ubuntu load cupel's AppArmor profile or run "
-             "'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'; 'cupel doctor' tells more");
+             "'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'; see 'cupel doctor'");
     return -1;
 }
 

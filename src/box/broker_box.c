@@ -279,7 +279,8 @@ static void fill_start(const struct broker *broker, const struct broker_box *box
         .open_files = call->start.open_files,
         /* With a pids cgroup the rlimit is only a backstop and must not be met first. */
         .processes = box->pids + (pids ? 64 : 0),
-        .file_bytes = box->disk_bytes,
+        /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
+        .file_bytes = box->disk_bytes + (1 << 20),
         .data_bytes = memory ? 0 : box->memory_bytes,
         .piped_core = broker->piped_core,
     };

@@ -24,7 +24,8 @@ struct cgroup {
 };
 
 #define CGROUP_NONE                                                                       \
-    ((struct cgroup){ .dir = { -1, -1, -1, -1, -1 }, .join = { -1, -1, -1, -1, -1 }, .oom_event = -1 })
+    ((struct cgroup){                                                                     \
+        .dir = { -1, -1, -1, -1, -1 }, .join = { -1, -1, -1, -1, -1 }, .oom_event = -1 })
 
 struct cgroup_limits {
     int64_t memory_bytes, pids, cpu_thousandths;

@@ -215,7 +215,8 @@ enum box_step mount_proc(void)
 
 static int link_font_list(const struct mount_plan *plan)
 {
-    char at[sizeof "mnt/t/.matplotlib/" + BOX_PLANT_NAME], to[sizeof BOX_PLANT_DIR + BOX_PLANT_NAME];
+    char at[sizeof "mnt/t/.matplotlib/" + BOX_PLANT_NAME];
+    char to[sizeof BOX_PLANT_DIR + BOX_PLANT_NAME];
     if (mkdir("mnt/t/.matplotlib", 0755) < 0 ||
         chown("mnt/t/.matplotlib", plan->occupant_uid, plan->occupant_gid) < 0)
         return -1;

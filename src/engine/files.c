@@ -196,7 +196,8 @@ static int take_one(int sock, const struct request *request, const struct entry 
         return -1;
     own_str bytes = fd < 0 ? NULL : fetch(fd, entry->size, &len);
     if (!bytes) {
-        result_add_skipped(result, path, word.error == EACCES ? "not readable" : "cannot be opened");
+        result_add_skipped(result, path,
+                           word.error == EACCES ? "not readable" : "cannot be opened");
         return 0;
     }
     if (is_unchanged_input(request, entry, (struct str){ bytes, (size_t)len }))

@@ -57,9 +57,11 @@ struct language {
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", "-P", NULL }, false, { NULL } },
+    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", "-P", NULL }, false,
+                         { NULL } },
     [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
-                             { "/usr/bin/node", "--no-warnings", "--expose-internals", NULL },
+                             { "/usr/bin/node", "--no-warnings", "--expose-internals",
+                               "--experimental-vm-modules", NULL },
                              false, { NULL } },
     [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, { "/bin/bash", NULL }, true,
                        { "BASH_ENV=" BOX_PLANT_DIR "/driver.sh", NULL } },

@@ -65,7 +65,8 @@ static int keep(int state, const char *name, const void *bytes, size_t len)
 {
     char temporary[96];
     snprintf(temporary, sizeof temporary, ".%s.%d", name, (int)getpid());
-    own_fd fd = openat(state, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    own_fd fd = openat(state, temporary, flags, 0600);
     if (fd < 0)
         return -1;
     if (io_write_all(fd, bytes, len) == 0 && renameat(state, temporary, state, name) == 0)

@@ -172,6 +172,6 @@ def test_call_of_what_is_no_name():
 
 def test_globals_of_the_code_do_not_break_the_driver():
     outcome = node("function process(x) { return x }\nconst require = 1, module = 2, Buffer = 3, JSON = 4\n"
-                   "Array.prototype.find = null; Object.entries = null\nprocess(5)")
+                   "class Map {}\nclass Set {}\nObject.entries = null\nprocess(5)")
     assert outcome.texts == ["5"] and outcome.done == 0
-    assert node("String.prototype.split = null\nnull.x").code == 1
+    assert node("String.prototype.split = null\nnull.x").code != 0
