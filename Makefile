@@ -37,7 +37,7 @@ HOST_LIBS := -Wl,-Bstatic -ljansson -lcrypto -Wl,-Bdynamic
 # Broker and init: static, on musl, because they are copied and exec'd for every start.
 STATIC_CC     := musl-gcc
 STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter /usr/include \
-                 -idirafter /usr/include/$(shell $(CC) -dumpmachine) -ffunction-sections -fdata-sections
+                 -idirafter /usr/include/$(shell gcc -print-multiarch) -ffunction-sections -fdata-sections
 STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s
 
 # Both sides use these.
@@ -76,7 +76,7 @@ $(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc
 $(B)/gen/driver.pyc: drivers/driver.py
 	@mkdir -p $(@D)
 	$(Q)$(PYTHON) -c 'import py_compile, sys; py_compile.compile(sys.argv[1], sys.argv[2], \
-	    "/usr/lib/cupel/driver.py", True, -1, py_compile.PycInvalidationMode.UNCHECKED_HASH)' $< $@
+	    "/usr/lib/cupel/driver.py", True, 2, py_compile.PycInvalidationMode.UNCHECKED_HASH)' $< $@
 
 # The system call policy becomes BPF at build time; cupel itself has no libseccomp.
 POLICIES := $(wildcard policy/*.policy)

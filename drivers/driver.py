@@ -207,19 +207,6 @@ def show_figures(*_, **__):
         show(pyplot.figure(number))
 
 
-def after_matplotlib(_):
-    """The font list was made ahead: lead matplotlib to it, in a place where it may also write."""
-    import os
-    folder = os.environ.setdefault("MPLCONFIGDIR", "/tmp/.matplotlib")
-    ready = f"{driver_folder}/mpl"
-    try:
-        os.makedirs(folder, exist_ok=True)
-        for name in {*os.listdir(ready)} - {*os.listdir(folder)}:
-            os.symlink(f"{ready}/{name}", f"{folder}/{name}")
-    except OSError:
-        pass   # none was made, or no place for it: matplotlib makes its own
-
-
 def after_font_manager(module):
     """Whatever family the code asks for, glyphs that it lacks come from these."""
     find = getattr(module.FontManager, "_find_fonts_by_props", None)   # since 3.6
@@ -248,7 +235,6 @@ class Hooks:
     """First on sys.meta_path: finds nothing itself, but stands beside a few modules' loading. Also
     the program's __loader__, by which linecache and inspect read what is in no file."""
     after = {
-        "matplotlib": after_matplotlib,
         "matplotlib.font_manager": after_font_manager,
         "matplotlib.pyplot": lambda module: setattr(module, "show", show_figures),
         "matplotlib.figure": lambda module: setattr(module.Figure, "show", display),

@@ -6,7 +6,7 @@ cupel=$(realpath "${1:-build/cupel}") || exit 1
 cd "$(dirname "$0")/.." || exit 1
 
 out=build/tour
-mkdir -p "$out" 2>/dev/null && [ -w "$out" ] || out=$(mktemp -d)
+mkdir -p "$out" 2>/dev/null && [ -w "$out" ] || out=$(mktemp -d) || exit 1
 bold= green= red= plain=
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
     bold=$(printf '\033[1m') green=$(printf '\033[32m') red=$(printf '\033[31m')
@@ -53,7 +53,7 @@ fi
 secret="tour-secret-$$"
 echo "$secret" >"$out/secret.txt"
 attack "Attack: read a secret of the host" "nothing of the host is in the box" "0" \
-    read_secrets.py "$PWD/$out/secret.txt"
+    read_secrets.py "$(realpath "$out/secret.txt")"
 attack "Attack: send data out" "a box has no network" "1" reach_network.py
 attack "Attack: fill the memory" "stopped at 512 MiB, the host did not notice" "137 1" fill_memory.py
 attack "Attack: a fork bomb" "stopped at 64 processes, none of them survived" "126 1" fork_bomb.py

@@ -132,6 +132,7 @@ static bool on_error(struct driver *driver, json_t *line)
 static bool on_fail(struct driver *driver, json_t *line)
 {
     driver->fail_line = number_of(line, "line");
+    driver->fail_code = number_of(line, "code");
     return true;
 }
 

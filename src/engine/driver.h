@@ -23,7 +23,7 @@ struct driver {
     json_t *results;      /* array of MIME bundles */
     struct result_error error;
     bool interrupted;
-    int64_t fail_line; /* bash: the last failing command's line; 0: none */
+    int64_t fail_line, fail_code; /* bash: the last failing command; line 0: none */
     bool done;
 };
 #define DRIVER_INIT ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX) })

@@ -57,7 +57,7 @@ struct language {
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", "-P", NULL }, false,
+    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", NULL }, false,
                          { NULL } },
     [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
                              { "/usr/bin/node", "--no-warnings", "--expose-internals",

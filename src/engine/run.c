@@ -19,6 +19,8 @@
 #include "engine/files.h"
 #include "engine/plan.h"
 
+#define SNIPPET_MAX 400 /* bytes of one source line in an error */
+
 /* Wait for one kind of news while nothing else can happen yet. */
 static int await(struct run *run, enum box_news_kind kind, struct box_news *news, int fds[5],
                  struct err *err)
@@ -129,6 +131,29 @@ static int collect(struct run *run, struct err *err)
     return 0;
 }
 
+/* Bash reports the line of its last failing command; it is the run's if its code
+ * is. The source line comes from our own copy of the code, for syntax errors too. */
+static void take_fail_line(struct run *run)
+{
+    struct result_error *error = &run->result->error;
+    struct str code = run->request->code;
+    if (error->kind == RESULT_E_NONE && run->driver.fail_code == run->facts.exit_code)
+        error->line = run->driver.fail_line;
+    if (run->request->language != REQUEST_BASH || error->line <= 0 || error->snippet)
+        return;
+    const char *at = code.at, *end = code.at + code.len;
+    for (int64_t line = 1; at && line < error->line; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || at >= end)
+        return;
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    struct str text = { at, (size_t)((stop ? stop : end) - at) };
+    text.len = str_cut_utf8(text, SNIPPET_MAX);
+    error->snippet = buf_strdup(text);
+}
+
 static void conclude(struct run *run)
 {
     struct result *result = run->result;
@@ -147,8 +172,7 @@ static void conclude(struct run *run)
     }
     result->error = run->driver.error;
     memset(&run->driver.error, 0, sizeof run->driver.error);
-    if (result->error.kind == RESULT_E_NONE)
-        result->error.line = run->driver.fail_line;
+    take_fail_line(run);
     notify_report(&run->notify, result);
     if (facts->signal == SIGSYS)
         result_add_denied(result, "foreign_abi", 1);

@@ -215,13 +215,6 @@ def test_nothing_is_written_beside_the_work():
     assert python(FIGURE).work == {}
 
 
-def test_the_font_list_made_ahead_is_found(tmp_path):
-    outcome = python("import os, matplotlib\nfolder = os.environ['MPLCONFIGDIR']\n"
-                     "print(os.readlink(folder + '/fontlist-v330.json'))",
-                     env={"MPLCONFIGDIR": str(tmp_path / "mpl")}, home_files={"mpl/fontlist-v330.json": "{}"})
-    assert outcome.stdout.endswith("/lib/mpl/fontlist-v330.json\n") and outcome.done == 0
-
-
 # ---- call ----
 
 def call(code, function="f", args=(), **kwargs):
