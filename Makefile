@@ -105,9 +105,9 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init | $(B)/gen/box/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc | $(B)/gen/box/filter.h
 	@mkdir -p $(@D)
-	clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
+	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)
 fuzz: deps $(FUZZ:%=$(B)/fuzz/%)
 	@for t in $(FUZZ); do mkdir -p $(B)/corpus/$$t; \

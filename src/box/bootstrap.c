@@ -251,7 +251,7 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
     out->broker = broker;
     own_close_fd(&theirs);
     if (hierarchy_any(h)) {
-        pid_t janitor = janitor_start(h, out, life_read, err);
+        pid_t janitor = janitor_start(h, life_read, slot->fd, err);
         if (janitor < 0)
             return -1;
         out->janitor = janitor;

@@ -244,6 +244,7 @@ static void set_up(int signals[1])
     struct box_call call;
     int fds[1 + BOX_CG_COUNT];
     size_t count = 0, next = 1;
+    prctl(PR_SET_NAME, "cupel-broker");
     broker.engine = BOOT_FD_ENGINE;
     if (io_recv(broker.engine, &call, sizeof call, fds, 1 + BOX_CG_COUNT, &count) != 1 ||
         call.op != BOX_OP_SETUP || count < 1)

@@ -372,8 +372,8 @@ void broker_box_kill(struct broker_box *box)
     box->killed_at_ns = clock_now_ns();
     cgroup_lift_and_kill(&box->cgroup);
     /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
-    if (box->init > 0)
-        syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0);
+    if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)
+        kill(box->init, SIGKILL); /* not reaped yet, so the number is still its own */
     if (box->porter > 0)
         kill(box->porter, SIGKILL);
 }

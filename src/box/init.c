@@ -43,6 +43,7 @@ int main(void)
     struct box_report report = { .step = BOX_STEP_NONE };
     size_t fds = 0;
     /* Dumpable 0: no one in the box can read this process or open its files. */
+    prctl(PR_SET_NAME, "cupel-init");
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
         io_recv(INSIDE_FD_REPORT, &outside, sizeof outside, NULL, 0, &fds) != 1)
         return 71;

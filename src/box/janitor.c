@@ -11,10 +11,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "box/confine.h"
 #include "box/landlock.h"
+
+/* All that it keeps open, above stdio; the slot stays taken until all is removed. */
+#define LIFE_FD 3
+#define SLOT_FD 4
 
 static int confine(const struct hierarchy *h)
 {
@@ -36,38 +41,41 @@ static int confine(const struct hierarchy *h)
                : 0;
 }
 
-static void stay(const struct hierarchy *h, const struct box_broker *door, int life_read)
+static void stay(const struct hierarchy *h, int life_read, int slot_fd)
     __attribute__((noreturn));
-static void stay(const struct hierarchy *h, const struct box_broker *door, int life_read)
+static void stay(const struct hierarchy *h, int life_read, int slot_fd)
 {
     char word;
     prctl(PR_SET_NAME, "cupel-janitor");
     setsid();
     for (int sig = 1; sig < 32; sig++)
         signal(sig, sig == SIGCHLD ? SIG_DFL : SIG_IGN);
-    /* Whoever reads our caller's output must see its end, and we would wait for
-     * ourselves if we kept the lifeline. */
+    /* Nothing of the caller's stays open here: whoever reads its output must see the
+     * end, and we would wait for ourselves if we kept the lifeline. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
-    close(door->lifeline);
-    close(door->sock);
+    /* By way of numbers that are neither's place. */
+    int life = fcntl(life_read, F_DUPFD_CLOEXEC, SLOT_FD + 1);
+    int slot = fcntl(slot_fd, F_DUPFD_CLOEXEC, SLOT_FD + 1);
+    if (life < 0 || slot < 0 || dup2(life, LIFE_FD) < 0 || dup2(slot, SLOT_FD) < 0)
+        _exit(70);
+    syscall(SYS_close_range, SLOT_FD + 1, ~0u, 0);
     if (confine(h) < 0)
         _exit(70);
-    while (read(life_read, &word, 1) < 0 && errno == EINTR)
+    while (read(LIFE_FD, &word, 1) < 0 && errno == EINTR)
         continue;
     hierarchy_remove(h);
     _exit(0);
 }
 
-pid_t janitor_start(const struct hierarchy *h, const struct box_broker *door, int life_read,
-                    struct err *err)
+pid_t janitor_start(const struct hierarchy *h, int life_read, int slot_fd, struct err *err)
 {
     fflush(NULL);
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(err, "start the janitor");
     if (pid == 0)
-        stay(h, door, life_read);
+        stay(h, life_read, slot_fd);
     return pid;
 }

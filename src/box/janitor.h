@@ -5,12 +5,10 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "box/box.h"
 #include "box/hierarchy.h"
 
-/* Fork it. It waits until every other copy of the lifeline's writing end is
+/* Fork it. It keeps the slot, and waits until every other copy of the lifeline's writing end is
  * closed: the door's and the broker's. Its pid, or -1. */
-pid_t janitor_start(const struct hierarchy *h, const struct box_broker *door, int life_read,
-                    struct err *err);
+pid_t janitor_start(const struct hierarchy *h, int life_read, int slot_fd, struct err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/own.h"
 
 #define CHUNK 65536
+#define WEDGED_MS 10000 /* a killed box that lives on so long is given up, with its broker */
 #define CPU_LOOK_MS 10 /* the least time between two looks at the CPU counter */
 
 void run_drop_source(struct run *run, enum run_source source)
@@ -38,6 +39,13 @@ static int call_broker(struct run *run, enum box_op op, struct err *err)
     return box_send(&run->engine->broker, &call, NULL, 0, err);
 }
 
+static void set_timer(struct run *run)
+{
+    int64_t at = run->deadline_ns < run->cpu_look_ns ? run->deadline_ns : run->cpu_look_ns;
+    struct itimerspec when = { .it_value = { at / 1000000000, at % 1000000000 } };
+    timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
 static void kill_box(struct run *run, enum result_status why)
 {
     struct err err = ERR_INIT;
@@ -45,6 +53,9 @@ static void kill_box(struct run *run, enum result_status why)
         return;
     run->killed = true;
     run->facts.killed_for = why;
+    run->deadline_ns = clock_now_ns() + WEDGED_MS * INT64_C(1000000);
+    run->cpu_look_ns = INT64_MAX;
+    set_timer(run);
     if (call_broker(run, BOX_OP_KILL, &err) < 0)
         run->broken = run->empty = true;
 }
@@ -119,13 +130,6 @@ static void on_control(struct run *run, uint32_t events)
 
 /* --- time --- */
 
-static void set_timer(struct run *run)
-{
-    int64_t at = run->deadline_ns < run->cpu_look_ns ? run->deadline_ns : run->cpu_look_ns;
-    struct itimerspec when = { .it_value = { at / 1000000000, at % 1000000000 } };
-    timerfd_settime(run->timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
 /* The limit cannot be reached sooner than by using every allowed cpu fully. */
 void run_plan_cpu_look(struct run *run)
 {
@@ -138,20 +142,24 @@ void run_plan_cpu_look(struct run *run)
     set_timer(run);
 }
 
-static void on_timer(struct run *run)
+static void on_timer(struct run *run, struct err *err)
 {
     uint64_t times;
-    struct err err = ERR_INIT;
-    if (read(run->timer, &times, sizeof times) < 0 || run->killed)
+    if (read(run->timer, &times, sizeof times) < 0)
         return;
     int64_t now = clock_now_ns();
+    if (now >= run->deadline_ns && run->killed) {
+        err_set(err, ERR_BUG, "the box is not empty %d ms after its kill", WEDGED_MS);
+        run->broken = run->empty = true;
+        return;
+    }
     if (now >= run->deadline_ns) {
         kill_box(run, RESULT_TIMEOUT);
         return;
     }
     if (now >= run->cpu_look_ns) {
         run->cpu_look_ns = INT64_MAX; /* until the answer */
-        if (call_broker(run, BOX_OP_STAT, &err) < 0)
+        if (call_broker(run, BOX_OP_STAT, err) < 0)
             run->broken = run->empty = true;
     }
     set_timer(run);
@@ -235,7 +243,7 @@ static void dispatch(struct run *run, const struct epoll_event *event, struct er
     else if (source == RUN_BROKER)
         on_broker(run, err);
     else if (source == RUN_TIMER)
-        on_timer(run);
+        on_timer(run, err);
     else if (source == RUN_INTERRUPT)
         on_interrupt(run);
     else if (source == RUN_LISTENER) {

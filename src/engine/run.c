@@ -237,7 +237,9 @@ int run_on_box(struct engine *engine, const struct request *request, const char 
     buf_done(&run.spill[0]);
     buf_done(&run.spill[1]);
     struct box_call release = { .op = BOX_OP_RELEASE, .box = run.box };
-    if (run.created)
+    if (run.broken)
+        box_broker_close(&engine->broker); /* its death takes everything with it */
+    else if (run.created)
         box_send(&engine->broker, &release, NULL, 0, &ignored);
     return failed;
 }

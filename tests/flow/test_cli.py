@@ -209,9 +209,10 @@ def test_the_doctor_says_one_line_for_each_thing(cupel_as):
         assert word in text, (word, text)
 
 
-def test_the_doctor_fails_where_the_default_profile_cannot_run(cupel):
+def test_the_doctor_fails_where_the_default_profile_cannot_run(cupels):
     script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
-    done = cupel.run(["doctor"], before=["unshare", "-Ur", "sh", "-c", script, "sh"])
+    done = cupels["user"].run(["doctor"], before=["unshare", "-U", "-c", "--keep-caps", "sh", "-c",
+                                                  script, "sh"])
     assert done.returncode == 1 and "namespace" in done.stdout.lower()
 
 

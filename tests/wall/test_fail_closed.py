@@ -40,14 +40,22 @@ def test_a_host_that_refuses_a_call_gets_all_walls_or_no_run(cupel_as, place, ca
     assert lost <= MAY_LACK and lost <= set(isolation["missing"]), lost
 
 
-def test_without_user_namespaces_the_refusal_names_the_fix(cupel_as):
-    script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\""
-    done = cupel_as.run(["run", f"print('{MARK}')"], before=["unshare", "-Ur", "sh", "-c", script, "sh"])
+NO_NAMESPACES = ["unshare", "-U", "-c", "--keep-caps", "sh", "-c",
+                 "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"]
+
+
+def test_without_user_namespaces_the_refusal_names_the_fix(cupels):
+    done = cupels["user"].run(["run", f"print('{MARK}')"], before=NO_NAMESPACES)
     assert done.returncode == 125 and MARK not in done.stdout
-    assert "namespace" in done.stderr.lower(), done.stderr
-    as_json = cupel_as.run(["run", "--json", f"print('{MARK}')"],
-                           before=["unshare", "-Ur", "sh", "-c", script, "sh"])
+    assert "namespace" in done.stderr.lower() and "max_user_namespaces" in done.stderr, done.stderr
+    as_json = cupels["user"].run(["run", "--json", f"print('{MARK}')"], before=NO_NAMESPACES)
     assert as_json.returncode == 125 and MARK not in as_json.stdout
+    assert json.loads(as_json.stdout)["error"]["kind"] == "host"
+
+
+def test_root_of_a_user_namespace_with_one_uid_is_an_ordinary_user(cupel_as):
+    done = cupel_as.run(["run", "--json", "print(1)"], before=["unshare", "-U", "-r"])
+    assert done.returncode == 0 and json.loads(done.stdout)["stdout"] == "1\n", done
 
 
 @pytest.mark.parametrize("field", ["sandbox", "isolation", "unsafe", "privileged", "walls", "user",

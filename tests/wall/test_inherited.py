@@ -4,6 +4,8 @@ import resource
 import signal
 import socket
 
+import pytest
+
 FD_CODE = """
 import os, stat
 odd = []
@@ -46,7 +48,6 @@ def odd_state():
     signal.pthread_sigmask(signal.SIG_BLOCK, set(range(1, 65)) - {signal.SIGKILL, signal.SIGSTOP})
     os.umask(0o777)
     resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
 
 def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):
@@ -57,6 +58,21 @@ def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):
     assert lines[0].split()[1].strip("0") == "" and lines[1].split()[1].strip("0") == "", lines
     assert lines[2] == "0022" and int(lines[5]) in (0, 1)
     assert lines[:3] == usual["stdout"].split("\n")[:3]
+
+
+@pytest.mark.parametrize("limit,value", [
+    ("NOFILE", 256), ("STACK", 1 << 20), ("CORE", 1 << 20), ("MEMLOCK", 0), ("NPROC", 64)])
+def test_the_callers_own_limits_do_not_break_the_box(cupel_as, limit, value):
+    def tighten():
+        resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (value, value))
+    result = cupel_as.run_json("print(1)", options={"preexec_fn": tighten})
+    assert result["stdout"] == "1\n"
+
+
+def test_a_caller_that_may_not_write_files_gets_an_answer_all_the_same(cupel_as):
+    done = cupel_as.run(["run", "print(1)"], preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert done.returncode in (0, 125) and done.stdout + done.stderr, done
 
 
 def test_a_missing_standard_stream_does_no_harm(cupel_as):

@@ -84,11 +84,9 @@ def test_nothing_of_ours_keeps_a_power_over_the_host(running):
 
 def test_init_is_its_own_small_program_with_nothing_to_read(running, who):
     root_only()
-    inits = [row for row in running[1]
-             if status(row["pid"])["NSpid"][-1] == "1" and row["pid"] in
-             {o["parent"] for o in occupants(running[1])}]
-    inits = inits or [row for row in running[1] if status(row["pid"])["NSpid"][-1] == "1"
-                      and len(status(row["pid"])["NSpid"]) > 2]
+    spaces = {row["pid"]: status(row["pid"])["NSpid"] for row in running[1]}
+    inits = [row for row in running[1]  # host, broker, box: pid 1 of the third
+             if len(spaces[row["pid"]]) == 3 and spaces[row["pid"]][-1] == "1"]
     assert inits
     for row in inits:
         assert Path(f"/proc/{row['pid']}/environ").read_bytes() == b""

@@ -4,6 +4,7 @@
 # limits: {"memory_bytes": 134217728}
 # status: memory_limit ok error
 # weak: error memory_limit ok killed disk_limit
+# weak-leaks: memory_320m
 fds = []
 block = b"x" * (1 << 20)
 try:

@@ -1,0 +1,24 @@
+#!/usr/bin/python3
+"""All figures, one after another: `make bench`. Ends with 0 where every promise of
+docs/spec.md that has a figure was held, with 1 where one was broken."""
+import sys
+import time
+
+import cold
+import common
+import kill
+import leak
+
+
+def main():
+    common.RESULTS.unlink(missing_ok=True)
+    print(f"cupel bench on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
+    common.record({"bench": "machine", "what": common.machine(), "at": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
+    broken = [part.__name__ for part in (cold, kill, leak) if part.main()]
+    print(f"\nresults as JSON lines: {common.RESULTS}")
+    print("broken: " + ", ".join(broken) if broken else "every promise with a figure was held or not judged")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
