@@ -69,8 +69,8 @@ PROGRAMS = [
 ]
 
 
-def one(language, code, options, env, ids):
-    done = subprocess.run([common.CUPEL, "run", "-l", language, "-c", code, *options], env=env, cwd="/",
+def one(program, language, code, options, env, ids):
+    done = subprocess.run([program, "run", "-l", language, "-c", code, *options], env=env, cwd="/",
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, errors="replace", timeout=120, **ids)
     found = re.findall(r"trace: kill_to_empty_ms=([0-9.]+)", done.stderr)
@@ -85,7 +85,7 @@ def main():
                              f"each program {TIMES} times, the longest counts")
     worst = {}
     with common.Scratch() as scratch:
-        common.CUPEL = str(scratch.reachable_copy() / "cupel")
+        program = str(scratch.reachable_copy() / "cupel")
         for who, uid in (("root", None), ("user", common.ORDINARY)):
             if who == "root" and os.getuid():
                 continue
@@ -93,7 +93,7 @@ def main():
             env = {**scratch.cupel_env(f"home-{uid}", uid if switch else None), "CUPEL_TRACE": "1"}
             ids = {"user": uid, "group": uid, "extra_groups": []} if switch else {}
             for name, language, code, options in PROGRAMS:
-                took, ends = zip(*(one(language, code, options, env, ids) for _ in range(TIMES)))
+                took, ends = zip(*(one(program, language, code, options, env, ids) for _ in range(TIMES)))
                 if name != CEILING:
                     worst[who] = max(worst.get(who, 0), *took)
                 print(f"  {who:5} {name:24} {max(took):8.1f}   (least {min(took):.1f})  {'/'.join(sorted(set(ends)))}")

@@ -116,11 +116,11 @@ def measure(figures, title, runs, at_once, **how):
 
 
 def main():
-    figures = common.Figures("leak", f"what the host holds after {RUNS} runs one after another, and with {AT_ONCE} at "
+    figures = common.Figures("leak", f"what the host holds after runs one after another, and with {AT_ONCE} at "
                              f"once, against before; {WARM_UP} runs warm up, {SETTLE_S} s at most to settle")
     with common.Scratch() as scratch:
         program = str(scratch.reachable_copy() / "cupel")
-        for who, uid, runs in (("root", None, RUNS), ("user", common.ORDINARY, RUNS)):
+        for who, uid, runs in (("root", None, RUNS), ("user", common.ORDINARY, RUNS // 4)):
             if who == "root" and os.getuid():
                 continue
             switch = uid is not None and not os.getuid()

@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("BUILD", PROGRAM.parent))
 SANITIZED = "asan" in str(PROGRAM)
 ORDINARY = 12345  # a uid and gid that no Debian system gives to anybody
 CANARY = "canary-" + "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
-WATCHDOG_S = 60  # a run that takes longer hangs
+WATCHDOG_S = 45  # a run that takes longer hangs
 KILL_TO_EMPTY_MS = 200  # the promise
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -271,7 +271,7 @@ def stray_files():
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
         if os.path.isdir(folder):
             found |= {os.path.join(folder, name) for name in os.listdir(folder)
-                      if "cupel" in name and not name.startswith("cupel-tests-")}
+                      if "cupel" in name and not name.startswith(("cupel-tests-", "cupel-bench-"))}
     return found
 
 

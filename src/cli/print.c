@@ -90,7 +90,8 @@ static void add_error(const struct result *result, const struct cli_print *how, 
     own_buf line = BUF_INIT(TEXT_MAX);
     error_line(error, &line);
     struct str traceback = str_of(error->traceback ? error->traceback : "");
-    bool of_code = result->status == RESULT_ERROR;
+    /* A plain non-zero exit has nothing to add to the status line. */
+    bool of_code = result->status == RESULT_ERROR && error->kind != RESULT_E_EXIT;
     if (of_code && !is_in_stderr(result, traceback)) {
         add_lines(out, traceback, how->raw);
         /* A traceback ends in that line by itself. */
@@ -122,6 +123,10 @@ static void add_status(const struct result *result, const struct cli_print *how,
         add_text(out, str_of(error->message), how->raw);
     } else if (result->status == RESULT_ERROR && error->line > 0) {
         buf_printf(out, ", line %lld", (long long)error->line);
+        if (error->kind == RESULT_E_EXIT && error->snippet && error->snippet[0]) {
+            buf_add_text(out, ": ");
+            add_text(out, str_of(error->snippet), how->raw);
+        }
     }
     buf_add_text(out, "\n");
     if (error->hint && error->hint[0]) {
@@ -146,14 +151,32 @@ static void add_file(const struct cli_print *how, struct str path, double size, 
     buf_add_text(out, ")\n");
 }
 
+/* Output that was longer than its cap: a person has just seen all of it. */
+static bool is_spilled(const struct result_artifact *artifact)
+{
+    return strncmp(artifact->path, ".cupel/", strlen(".cupel/")) == 0;
+}
+
+static size_t count_spilled(const struct result *result)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < result->artifact_count; i++)
+        count += is_spilled(&result->artifacts[i]);
+    return count;
+}
+
 static void add_files(const struct result *result, const struct cli_figures *figures,
                       const struct cli_print *how, struct buf *out)
 {
-    size_t total = result->artifact_count + figures->count, shown = 0;
+    size_t spilled = how->folder ? 0 : count_spilled(result);
+    size_t total = result->artifact_count - spilled + figures->count, shown = 0;
     for (size_t i = 0; i < figures->count && shown < LIST_MAX; i++, shown++)
         add_file(how, str_of(figures->at[i].path), (double)figures->at[i].len, out);
-    for (size_t i = 0; i < result->artifact_count && shown < LIST_MAX; i++, shown++) {
+    for (size_t i = 0; i < result->artifact_count && shown < LIST_MAX; i++) {
         const struct result_artifact *artifact = &result->artifacts[i];
+        if (!how->folder && is_spilled(artifact))
+            continue;
+        shown++;
         add_file(how, (struct str){ artifact->path, artifact->path_len },
                  (double)artifact->size_bytes, out);
     }

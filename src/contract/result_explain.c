@@ -210,7 +210,7 @@ static void explain_exit(struct result *result)
 {
     struct result_error *error = &result->error;
     own_buf message = BUF_INIT(128);
-    const char *hint = "look at stderr for the reason";
+    const char *hint = NULL;
     buf_printf(&message, "the code ended with exit code %d", result->exit_code);
     for (size_t i = 0; i < array_len(exit_hints); i++) {
         if (exit_hints[i].exit_code == result->exit_code)
@@ -221,7 +221,7 @@ static void explain_exit(struct result *result)
         set_text(&error->name, "exit");
     if (!error->message)
         set_text(&error->message, message.at);
-    if (!error->hint)
+    if (!error->hint && hint)
         set_text(&error->hint, hint);
 }
 

@@ -68,16 +68,13 @@ static void take_output(struct run *run, enum run_source source, const char *byt
     struct result_stream *stream = out ? &run->result->out : &run->result->err_stream;
     size_t cap = (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);
     struct buf *spill = &run->spill[out ? 0 : 1];
-    size_t head = stream->head.len;
     result_stream_add(stream, cap, bytes, len);
     size_t room = spill->max - spill->len;
     buf_add(spill, bytes, len < room ? len : room);
-    /* Doors show the head as it comes; the tail is theirs to show at the end. */
-    struct engine_event event = {
-        .kind = out ? ENGINE_STDOUT : ENGINE_STDERR,
-        .bytes = { bytes, stream->head.len - head },
-    };
-    if (run->hooks->on_event && event.bytes.len > 0)
+    /* The caps are the result's: a door that streams gets every byte. */
+    struct engine_event event = { .kind = out ? ENGINE_STDOUT : ENGINE_STDERR,
+                                  .bytes = { bytes, len } };
+    if (run->hooks->on_event)
         run->hooks->on_event(run->hooks->user, &event);
     if (stream->truncated && run->request->on_output_limit == REQUEST_STOP)
         kill_box(run, RESULT_OUTPUT_LIMIT);

@@ -29,7 +29,7 @@ NEEDED = "unshare mount pivot_root seccomp capset umount2 move_mount fsopen open
 @pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
 def test_a_host_that_refuses_a_call_gets_all_walls_or_no_run(cupel_as, place, call, error):
     usual = set(cupel_as.run_json("pass")["isolation"]["walls"])
-    done = cupel_as.run(["run", "--json", f"print('{MARK}')"], before=[shim(place), call, error])
+    done = cupel_as.run(["run", "--json", f"print('{MARK}')"], before=[shim(place), call, error], timeout=15)
     assert done.returncode != 99, "the launcher itself failed: " + done.stderr
     if MARK not in done.stdout:
         assert done.returncode == 125, (done.returncode, done.stdout, done.stderr)

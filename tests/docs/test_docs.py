@@ -1,0 +1,188 @@
+"""What README and docs say is true: every command in a `console` block is run and its output
+compared, every file that is named exists, and every promise names what holds it.
+
+In a console block, lines that start with `$ ` are commands (a line ending in a backslash goes
+on), the rest is what they print, stdout and stderr together. `…` stands for any text in a
+line; a line of `…` alone for any number of lines. A last line `[exit N]` is the exit code, 0
+where there is none. Blocks of one file run in order, in one fresh folder that holds examples/."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from host import PROGRAM, REPO, SANITIZED
+
+PAGES = sorted([REPO / name for name in ("README.md", "HACKING.md", "SECURITY.md")]
+               + list((REPO / "docs").rglob("*.md")))
+FOLDERS = "src tests bench docs drivers policy api examples dev include .ci".split()
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+CODE_SPAN = re.compile(r"`([^`\n]+)`")
+
+
+def name_of(page):
+    return str(page.relative_to(REPO))
+
+
+def sessions(page):
+    """[(command, [line expected, ...], exit code), ...] of a page's console blocks."""
+    found = []
+    for kind, text in BLOCK.findall(page.read_text()):
+        if kind != "console":
+            continue
+        lines = iter(text.splitlines())
+        for line in lines:
+            if line.startswith("$ "):
+                command = line[2:]
+                while command.endswith("\\"):
+                    command = command[:-1] + next(lines).strip()
+                found.append([command, [], 0])
+            elif exit_code := re.fullmatch(r"\[exit (\d+)\]", line):
+                found[-1][2] = int(exit_code[1])
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def pattern(lines):
+    """The expected lines as one regular expression."""
+    parts = []
+    for line in lines:
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*?".join(map(re.escape, line.rstrip().split("…"))) + r"[ ]*\n")
+    return re.compile("".join(parts))
+
+
+@pytest.mark.skipif(SANITIZED, reason="times and sizes are others under the sanitizer")
+@pytest.mark.parametrize("page", [p for p in PAGES if "```console" in p.read_text()], ids=name_of)
+def test_every_command_prints_what_the_page_says(page, tmp_path):
+    shutil.copytree(REPO / "examples", tmp_path / "examples")
+    env = {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8",
+           "CUPEL_STATE": str(tmp_path / "state")}
+    for command, lines, code in sessions(page):
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wanted = "\n".join(lines)
+        assert pattern(lines).fullmatch(done.stdout), \
+            f"$ {command}\nprinted:\n{done.stdout}\nthe page says:\n{wanted}"
+        assert done.returncode == code, f"$ {command}\nended with {done.returncode}, the page says {code}"
+
+
+def test_the_comparison_sees_a_difference():
+    assert pattern(["a … c", "…", "end"]).fullmatch("a b c\n1\n2\nend\n")
+    assert pattern(["…"]).fullmatch("")
+    assert not pattern(["a"]).fullmatch("b\n")
+    assert not pattern(["a"]).fullmatch("a\nb\n")
+
+
+def paths_in(text):
+    """What is spelled as a path of this repository."""
+    for span in CODE_SPAN.findall(text):
+        word = span.split()[0].rstrip("/")
+        if word.split("/")[0] in FOLDERS and "/" in word:
+            yield word
+        elif re.fullmatch(r"[A-Z][A-Z]+(\.md)?|Makefile", word) and (REPO / word).suffix == ".md":
+            yield word
+    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
+        yield target
+
+
+def exists(page, word):
+    """As seen from the root or from the page; * stands for any name."""
+    return any(next(iter(place.glob(word)), None) for place in (REPO, page.parent))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_is_named_exists(page):
+    text = BLOCK.sub("", page.read_text())
+    missing = sorted({word for word in paths_in(text) if not exists(page, word)})
+    assert not missing, missing
+
+
+def test_every_file_in_the_pictures_of_the_architecture_exists():
+    text = (REPO / "docs/architecture.md").read_text()
+    files = set(re.findall(r"\b((?:src|drivers|policy|tests)/[\w/.-]+\.\w+)", text))
+    assert len(files) > 30, "the page names its files"
+    assert not [name for name in files if not (REPO / name).exists()]
+
+
+def test_every_layer_is_in_the_architectures_table():
+    text = (REPO / "docs/architecture.md").read_text()
+    for line in (REPO / "dev/layers.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            folder, below = line.split(":")
+            row = re.search(rf"^\| `src/{folder}` \|[^|]*\|([^|]*)\|", text, re.M)
+            assert row, f"no row for src/{folder}"
+            assert row[1].split() == (below.split() or ["nothing"]), f"src/{folder} may use: {below}"
+
+
+def promises():
+    text = (REPO / "docs/spec.md").read_text()
+    return re.findall(r"^- \*\*P(\d+)\*\* (.*?)(?=^- \*\*P|^#|\Z)", text, re.M | re.S)
+
+
+def test_the_promises_are_numbered_in_order():
+    assert [int(number) for number, _ in promises()] == list(range(1, len(promises()) + 1))
+
+
+@pytest.mark.parametrize("number,text", promises(), ids=lambda value: value if value.isdigit() else "")
+def test_a_promise_names_what_holds_it(number, text):
+    held = text.split("Held by")
+    assert len(held) == 2 or "not held yet" in text, f"P{number} names nothing that holds it"
+    proofs = [word for word in paths_in(held[-1]) if word.startswith(("tests/", "bench/"))]
+    assert proofs or "not held yet" in text, f"P{number} names no test and no bench"
+    for file, function in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text):
+        assert f"def {function}(" in (REPO / file).read_text(), f"P{number}: {file} has no {function}"
+
+
+def test_the_readme_names_the_one_command_and_the_proof():
+    text = (REPO / "README.md").read_text()
+    assert "make run" in text and "make test" in text and "LICENSE" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_that_is_named_exists(page):
+    targets = set(re.findall(r"^([a-z]+):", (REPO / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"`make ([a-z]+)\b", page.read_text()))
+    assert named <= targets, named - targets
+
+
+def test_the_readme_speaks_of_nothing_that_is_not_there():
+    """No door, flag or command that this version does not have."""
+    text = (REPO / "README.md").read_text()
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    known = subprocess.run([PROGRAM, "help"], capture_output=True, text=True, env=env).stdout
+    flags = subprocess.run([PROGRAM, "run", "--help"], capture_output=True, text=True, env=env).stdout
+    for command in re.findall(r"^\$ cupel (\w+)", text, re.M):
+        assert re.search(rf"^  {command}\b", known, re.M), command
+    for flag in re.findall(r"(?<![\w-])(--[a-z]+)", "\n".join(re.findall(r"^\$ cupel .*", text, re.M))):
+        assert flag in flags, flag
+
+
+def test_no_page_is_left_out_of_the_map():
+    """Somebody who starts at the README reaches every page."""
+    seen, queue = set(), [REPO / "README.md"]
+    while queue:
+        page = queue.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        for word in paths_in(page.read_text()):
+            for place in (REPO, page.parent):
+                queue += [p.resolve() for p in place.glob(word)]
+    assert set(map(name_of, PAGES)) <= {name_of(p) for p in seen if p.is_relative_to(REPO)}
+
+
+def test_the_tour_behaves_as_promised(tmp_path):
+    if SANITIZED:
+        pytest.skip("memory figures are others under the sanitizer")
+    env = {**os.environ, "HOME": str(tmp_path), "CUPEL_STATE": str(tmp_path / "state"), "NO_COLOR": "1"}
+    done = subprocess.run([REPO / "examples/tour.sh", PROGRAM], env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("as promised:") == 5 and "NOT as promised" not in done.stdout
+    for word in ("Fir Logistics", "top_customers.png", "cost:", "walls:"):
+        assert word in done.stdout, word
