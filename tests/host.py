@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -25,6 +26,20 @@ PR_SET_CHILD_SUBREAPER = 36
 def become_subreaper():
     """Orphans of our runs come to us, so that what survives is seen as ours."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+OWN_CHILDREN = set()  # started by popen: their owners wait for them
+
+
+def reap_orphans():
+    """As init would: a dead orphan must not hold up whoever cleans its cgroup away."""
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        row = process(pid)
+        if row and row["state"] == "Z" and row["pid"] not in OWN_CHILDREN:
+            try:
+                os.waitpid(row["pid"], os.WNOHANG)
+            except ChildProcessError:
+                pass
 
 
 def wait_until(condition, seconds, pause=0.02):
@@ -123,7 +138,9 @@ class Cupel:
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen([self.program, *map(str, args)], **self.settings(env, options))
+        child = subprocess.Popen([self.program, *map(str, args)], **self.settings(env, options))
+        OWN_CHILDREN.add(child.pid)
+        return child
 
     def run(self, args, input=None, env=None, timeout=WATCHDOG_S, text=True, before=(), **options):
         """Run to the end. `before` is a command that starts cupel, such as strace."""
@@ -131,8 +148,13 @@ class Cupel:
             options["stdin"] = subprocess.DEVNULL
         if text:
             options.update(encoding="utf-8", errors="surrogateescape")
-        return subprocess.run([*before, self.program, *map(str, args)], input=input,
-                              capture_output=True, timeout=timeout, **self.settings(env, options))
+        try:
+            return subprocess.run([*before, self.program, *map(str, args)], input=input,
+                                  capture_output=True, timeout=timeout,
+                                  **self.settings(env, options))
+        except subprocess.TimeoutExpired as hang:
+            end_all()
+            raise AssertionError(f"hangs: {hang}") from None
 
     def request(self, request, args=(), **options):
         """Any JSON (or text that is none) through --request; the parsed answer."""
@@ -209,6 +231,7 @@ def descendants(root):
 
 def same_alive(rows):
     """Which of these processes still live (and are not another with the same number)."""
+    reap_orphans()
     alive = []
     for row in rows:
         now = process(row["pid"])
@@ -219,8 +242,19 @@ def same_alive(rows):
 
 def ours():
     """Live cupel processes and box processes below this test run."""
+    reap_orphans()
     return [row for row in descendants(os.getpid())
             if row["comm"].startswith("cupel") or in_another_pid_namespace(row["pid"])]
+
+
+def end_all():
+    """After a hang: what is left of it would stand in the way of every later test."""
+    for row in ours():
+        try:
+            os.kill(row["pid"], signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    wait_until(lambda: not ours(), 3)
 
 
 def in_another_pid_namespace(pid):

@@ -81,7 +81,7 @@ def test_the_comparison_sees_a_difference():
 def paths_in(text):
     """What is spelled as a path of this repository."""
     for span in CODE_SPAN.findall(text):
-        word = span.split()[0].rstrip("/")
+        word = span.split()[0].rstrip("/").split("::")[0]
         if word.split("/")[0] in FOLDERS and "/" in word:
             yield word
         elif re.fullmatch(r"[A-Z][A-Z]+(\.md)?|Makefile", word) and (REPO / word).suffix == ".md":
@@ -91,7 +91,8 @@ def paths_in(text):
 
 
 def exists(page, word):
-    """As seen from the root or from the page; * stands for any name."""
+    """As seen from the root or from the page; * and NAME stand for any name."""
+    word = word.replace("NAME", "*")
     return any(next(iter(place.glob(word)), None) for place in (REPO, page.parent))
 
 
@@ -121,14 +122,15 @@ def test_every_layer_is_in_the_architectures_table():
 
 def promises():
     text = (REPO / "docs/spec.md").read_text()
-    return re.findall(r"^- \*\*P(\d+)\*\* (.*?)(?=^- \*\*P|^#|\Z)", text, re.M | re.S)
+    found = re.findall(r"^- \*\*P(\d+)\*\* (.*?)(?=^- \*\*P|^#|\Z)", text, re.M | re.S)
+    return [(number, " ".join(words.split())) for number, words in found]
 
 
 def test_the_promises_are_numbered_in_order():
     assert [int(number) for number, _ in promises()] == list(range(1, len(promises()) + 1))
 
 
-@pytest.mark.parametrize("number,text", promises(), ids=lambda value: value if value.isdigit() else "")
+@pytest.mark.parametrize("number,text", promises(), ids=[f"P{n}" for n, _ in promises()])
 def test_a_promise_names_what_holds_it(number, text):
     held = text.split("Held by")
     assert len(held) == 2 or "not held yet" in text, f"P{number} names nothing that holds it"

@@ -195,7 +195,7 @@ TEST(result_errors_of_limits_say_what_to_do)
         { { SIGNALLED(SIGINT), .interrupt_sent = true }, "signal", "interrupted", "interrupted",
           "again" },
         { { .started = false }, "internal", "internal", "cupel failed", "doctor" },
-        { { EXITED(3) }, "exit", "exit", "exit code 3", "stderr" },
+        { { EXITED(3) }, "exit", "exit", "exit code 3", NULL },
         { { EXITED(127) }, "exit", "exit", "exit code 127", "not found" },
         { { EXITED(0), .driver_exception = true }, "exception", NULL, "exception", NULL },
     };

@@ -11,6 +11,7 @@ REQUIRED = set("""user_namespace mount_namespace pid_namespace network_namespace
     uts_namespace cgroup_namespace read_only_root private_proc no_new_namespaces no_capabilities
     no_new_privileges system_call_filter closed_descriptors rlimits""".split())
 MAY_LACK = {"landlock", "private_uid", "no_groups", "memory_limit", "pids_limit", "cpu_limit"}
+DAC_OVERRIDE = 1 << 1
 NAMESPACES = "user mnt pid net ipc uts cgroup".split()
 SLEEPER = "print('ready', flush=True)\nimport time\ntime.sleep(20)"
 
@@ -70,6 +71,11 @@ def test_the_occupant_is_nobody_with_no_powers(running, cupel_as, who):
             assert set(fields["Uid"]) == {str(cupel_as.uid)}
 
 
+def is_janitor(row):
+    """It removes our cgroups at the end, in folders that nobody else may write to."""
+    return row["comm"] == "cupel-janitor"
+
+
 def test_nothing_of_ours_keeps_a_power_over_the_host(running):
     """No process but those in user namespaces of our own holds any capability."""
     root_only()
@@ -78,8 +84,9 @@ def test_nothing_of_ours_keeps_a_power_over_the_host(running):
     for row in rows + [host.process(front.pid)]:
         fields = status(row["pid"])
         if os.readlink(f"/proc/{row['pid']}/ns/user") == mine:
-            assert int(fields["CapEff"][0], 16) == 0 and int(fields["CapPrm"][0], 16) == 0, row
-        assert fields["Uid"][0] != "0", f"{row} runs as root"
+            held = int(fields["CapEff"][0], 16) | int(fields["CapPrm"][0], 16)
+            assert held & ~(DAC_OVERRIDE if is_janitor(row) else 0) == 0, (row, held)
+        assert fields["Uid"][0] != "0" or is_janitor(row), f"{row} runs as root"
 
 
 def test_init_is_its_own_small_program_with_nothing_to_read(running, who):
