@@ -88,7 +88,8 @@ int cli_term_refuse(const struct err *err, bool json)
                cli_term_style(STDERR_FILENO, CLI_PLAIN));
     cli_visible_text(str_of(err->text), &line);
     buf_add_text(&line, "\n");
-    add_aside(&line, "allowed", err->bound);
+    if (!strstr(err->text, err->bound))
+        add_aside(&line, "allowed", err->bound);
     add_aside(&line, "hint", err->hint);
     cli_term_write(STDERR_FILENO, buf_str(&line));
     return code;
