@@ -25,7 +25,7 @@ attack() {
     title "$1"
     promise=$2 codes=$3 program=examples/attacks/$4
     shift 4
-    echo "\$ cupel run $program"
+    echo "\$ cupel run $program${1:+ $1}"
     TOUR_SECRET="$secret" "$cupel" run "$program" "$@" >"$out/attack" 2>&1
     code=$?
     sed 's/^/  /' "$out/attack"

@@ -2,11 +2,13 @@
 processes, mounts, cgroups and files as the kernel shows them."""
 import base64
 import ctypes
+import fcntl
 import json
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -21,6 +23,7 @@ CANARY = "canary-" + "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 WATCHDOG_S = 45  # a run that takes longer hangs
 KILL_TO_EMPTY_MS = 200  # the promise
 PR_SET_CHILD_SUBREAPER = 36
+F_OFD_GETLK = 36
 
 
 def become_subreaper():
@@ -265,24 +268,26 @@ def in_another_pid_namespace(pid):
 
 
 def cgroups():
-    """Directories named after us that hold no process: a live run of somebody else does."""
+    """Directories named after us whose instance is dead: cupel-UID-SLOT and what is below."""
     found = set()
-    for folder, names, _ in os.walk("/sys/fs/cgroup"):
-        for name in names:
-            path = os.path.join(folder, name)
-            if "cupel" in path and not holds_process(path):
-                found.add(path)
+    for folder, _, _ in os.walk("/sys/fs/cgroup"):
+        match = re.search(r"/cupel-(\d+)-(\d+)(?:/|$)", folder)
+        if match and not slot_is_held(int(match[1]), int(match[2])):
+            found.add(folder)
     return found
 
 
-def holds_process(path):
-    for folder, _, _ in os.walk(path):
-        try:
-            if Path(folder, "cgroup.procs").read_text().strip():
-                return True
-        except OSError:
-            pass
-    return False
+def slot_is_held(uid, slot):
+    """A live instance, perhaps of another test run, holds the lock on its slot's byte."""
+    if uid != 0:
+        return False
+    try:
+        with open("/run/cupel/slots", "rb") as file:
+            lock = struct.pack("@hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, slot, 1, 0)
+            return struct.unpack("@hhqqi0q", fcntl.fcntl(file, F_OFD_GETLK, lock))[0] \
+                != fcntl.F_UNLCK
+    except OSError:
+        return False
 
 
 def mounts():

@@ -3,10 +3,31 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <stddef.h>
+
+#include "base/opt.h"
+
+/* One command. The rows of src/cli/main.c start it, list it in the overview and
+ * are what completions are made from. */
+struct cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+    const struct opt *options; /* NULL: none */
+    const size_t *rows;        /* of options */
+    const char *operand;       /* the first one's name, as in --help; NULL: takes none */
+};
+
+struct cli_commands {
+    const struct cli_command *at;
+    size_t count;
+};
+
 int cli_cmd_run(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);
 int cli_cmd_doctor(int argc, char **argv);
+int cli_cmd_completion(int argc, char **argv);
 int cli_cmd_version(int argc, char **argv);
 int cli_cmd_help(int argc, char **argv);
 

@@ -5,10 +5,14 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/opt.h"
 
 struct cli_list_options {
     bool json, quiet, help;
 };
+
+extern const struct opt cli_list_options_table[];
+extern const size_t cli_list_options_rows;
 
 /* Parse; prints the help where it is asked for (`usage` and `about` are its first
  * lines). 0, or -1 with an err. */

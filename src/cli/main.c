@@ -10,19 +10,23 @@
 #include "base/err.h"
 #include "base/opt.h"
 #include "cli/cli.h"
+#include "cli/cmd_completion.h"
+#include "cli/list_options.h"
+#include "cli/run_options.h"
 #include "cli/term.h"
 
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} commands[] = {
-    { "run", cli_cmd_run, "run code in a box" },
-    { "languages", cli_cmd_languages, "languages, their versions and packages" },
-    { "images", cli_cmd_images, "root file systems and their digests, computed anew" },
-    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each" },
-    { "version", cli_cmd_version, "the version of cupel" },
-    { "help", cli_cmd_help, "this text, or a command's: cupel help run" },
+#define LIST cli_list_options_table, &cli_list_options_rows
+
+static const struct cli_command commands[] = {
+    { "run", cli_cmd_run, "run code in a box", cli_run_options_table, &cli_run_options_rows,
+      "SCRIPT" },
+    { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL },
+    { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL },
+    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL },
+    { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
+      cli_completion_options_table, &cli_completion_options_rows, "SHELL" },
+    { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL },
+    { "help", cli_cmd_help, "this text, or a command's: cupel help run", NULL, NULL, "COMMAND" },
 };
 
 /* Other spellings that people try. */
@@ -37,10 +41,10 @@ static const struct {
 
 static const char *command_name(const void *table, size_t i)
 {
-    return ((const struct command *)table)[i].name;
+    return ((const struct cli_command *)table)[i].name;
 }
 
-static const struct command *find(const char *name)
+static const struct cli_command *find(const char *name)
 {
     for (size_t i = 0; i < array_len(spellings); i++)
         if (strcmp(name, spellings[i].spelling) == 0)
@@ -81,7 +85,7 @@ int cli_cmd_help(int argc, char **argv)
         print_overview(stdout);
         return 0;
     }
-    const struct command *command = find(argv[0]);
+    const struct cli_command *command = find(argv[0]);
     if (!command)
         return refuse_command(argv[0]);
     if (command->run == cli_cmd_help) {
@@ -91,6 +95,12 @@ int cli_cmd_help(int argc, char **argv)
     char help[] = "--help";
     char *only[] = { help, NULL };
     return command->run(1, only);
+}
+
+int cli_cmd_completion(int argc, char **argv)
+{
+    const struct cli_commands all = { commands, array_len(commands) };
+    return cli_cmd_completion_of(&all, argc, argv);
 }
 
 int cli_cmd_version(int argc, char **argv)
@@ -126,7 +136,7 @@ int main(int argc, char **argv)
         print_overview(stderr);
         return 2;
     }
-    const struct command *command = find(argv[1]);
+    const struct cli_command *command = find(argv[1]);
     if (!command)
         return refuse_command(argv[1]);
     int code = command->run(argc - 2, argv + 2);

@@ -2,6 +2,7 @@
 import os
 import pty
 import signal
+import subprocess
 import time
 
 import pytest
@@ -10,7 +11,7 @@ import host
 
 NAPS = {"python": "print('ready', flush=True)\nimport time\ntime.sleep(30)",
         "bash": "echo ready; sleep 30", "javascript": "console.log('ready'); setTimeout(() => {}, 30000)"}
-HANDLER = "import time\nprint('ready', flush=True)\ntry:\n time.sleep(30)\n" \
+HANDLER = "import time\ntry:\n print('ready', flush=True)\n time.sleep(30)\n" \
           "except KeyboardInterrupt:\n print('tidied', flush=True)\n raise"
 DEAF = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" \
        "print('ready', flush=True)\nwhile True: time.sleep(1)"
@@ -24,7 +25,11 @@ def start(cupel, code, language="python", flags=(), **options):
 
 
 def finish(child):
-    out, err = child.communicate(timeout=20)
+    try:
+        out, err = child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        host.end_all()
+        pytest.fail("the code goes on")
     assert host.wait_until(lambda: not host.ours(), 2), host.ours()
     return out, err, child.returncode
 

@@ -174,7 +174,9 @@ def test_an_absent_package_is_told_what_is_there(cupel_as):
 def test_an_attempt_at_pip_install_is_told_what_is_there(cupel):
     code = "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', 'polars'])"
     result = cupel.run_json(code, limits={"timeout_s": 30})
-    assert result["status"] != "ok" and result["error"]["hint"], result["error"]
+    assert result["status"] != "ok" and "pandas" in (result["error"]["hint"] or ""), result["error"]
+    result = cupel.run_json("pip install polars", "bash", limits={"timeout_s": 30})
+    assert result["status"] != "ok" and "pandas" in (result["error"]["hint"] or ""), result["error"]
 
 
 def test_chained_exceptions_are_in_the_traceback(cupel):

@@ -94,10 +94,9 @@ def test_a_flood_of_forbidden_calls_is_cheap_and_counted(cupel_as):
 def test_everything_in_the_run_dies_at_the_first_oom(cupel_as):
     code = "import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', " \
            "'x = bytearray(b\"x\") * (400 << 20)'])\nprint('outlived', flush=True)\ntime.sleep(20)"
-    result = cupel_as.run_json(code, limits={"memory_bytes": 128 << 20, "timeout_s": 15})
+    result = cupel_as.run_json(code, limits={"memory_bytes": 128 << 20, "timeout_s": 5})
     if not result.without_cgroups():
         assert result["status"] == "memory_limit" and "outlived" not in result["stdout"]
-        assert result["metrics"]["wall_ms"] < 10000
 
 
 def test_a_process_killed_by_its_parent_is_not_the_run(cupel_as):

@@ -1,7 +1,7 @@
 # row: 60
 # about: a parent that lets its children be killed in its place
 # control: none, it would take the host
-# limits: {"memory_bytes": 134217728, "timeout_s": 10}
+# limits: {"memory_bytes": 134217728, "timeout_s": 4}
 # status: memory_limit
 # weak: error memory_limit killed timeout ok
 deaths = 0

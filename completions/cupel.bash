@@ -1,0 +1,67 @@
+# bash completion of cupel. Made by: cupel completion bash
+_cupel()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]} prefix='' fill='' words='' options='' ended='' i
+    COMPREPLY=()
+    # --name=value: "=" is a word of its own, unless COMP_WORDBREAKS lacks it.
+    if [[ $cur == '=' ]]; then
+        cur=''
+    elif [[ $prev == '=' ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $cur == --*=* ]]; then
+        prev=${cur%%=*} prefix=${cur%%=*}= cur=${cur#*=}
+    fi
+    # After -- there are operands only.
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] && prev='' ended=1
+    done
+    ((COMP_CWORD == 1)) && command=''
+    case $command in
+    '') fill=words words='run languages images doctor completion version help' ;;
+    run)
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --raw --verbose -v --quiet -q --help -h'
+        case $prev in
+        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --code | -c) options='' fill='' ;;
+        --file | -f) options='' fill=files ;;
+        --out | -o) options='' fill=folders ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --cpus) options='' fill='' ;;
+        --disk) options='' fill='' ;;
+        --pids) options='' fill='' ;;
+        --env | -e) options='' fill='' ;;
+        --stdin) options='' fill=files ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
+        --request) options='' fill=files ;;
+        esac
+        ;;
+    languages)
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    images)
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    doctor)
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    completion)
+        fill=words words='bash zsh fish' options='--help -h'
+        ;;
+    version)
+        fill=''
+        ;;
+    help)
+        fill=words words='run languages images doctor completion version help'
+        ;;
+    esac
+    [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options
+    case $fill in
+    words) mapfile -t COMPREPLY < <(compgen -P "$prefix" -W "$words" -- "$cur") ;;
+    files) compopt -o default 2>/dev/null ;;
+    folders) compopt -o dirnames 2>/dev/null ;;
+    esac
+}
+complete -F _cupel cupel

@@ -1,0 +1,121 @@
+/* Completion scripts: what a table of commands becomes in each shell's language. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/own.h"
+#include "check.h"
+#include "cli/completion.h"
+#include "cli/run_options.h"
+
+struct sample {
+    bool quiet;
+    const char *language, *folder;
+    struct opt_list files;
+    struct opt_number seconds;
+};
+
+#define AT(member) offsetof(struct sample, member)
+
+static const struct opt options[] = {
+    { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "don't say: [much]" },
+    { "language", 'l', "NAME", OPT_TEXT, AT(language), "which one" },
+    { "file", 'f', "FILE", OPT_LIST, AT(files), "a file" },
+    { "out", 0, "DIR", OPT_TEXT, AT(folder), "a folder" },
+    { "timeout", 't', "S", OPT_NUMBER, AT(seconds), "seconds" },
+};
+static const size_t rows = array_len(options);
+
+static const struct cli_command table[] = {
+    { "go", NULL, "the cat's way", options, &rows, "SCRIPT" },
+    { "stay", NULL, "do nothing", NULL, NULL, NULL },
+    { "tell", NULL, "about a command", NULL, NULL, "COMMAND" },
+};
+static const struct cli_commands commands = { table, array_len(table) };
+
+static char *written(void (*print)(const struct cli_commands *all, FILE *to))
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    CHECK(to != NULL);
+    print(&commands, to);
+    CHECK_INT(fclose(to), 0);
+    return text;
+}
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+TEST(cli_completion_finds_a_value_by_the_options_name_and_then_by_the_values)
+{
+    CHECK_INT(cli_completion_of_option(&options[0])->fill, CLI_COMPLETE_NOTHING);
+    CHECK_INT(cli_completion_of_option(&options[1])->fill, CLI_COMPLETE_WORDS);
+    CHECK_INT(cli_completion_of_option(&options[2])->fill, CLI_COMPLETE_FILES);
+    CHECK_INT(cli_completion_of_option(&options[3])->fill, CLI_COMPLETE_FOLDERS);
+    CHECK_INT(cli_completion_of_option(&options[4])->fill, CLI_COMPLETE_NOTHING);
+    CHECK_INT(cli_completion_of_operand("SCRIPT")->fill, CLI_COMPLETE_FILES);
+    CHECK_INT(cli_completion_of_operand(NULL)->fill, CLI_COMPLETE_NOTHING);
+}
+
+TEST(cli_completion_knows_what_run_takes)
+{
+    static const struct {
+        const char *name;
+        enum cli_completion_fill fill;
+    } wanted[] = {
+        { "language", CLI_COMPLETE_WORDS }, { "profile", CLI_COMPLETE_WORDS },
+        { "file", CLI_COMPLETE_FILES },     { "stdin", CLI_COMPLETE_FILES },
+        { "request", CLI_COMPLETE_FILES },  { "out", CLI_COMPLETE_FOLDERS },
+        { "code", CLI_COMPLETE_NOTHING },
+    };
+    size_t found = 0;
+    for (size_t i = 0; i < cli_run_options_rows; i++) {
+        for (size_t j = 0; j < array_len(wanted); j++) {
+            if (strcmp(cli_run_options_table[i].name, wanted[j].name) != 0)
+                continue;
+            CHECK_INT(cli_completion_of_option(&cli_run_options_table[i])->fill, wanted[j].fill);
+            found++;
+        }
+    }
+    CHECK_INT(found, array_len(wanted));
+}
+
+TEST(cli_completion_writes_bash)
+{
+    own_str text = written(cli_completion_bash);
+    CHECK(has(text, "'') fill=words words='go stay tell' ;;"));
+    CHECK(has(text, "fill=files options='--quiet -q --language -l --file -f --out "));
+    CHECK(has(text, "--language | -l) options='' fill=words words='python javascript bash' ;;"));
+    CHECK(has(text, "--out) options='' fill=folders ;;"));
+    CHECK(has(text, "--timeout | -t) options='' fill='' ;;"));
+    CHECK(!has(text, "--quiet | -q)"));
+    CHECK(has(text, "tell)\n        fill=words words='go stay tell'\n"));
+}
+
+TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
+{
+    own_str text = written(cli_completion_zsh);
+    CHECK(strncmp(text, "#compdef cupel\n", 15) == 0);
+    CHECK(has(text, "'go:the cat'\\''s way'"));
+    CHECK(has(text, "'(-q --quiet)'{-q,--quiet}'[don'\\''t say\\: \\[much\\]]' \\\n"));
+    CHECK(has(text, "{-l+,--language=}'[which one]:NAME:(python javascript bash)'"));
+    CHECK(has(text, "'*'{-f+,--file=}'[a file]:FILE:_files'"));
+    CHECK(has(text, "'--out=[a folder]:DIR:_files -/'"));
+    CHECK(has(text, "'1:COMMAND:(go stay tell)'"));
+    CHECK(!has(text, " stay)\n"));
+}
+
+TEST(cli_completion_writes_fish_and_escapes_for_its_quotes)
+{
+    own_str text = written(cli_completion_fish);
+    CHECK(has(text, "-n __cupel_first -a go -d 'the cat\\'s way'\n"));
+    CHECK(has(text, "-n '__cupel_in go' -s q -l quiet -d 'don\\'t say: [much]'\n"));
+    CHECK(has(text, "-s l -l language -x -a 'python javascript bash' -d 'which one'\n"));
+    CHECK(has(text, "-s f -l file -r -F -d 'a file'\n"));
+    CHECK(has(text, "-n '__cupel_in go' -F\n"));
+    CHECK(has(text, "-n '__cupel_in tell' -a 'go stay tell'\n"));
+    CHECK(!has(text, "__cupel_in stay"));
+}

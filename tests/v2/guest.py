@@ -1,0 +1,111 @@
+"""Pid 1 of the guest: makes the system that the tests expect, with cgroup v2 alone,
+runs the suites, and powers the machine off. The last line tells the host how it went."""
+import ctypes
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+REPO = Path("/opt/cupel")
+GROUP = Path("/sys/fs/cgroup")
+USER = 12345  # as tests/host.py has it
+PYTEST = ["/usr/bin/python3", "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--no-header", "-rfEs",
+          "--tb=short", "--color=no", "--durations=5"]
+LIBC = ctypes.CDLL(None, use_errno=True)
+MOUNTS = [("proc", "/proc", "proc", ""), ("sysfs", "/sys", "sysfs", ""),
+          ("cgroup2", "/sys/fs/cgroup", "cgroup2", "nsdelegate"),
+          ("devpts", "/dev/pts", "devpts", "ptmxmode=0666,mode=620"),
+          ("tmpfs", "/dev/shm", "tmpfs", "mode=1777"), ("tmpfs", "/run", "tmpfs", "mode=0755"),
+          ("tmpfs", "/tmp", "tmpfs", "mode=1777")]
+REBOOT = 0x1234567
+
+
+def mount(source, target, kind, options):
+    os.makedirs(target, exist_ok=True)
+    if LIBC.mount(source.encode(), target.encode(), kind.encode(), 0, options.encode()) < 0:
+        raise OSError(ctypes.get_errno(), "mount " + target)
+
+
+def set_up():
+    for row in MOUNTS:
+        mount(*row)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        Path("/dev", name).symlink_to(f"/proc/self/fd/{number}")
+    Path("/dev/fd").symlink_to("/proc/self/fd")
+    subprocess.run(["ip", "link", "set", "lo", "up"])
+    Path("/proc/sys/kernel/hostname").write_text("v2")
+    (GROUP / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+
+
+def delegate(path):
+    """As a service manager does: the folder, and the three files that make it a subtree."""
+    path.mkdir()
+    for name in ("", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"):
+        os.chown(path / name, USER, USER)
+
+
+def run(command, user=False, group=None, env=None):
+    """Run to the end, reaping orphans as pid 1 must; the exit code."""
+    def enter():
+        if group:
+            (group / "cgroup.procs").write_text("0")
+        if user:
+            os.setgroups([])
+            os.setresgid(USER, USER, USER)
+            os.setresuid(USER, USER, USER)
+    child = subprocess.Popen(command, preexec_fn=enter, cwd=REPO, stdin=subprocess.DEVNULL, env={
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp",
+        "CUPEL": str(REPO / "build/cupel"), "CUPEL_SLOW": "20", **(env or {})})
+    while True:
+        pid, status = os.wait()
+        if pid == child.pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode
+
+
+def delegated(name):
+    """A subtree of the ordinary user, with a leaf for whoever works there."""
+    top = GROUP / name
+    if not top.exists():
+        delegate(top)
+    leaf = top / "shell"
+    if not leaf.exists():
+        delegate(leaf)
+    return leaf
+
+
+def suite_hello():
+    return run(["build/cupel", "run", "--json", "print(1)"])
+
+
+def suite_hello_user():
+    return run(["build/cupel", "run", "--json", "print(1)"], True, delegated("user"))
+
+
+def suite_dbg():
+    return run(["bash", "tests/v2/dbg.sh"])
+
+
+SUITES = {name[len("suite_"):]: suite for name, suite in globals().items()
+          if name.startswith("suite_")}
+
+
+def main():
+    set_up()
+    failed = 0
+    for name in (REPO / "suites").read_text().split() or SUITES:
+        print(f"v2: suite {name}, {time.monotonic():.0f} s after the start", flush=True)
+        failed += SUITES[name]() != 0
+    print(f"v2: {failed} suite{'' if failed == 1 else 's'} failed", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    os.sync()
+    LIBC.reboot(REBOOT)
