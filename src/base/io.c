@@ -7,8 +7,16 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#define CLOSE_LEAST 4096
+#define CLOSE_MOST (1 << 20)
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -65,6 +73,23 @@ int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executa
         return -1;
     }
     return fd;
+}
+
+int io_close_from(int first)
+{
+    struct rlimit most;
+    if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+        return 0;
+    if (getrlimit(RLIMIT_NOFILE, &most) < 0)
+        return -1;
+    /* One by one. A limit that was lowered after descriptors were opened above it
+     * could hide some, hence the least. */
+    int end = most.rlim_max < CLOSE_LEAST || most.rlim_max == RLIM_INFINITY ? CLOSE_LEAST
+              : most.rlim_max > CLOSE_MOST                                  ? CLOSE_MOST
+                                                                            : (int)most.rlim_max;
+    for (int fd = first; fd < end; fd++)
+        close(fd);
+    return 0;
 }
 
 union io_fds_room {

@@ -17,6 +17,10 @@ int io_read_all(int fd, void *bytes, size_t len) attr_must_use;
 /* Write everything at offset 0 of a new sealed memfd; the fd, or -1. */
 int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executable);
 
+/* Close every descriptor from `first` on, also where the kernel refuses
+ * close_range. 0, or -1 with errno. */
+int io_close_from(int first) attr_must_use;
+
 /* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
 int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;
 /* Receive one datagram into exactly `len` bytes, and up to `max` descriptors

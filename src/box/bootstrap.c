@@ -33,7 +33,7 @@ int box_drop_door(struct err *err)
 {
     const gid_t gid = BOOT_DOOR_UID;
     const uid_t uid = BOOT_DOOR_UID;
-    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+    if (box_is_root() && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
                            setresuid(uid, uid, uid) < 0))
         return err_sys(err, "drop to the private uid %u", (unsigned)uid);
     if (box_confine_capabilities(0) < 0)
@@ -42,6 +42,8 @@ int box_drop_door(struct err *err)
 }
 
 /* --- the child that becomes the broker: no heap, no stdio --- */
+
+#define KEPT 7
 
 struct seed {
     int go;     /* pipe: the parent's word that the id maps are written */
@@ -59,36 +61,36 @@ static void grow(const struct seed *seed)
     char *argv[] = { name, NULL };
     char word;
     if (io_read_all(seed->go, &word, 1) < 0)
-        _exit(71);
+        _exit(91);
     if ((seed->range && syscall(SYS_setgroups, 0, NULL) < 0) ||
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-        _exit(72);
+        _exit(92);
     /* A view of processes that matches our pid namespace, seen by no one else. */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        _exit(73);
+        _exit(93);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* Kept: 3 the engine, and by number, above: lifeline and slot, which only
-     * need to stay open for as long as the broker lives. */
-    int engine = fcntl(seed->engine, F_DUPFD_CLOEXEC, 64);
-    int program = fcntl(seed->program, F_DUPFD_CLOEXEC, 64);
-    int lifeline = fcntl(seed->lifeline, F_DUPFD_CLOEXEC, 64);
-    int slot = seed->slot < 0 ? -1 : fcntl(seed->slot, F_DUPFD_CLOEXEC, 64);
-    if (engine < 0 || program < 0 || lifeline < 0 || dup2(engine, BOOT_FD_ENGINE) < 0 ||
-        dup2(lifeline, BOOT_FD_ENGINE + 1) < 0 || (slot >= 0 && dup2(slot, BOOT_FD_ENGINE + 2) < 0))
-        _exit(74);
-    syscall(SYS_close_range, slot >= 0 ? BOOT_FD_ENGINE + 3 : BOOT_FD_ENGINE + 2, 63, 0);
-    syscall(SYS_close_range, 64, ~0u, CLOSE_RANGE_CLOEXEC);
-    /* The broker says nothing to a terminal; nothing it starts may hold ours. */
+    /* Kept: stdio, the engine as 3, then the lifeline and the slot, which only need
+     * to stay open for as long as the broker lives; last the program itself. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
-        _exit(75);
-    syscall(SYS_execveat, program, "", argv, no_env, AT_EMPTY_PATH);
-    _exit(76);
+    /* The broker says nothing to a terminal; nothing it starts may hold ours. Where
+     * there is no slot the null device takes its place. */
+    int from[] = { null, null, null, seed->engine, seed->lifeline,
+                   seed->slot < 0 ? null : seed->slot, seed->program };
+    for (int i = 0; i < KEPT; i++)
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, KEPT);
+    for (int i = 0; i < KEPT; i++) {
+        if (from[i] < 0 || dup3(from[i], i, i == KEPT - 1 ? O_CLOEXEC : 0) < 0)
+            _exit(94);
+    }
+    if (io_close_from(KEPT) < 0)
+        _exit(95);
+    syscall(SYS_execveat, KEPT - 1, "", argv, no_env, AT_EMPTY_PATH);
+    _exit(96);
 }
 
-/* Exit codes of grow, as sentences. */
+/* Exit codes of grow, as sentences; the broker's own are others. */
 static int explain_seed(int status, struct err *err)
 {
     static const struct {
@@ -96,11 +98,11 @@ static int explain_seed(int status, struct err *err)
         const char *what;
         const char *fix;
     } rows[] = {
-        { 72, "switch to uid 0 of the user namespace", "allow user namespaces for this user" },
-        { 73, "mount a private /proc in the user namespace",
+        { 92, "switch to uid 0 of the user namespace", "allow user namespaces for this user" },
+        { 93, "mount a private /proc in the user namespace",
           "run cupel where /proc is not covered (in a container: unmask /proc, for Docker "
           "--security-opt systempaths=unconfined)" },
-        { 76, "exec the broker from memory",
+        { 96, "exec the broker from memory",
           "set vm.memfd_noexec to 0: sysctl -w vm.memfd_noexec=0" },
     };
     for (size_t i = 0; i < array_len(rows); i++) {
@@ -110,7 +112,7 @@ static int explain_seed(int status, struct err *err)
             return -1;
         }
     }
-    return err_set(err, ERR_HOST, "the broker ended at once with status %d", status);
+    return -1; /* what was said of the socket stands */
 }
 
 static int write_map(pid_t pid, const char *file, const char *text, struct err *err)
@@ -190,7 +192,7 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
     return (pid_t)pid;
 }
 
-static int set_up_broker(const struct box_broker *broker, const struct hierarchy *h, bool range,
+static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, bool range,
                          struct err *err)
 {
     struct box_call call = { .op = BOX_OP_SETUP };
@@ -212,14 +214,16 @@ static int set_up_broker(const struct box_broker *broker, const struct hierarchy
     if (box_send(broker, &call, fds, count, err) == 0)
         return 0;
     int status = 0;
-    waitpid(broker->broker, &status, 0);
-    return explain_seed(status, err);
+    own_close_fd(&broker->sock); /* should it still wait for our first word, it ends */
+    pid_t pid = broker->broker;
+    broker->broker = 0;
+    return waitpid(pid, &status, 0) < 0 ? -1 : explain_seed(status, err);
 }
 
 static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *slot,
                      struct err *err)
 {
-    bool range = geteuid() == 0;
+    bool range = box_is_root();
     uid_t owner = range ? BOOT_UID_BASE + (uid_t)slot->number * BOOT_UID_RANGE : geteuid();
     int pair[2], life[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -236,18 +240,14 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
         return err_sys(err, "make a memory file for the broker");
     if (hierarchy_any(h)) {
         hierarchy_sweep(h, slot);
-        if (hierarchy_make(h, slot, owner, err) < 0) {
-            hierarchy_remove(h);
+        if (hierarchy_make(h, slot, owner, err) < 0)
             return -1;
-        }
     }
     struct seed seed = { .engine = theirs, .program = program, .lifeline = life[1],
                          .slot = slot->fd, .range = range };
     pid_t broker = plant_broker(&seed, h, owner, err);
-    if (broker < 0) {
-        hierarchy_remove(h);
+    if (broker < 0)
         return -1;
-    }
     out->broker = broker;
     own_close_fd(&theirs);
     if (hierarchy_any(h)) {
@@ -266,12 +266,16 @@ int box_broker_open(struct box_broker *out, struct err *err)
     struct slot slot = { .fd = -1 };
     *out = BOX_BROKER_INIT;
     hierarchy_find(&h);
-    if ((geteuid() == 0 || hierarchy_any(&h)) && slot_take(&slot, err) < 0)
+    if ((box_is_root() || hierarchy_any(&h)) && slot_take(&slot, err) < 0)
         return -1;
     int failed = open_with(out, &h, &slot, err);
+    if (failed) {
+        bool alone = out->janitor == 0;
+        box_broker_close(out);
+        if (alone)
+            hierarchy_remove(&h);
+    }
     hierarchy_close(&h);
     own_close_fd(&slot.fd);
-    if (failed)
-        box_broker_close(out);
     return failed;
 }

@@ -260,6 +260,7 @@ static void set_up(int signals[1])
     own_fd pattern = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
     broker.piped_core = pattern >= 0 && read(pattern, &first, 1) == 1 && first == '|';
     broker.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    signal(SIGCHLD, SIG_DFL); /* ignored by our caller, it would reap behind our back */
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);

@@ -208,9 +208,10 @@ void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group)
     if (group->oom_event >= 0)
         close(group->oom_event);
     for (int i = 0; i < BOX_CG_COUNT; i++) {
-        if (group->dir[i] < 0)
+        if (bases->fd[i] < 0 || !group->name[0])
             continue;
-        close(group->dir[i]);
+        if (group->dir[i] >= 0)
+            close(group->dir[i]);
         /* A task that was just reaped may be seen in its group for a moment more. */
         for (int tries = 0; tries < 50; tries++) {
             if (unlinkat(bases->fd[i], group->name, AT_REMOVEDIR) == 0 || errno != EBUSY)

@@ -136,7 +136,7 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
     static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_EXEC };
     int high[6];
     for (size_t i = 0; i < 6; i++) {
-        high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64);
+        high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
         if (high[i] < 0)
             return -1;
     }
@@ -144,8 +144,9 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
         if (dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
             return -1;
     }
-    syscall(SYS_close_range, BOX_FD_CONTROL + 1, FD_REPORT - 1, 0);
-    return (int)syscall(SYS_close_range, FD_EXEC + 1, ~0u, 0);
+    for (int fd = BOX_FD_CONTROL + 1; fd < FD_REPORT; fd++)
+        close(fd);
+    return io_close_from(FD_EXEC + 1);
 }
 
 static int more_easily_killed(void)
@@ -212,14 +213,15 @@ void enter_and_port(const struct enter_plan *plan, int sock)
      * are lifted, and what it reads is charged already. */
     if (join_box(plan, plan->join_count > 0) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
-    int high = fcntl(sock, F_DUPFD_CLOEXEC, 30);
-    int report = fcntl(plan->report, F_DUPFD_CLOEXEC, 30);
+    int high = fcntl(sock, F_DUPFD_CLOEXEC, FD_REPORT + 1);
+    int report = fcntl(plan->report, F_DUPFD_CLOEXEC, FD_REPORT + 1);
     if (high < 0 || report < 0 || dup3(high, PORTER_FD, O_CLOEXEC) < 0 ||
-        dup3(report, FD_REPORT, O_CLOEXEC) < 0)
+        dup3(report, FD_REPORT, O_CLOEXEC) < 0 || io_close_from(FD_REPORT + 1) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
-    syscall(SYS_close_range, 0, PORTER_FD - 1, 0);
-    syscall(SYS_close_range, PORTER_FD + 1, FD_REPORT - 1, 0);
-    syscall(SYS_close_range, FD_REPORT + 1, ~0u, 0);
+    for (int fd = 0; fd < FD_REPORT; fd++) {
+        if (fd != PORTER_FD)
+            close(fd);
+    }
     struct drop_rlimits limits = { .open_files = 32 };
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)

@@ -81,7 +81,7 @@ void hierarchy_find(struct hierarchy *out)
         take_mount(out, line);
     if (file)
         fclose(file);
-    if (geteuid() != 0)
+    if (!box_is_root())
         narrow_to_own_group(out);
 }
 
@@ -100,23 +100,33 @@ static int write_at(int dir, const char *file, const char *text)
     return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
 }
 
-/* Kill and remove the groups below one base, then the base. */
+static void remove_children(int base)
+{
+    int copy = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            unlinkat(base, entry->d_name, AT_REMOVEDIR);
+    }
+    if (dir)
+        closedir(dir);
+    else
+        own_close_fd(&copy);
+}
+
+/* Kill and remove the groups below one base, then the base. Whatever fails is tried
+ * again: the last to die may take a moment, and nobody comes after us. */
 static void remove_base(int parent, const char *name)
 {
-    own_fd base = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (base < 0)
-        return;
-    write_at(base, "cgroup.kill", "1"); /* v2 only; on v1 their init's death killed them */
     for (int tries = 0; tries < 200; tries++) {
-        int copy = fcntl(base, F_DUPFD_CLOEXEC, 3);
-        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-        for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-            if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-                unlinkat(base, entry->d_name, AT_REMOVEDIR);
+        own_fd base = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (base < 0 && errno == ENOENT)
+            return;
+        if (base >= 0) {
+            write_at(base, "cgroup.kill", "1"); /* v2; on v1 their init's death killed them */
+            remove_children(base);
         }
-        if (dir)
-            closedir(dir);
-        if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
             return;
         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
     }
@@ -186,7 +196,7 @@ static int make_v2(struct hierarchy *h, int parent, uid_t owner)
     h->broker_leaf = openat(base, "broker", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (h->broker_leaf < 0)
         return -1;
-    if (geteuid() != 0)
+    if (!box_is_root())
         return 0;
     for (size_t i = 0; i < array_len(files); i++) {
         if (fchownat(base, files[i], owner, owner, 0) < 0)
@@ -210,7 +220,7 @@ int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, st
             continue;
         }
         h->base[i] = openat(parent, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (h->base[i] < 0 || (geteuid() == 0 && fchown(h->base[i], owner, owner) < 0))
+        if (h->base[i] < 0 || (box_is_root() && fchown(h->base[i], owner, owner) < 0))
             return err_sys(err, "take over the control group '%s/%s'", h->parent[i], h->name);
         if (i == BOX_CG_V2 && make_v2(h, parent, owner) < 0)
             return err_sys(err, "prepare the control group '%s/%s'", h->parent[i], h->name);
@@ -221,11 +231,15 @@ int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, st
 void hierarchy_remove(const struct hierarchy *h)
 {
     for (int i = 0; i < BOX_CG_COUNT; i++) {
-        own_fd parent = h->base[i] < 0
-                            ? -1
-                            : open(h->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (parent >= 0)
+        if (h->base[i] < 0)
+            continue;
+        for (int tries = 0; tries < 3; tries++) {
+            own_fd parent = open(h->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            if (parent < 0)
+                continue;
             remove_base(parent, h->name);
+            break;
+        }
     }
 }
 

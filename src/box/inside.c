@@ -104,7 +104,7 @@ static int settle_fds(const struct inside_plan *plan)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int from[] = { null, null, null, plan->report, plan->init_fd };
     for (int i = 0; i < 5; i++) {
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 256);
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_INIT + 1);
         if (from[i] < 0)
             return -1;
     }
@@ -112,7 +112,7 @@ static int settle_fds(const struct inside_plan *plan)
         if (dup3(from[i], i, i == FD_INIT ? O_CLOEXEC : 0) < 0)
             return -1;
     }
-    return (int)syscall(SYS_close_range, FD_INIT + 1, ~0u, 0);
+    return io_close_from(FD_INIT + 1);
 }
 
 void inside_run(const struct inside_plan *plan)

@@ -11,9 +11,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "box/confine.h"
 #include "box/landlock.h"
 
@@ -33,7 +33,7 @@ static int confine(const struct hierarchy *h)
                            BOX_LANDLOCK_WRITE_FILE,
             };
     }
-    if (box_confine_capabilities(geteuid() == 0 ? 1u << CAP_DAC_OVERRIDE : 0) < 0)
+    if (box_confine_capabilities(box_is_root() ? 1u << CAP_DAC_OVERRIDE : 0) < 0)
         return -1;
     return box_landlock_apply(rules, count, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
                    errno != EOPNOTSUPP
@@ -60,8 +60,7 @@ static void stay(const struct hierarchy *h, int life_read, int slot_fd)
     int slot = fcntl(slot_fd, F_DUPFD_CLOEXEC, SLOT_FD + 1);
     if (life < 0 || slot < 0 || dup2(life, LIFE_FD) < 0 || dup2(slot, SLOT_FD) < 0)
         _exit(70);
-    syscall(SYS_close_range, SLOT_FD + 1, ~0u, 0);
-    if (confine(h) < 0)
+    if (io_close_from(SLOT_FD + 1) < 0 || confine(h) < 0)
         _exit(70);
     while (read(LIFE_FD, &word, 1) < 0 && errno == EINTR)
         continue;

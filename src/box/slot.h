@@ -13,6 +13,10 @@ struct slot {
     int number;
 };
 
+/* Are we root with the whole range of uids that slots stand for? Root of a user
+ * namespace without them is an ordinary user to cupel. */
+bool box_is_root(void);
+
 /* Take the first free slot. The lock file lies in /run/cupel for root, else in
  * $XDG_RUNTIME_DIR/cupel or /tmp/cupel-UID. */
 int slot_take(struct slot *out, struct err *err);

@@ -2,6 +2,7 @@
  * init are programs of their own, nothing else starts here. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -128,8 +129,20 @@ static int fill_standard_fds(void)
     return 0;
 }
 
+/* Whatever state a caller starts us in: we wait for children, and say by ourselves
+ * what cannot be written. */
+static void reset_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+    reset_signals();
     if (fill_standard_fds() < 0)
         return 125;
     if (argc < 2) {

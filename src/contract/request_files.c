@@ -251,7 +251,7 @@ static int refuse_clash(const struct request *request, size_t first, size_t seco
     own_json value = json_text(str_of(other));
     snprintf(field, sizeof field, "files[%zu].path", second);
     if (strcmp(one, other) == 0)
-        snprintf(why, sizeof why, "a duplicate of files[%zu].path", first);
+        snprintf(why, sizeof why, "'%.40s', as files[%zu].path is already", other, first);
     else
         snprintf(why, sizeof why, "a file where files[%zu].path needs a folder, or inside it",
                  first);

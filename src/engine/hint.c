@@ -92,7 +92,8 @@ void hint_add(const struct request *request, struct result *result)
     if (error->kind == RESULT_E_IMPORT && missing_module(error->message, module, sizeof module))
         import_hint(result->image, module, &text);
     else if (result->status == RESULT_ERROR &&
-             (mentions(request->code, "pip install") || mentions(request->code, "npm install")))
+             (mentions(request->code, "pip") || mentions(request->code, "npm")) &&
+             mentions(request->code, "install"))
         buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
     if (text.len == 0)

@@ -12,6 +12,7 @@
 
 #include "base/own.h"
 #include "box/boot.h"
+#include "box/slot.h"
 
 /* Every missing directory of the path, 0700. */
 static int make_path(char *path)
@@ -38,7 +39,7 @@ static bool pick_path(char *path, size_t room, bool *out_named)
     *out_named = named && named[0];
     if (*out_named)
         n = snprintf(path, room, "%s", named);
-    else if (geteuid() == 0)
+    else if (box_is_root())
         n = snprintf(path, room, "/var/lib/cupel");
     else if (xdg && xdg[0] == '/')
         n = snprintf(path, room, "%s/cupel", xdg);
@@ -58,7 +59,7 @@ int state_open(int *out_fd, struct err *err)
         return 0;
     own_fd fd = make_path(path) < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const uid_t door = BOOT_DOOR_UID;
-    bool usable = fd >= 0 && (geteuid() != 0 || fchown(fd, door, door) == 0) &&
+    bool usable = fd >= 0 && (!box_is_root() || fchown(fd, door, door) == 0) &&
                   faccessat(fd, ".", W_OK, 0) == 0;
     if (usable) {
         *out_fd = take_fd(&fd);

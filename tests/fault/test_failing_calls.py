@@ -25,7 +25,7 @@ def test_a_failing_call_leaves_nothing_and_says_what_failed(cupel, call):
     for nth in TIMES:
         strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
                   f"inject={call}:error={CALLS[call]}:when={nth}"]
-        done = cupel.run(["run", "--json", "-c", "print('ran')"], before=strace)
+        done = cupel.run(["run", "--json", "-c", "print('ran')"], before=strace, timeout=20)
         told = f"{call} {nth}: exit {done.returncode}, {done.stdout[:300]!r}, {done.stderr[:300]!r}"
         assert done.returncode >= 0, "ended by a signal: " + told
         assert done.returncode in (0, 1, 2, 125, 126, 127, 137), told

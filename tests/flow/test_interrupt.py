@@ -1,4 +1,5 @@
 """Ctrl-C interrupts the code; twice kills it; a terminal that goes away ends it."""
+import json
 import os
 import pty
 import signal
@@ -67,7 +68,6 @@ def test_two_interrupts_kill_code_that_does_not_listen(cupel_as):
 
 
 def test_an_interrupted_run_still_answers_in_json(cupel_as):
-    import json
     child = cupel_as.popen(["run", "--json", "-t", "40", "-c", "import time; time.sleep(30)"], text=True)
     assert host.wait_until(lambda: any(row["comm"].startswith("python")
                                        for row in host.descendants(child.pid)), 10)

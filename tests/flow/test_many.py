@@ -1,5 +1,4 @@
 """Many runs at once and one after another: nothing grows."""
-import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,4 +72,3 @@ def test_fifty_one_after_another_leave_nothing(cupel_as):
         assert cupel_as.run_json("echo $((6 * 7))", "bash")["stdout"] == "42\n"
     assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
     assert host.host_open_files() == files
-    assert os.getpid()

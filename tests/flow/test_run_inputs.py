@@ -1,5 +1,4 @@
 """stdin, args, env, files in and artifacts out, in all three languages."""
-import base64
 import hashlib
 
 import pytest
@@ -126,4 +125,3 @@ def test_files_of_megabytes_go_in_and_out(cupel_as, folder):
                                files=[binary_file("in.bin", data)], cli=["-o", str(folder)])
     assert [row["path"] for row in result["artifacts"]] == ["out.bin"]
     assert (folder / "out.bin").read_bytes() == data
-    assert base64.b64encode(data)[:8]

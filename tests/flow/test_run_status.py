@@ -1,4 +1,6 @@
 """Every status and every error kind of the contract is reached by real code."""
+import hashlib
+
 import pytest
 
 STATUS_KEYS = {"schema", "run", "status", "exit_code", "signal", "limits_hit", "stdout", "stderr",
@@ -116,7 +118,6 @@ def test_metrics_are_filled_and_sane(cupel_as):
 
 
 def test_provenance_names_code_inputs_image_and_limits(cupel):
-    import hashlib
     first, again = (cupel.run_json("print(1)", stdin="x") for _ in range(2))
     other = cupel.run_json("print(1)", stdin="y")
     p = first["provenance"]

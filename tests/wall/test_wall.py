@@ -12,7 +12,6 @@ The first comment lines of a program say what must happen:
   hits       words that must be found in limits_hit (where cgroups count)
   args       host: canary files and the host's name;  listeners: the host's open doors
   as         root: only where root can set the limit"""
-import functools
 import json
 import os
 import re
@@ -157,7 +156,7 @@ def run_outside(program, bait):
     return output
 
 
-def run_boxed(program, cupel, bait, trace=True):
+def run_boxed(program, cupel, bait):
     fields = {"limits": json.loads(program.head.get("limits", "{}")),
               **json.loads(program.head.get("request", "{}"))}
     code, files = program.code(), []
