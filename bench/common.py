@@ -66,18 +66,18 @@ def record(row):
 class Figures:
     """The verdicts of one program of bench/."""
 
-    def __init__(self, name, method, needs_quiet=True):
+    def __init__(self, name, method):
         self.name, self.broken = name, False
         self.busy = busy()
-        self.judged = self.busy <= BUSY_MOST or not needs_quiet
+        self.judged = self.busy <= BUSY_MOST
         print(f"\n{name}: {method}")
         if not self.judged:
             print(f"  WARNING: others use {self.busy:.0%} of the processors: figures are shown, not judged")
 
-    def promise(self, what, value, most, unit=""):
-        held = value <= most
-        self.broken = self.broken or (not held and self.judged)
-        word = "held" if held else "BROKEN" if self.judged else "not judged"
+    def promise(self, what, value, most, unit="", always=False):
+        held, judged = value <= most, self.judged or always
+        self.broken = self.broken or (not held and judged)
+        word = "held" if held else "BROKEN" if judged else "not judged"
         print(f"  {word:>10}  {what}: {value:.4g}{unit}, promised at most {most:g}{unit}")
         self.note(what, value=value, most=most, held=held)
 

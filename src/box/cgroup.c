@@ -260,10 +260,12 @@ int64_t cgroup_memory_peak(const struct cgroup *group)
 int64_t cgroup_oom_kills(const struct cgroup *group)
 {
     int64_t kills = read_keyed(group->dir[BOX_CG_MEMORY], "memory.oom_control", "oom_kill");
-    /* .local: a kill that a limit above us caused is not this run's. */
-    if (kills < 0)
-        kills = read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom_kill");
-    return kills;
+    if (kills >= 0)
+        return kills;
+    /* "oom" counts at the group whose limit was met, "oom_kill" wherever the victim was:
+     * a kill that a limit above us caused is not this run's. */
+    int64_t met = read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom");
+    return met == 0 ? 0 : read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom_kill");
 }
 
 int64_t cgroup_pids_hits(const struct cgroup *group)

@@ -21,6 +21,8 @@ static const char *const v1_names[BOX_CG_COUNT] = {
     [BOX_CG_CPUACCT] = "cpuacct",
 };
 
+#define FRONT "front" /* the leaf for the processes that were in the way */
+
 static bool has_word(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -50,10 +52,51 @@ static void take_mount(struct hierarchy *out, const char *line)
     }
 }
 
-/* An ordinary user owns nothing but, perhaps, the v2 group it runs in. */
+/* Who lives in a v2 group itself, not below it. */
+struct company {
+    bool us, others;
+};
+
+static struct company company_in(int dir)
+{
+    struct company found = { 0 };
+    char line[32];
+    int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        bool us = strtol(line, NULL, 10) == getpid();
+        found.us |= us;
+        found.others |= !us;
+    }
+    if (file)
+        fclose(file);
+    else
+        own_close_fd(&fd);
+    return found;
+}
+
+/* Delegated to us: the group and the files by which processes and controllers move. */
+static bool is_ours(const char *path)
+{
+    own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir >= 0 && faccessat(dir, ".", W_OK, 0) == 0 &&
+           faccessat(dir, "cgroup.procs", W_OK, 0) == 0 &&
+           faccessat(dir, "cgroup.subtree_control", W_OK, 0) == 0;
+}
+
+static bool holds_others(const char *path)
+{
+    own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return company_in(dir).others;
+}
+
+/* An ordinary user owns nothing but, perhaps, the v2 group it runs in and some above.
+ * v2 has limits only for groups beside which no process lives: the nearest place for
+ * such is best. If there is none, our own still counts CPU time and kills at once. */
 static void narrow_to_own_group(struct hierarchy *out)
 {
     char line[HIERARCHY_PATH] = "", path[2 * HIERARCHY_PATH];
+    size_t top = strlen(out->parent[BOX_CG_V2]);
     bool found = false;
     for (int i = 0; i < BOX_CG_COUNT; i++) {
         if (i != BOX_CG_V2)
@@ -66,10 +109,15 @@ static void narrow_to_own_group(struct hierarchy *out)
         fclose(file);
     line[strcspn(line, "\n")] = 0;
     snprintf(path, sizeof path, "%s%s", out->parent[BOX_CG_V2], found ? line + 3 : "");
-    bool usable = found && out->parent[BOX_CG_V2][0] && strlen(path) < HIERARCHY_PATH &&
-                  access(path, W_OK) == 0;
+    bool usable = found && top > 0 && strlen(path) < HIERARCHY_PATH && is_ours(path);
     snprintf(out->parent[BOX_CG_V2], HIERARCHY_PATH, "%.*s", HIERARCHY_PATH - 1,
              usable ? path : "");
+    while (usable && holds_others(path)) {
+        *strrchr(path, '/') = 0;
+        usable = strlen(path) > top && is_ours(path);
+        if (usable && !holds_others(path))
+            memcpy(out->parent[BOX_CG_V2], path, strlen(path) + 1);
+    }
 }
 
 void hierarchy_find(struct hierarchy *out)
@@ -100,13 +148,52 @@ static int write_at(int dir, const char *file, const char *text)
     return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
 }
 
+static const struct {
+    const char *word;
+    int bit;
+} controllers[] = { { "memory", BOX_CG_MEMORY }, { "pids", BOX_CG_PIDS }, { "cpu", BOX_CG_CPU } };
+
+/* "+WORD" or "-WORD" for each controller; what the kernel does not have, it refuses. */
+static void switch_controllers(int dir, char sign)
+{
+    for (size_t i = 0; i < array_len(controllers); i++) {
+        char word[16];
+        snprintf(word, sizeof word, "%c%s", sign, controllers[i].word);
+        write_at(dir, "cgroup.subtree_control", word);
+    }
+}
+
+/* Undo step_down: no controllers, so that processes may live in the parent again, and
+ * back go those in front. They are the caller's, never a box's: nothing kills them. */
+static void step_back(int parent, int base)
+{
+    char line[32];
+    int fd = openat(base, FRONT "/cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file) {
+        own_close_fd(&fd);
+        return;
+    }
+    switch_controllers(base, '-');
+    switch_controllers(parent, '-');
+    while (fgets(line, sizeof line, file))
+        write_at(parent, "cgroup.procs", line);
+    fclose(file);
+    unlinkat(base, FRONT, AT_REMOVEDIR);
+}
+
 static void remove_children(int base)
 {
     int copy = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            unlinkat(base, entry->d_name, AT_REMOVEDIR);
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+            strcmp(entry->d_name, FRONT) == 0)
+            continue;
+        char kill[sizeof entry->d_name + sizeof "/cgroup.kill"];
+        snprintf(kill, sizeof kill, "%s/cgroup.kill", entry->d_name);
+        if (unlinkat(base, entry->d_name, AT_REMOVEDIR) < 0)
+            write_at(base, kill, "1"); /* v2; on v1 their init's death killed them */
     }
     if (dir)
         closedir(dir);
@@ -123,8 +210,8 @@ static void remove_base(int parent, const char *name)
         if (base < 0 && errno == ENOENT)
             return;
         if (base >= 0) {
-            write_at(base, "cgroup.kill", "1"); /* v2; on v1 their init's death killed them */
             remove_children(base);
+            step_back(parent, base);
         }
         if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
             return;
@@ -155,33 +242,34 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
     }
 }
 
-/* v2 gives a group controllers only if its parent hands them down, which it may
- * not while processes live in the parent itself. */
+/* Out of the parent and into a leaf of our base: where a process lives, the kernel
+ * hands no controllers down. */
+static bool step_down(int base)
+{
+    return (mkdirat(base, FRONT, 0755) == 0 || errno == EEXIST) &&
+           write_at(base, FRONT "/cgroup.procs", "0") == 0;
+}
+
+/* v2 gives a group controllers only if its parent hands them down, which it may not
+ * while processes live in the parent itself; only the very top is free of that, and
+ * known by having no type. */
 static void hand_down_controllers(struct hierarchy *h, int parent)
 {
     int base = h->base[BOX_CG_V2];
     char have[256] = "";
-    static const struct {
-        const char *word;
-        int bit;
-    } rows[] = { { "memory", BOX_CG_MEMORY }, { "pids", BOX_CG_PIDS }, { "cpu", BOX_CG_CPU } };
-    for (size_t i = 0; i < array_len(rows); i++) {
-        char word[16];
-        snprintf(word, sizeof word, "+%s", rows[i].word);
-        if (write_at(parent, "cgroup.subtree_control", word) < 0 && errno == EBUSY) {
-            /* The process in the way may be us alone: step down into a leaf. */
-            mkdirat(base, "front", 0755);
-            h->in_front = write_at(base, "front/cgroup.procs", "0") == 0;
-            write_at(parent, "cgroup.subtree_control", word);
-        }
-        write_at(base, "cgroup.subtree_control", word);
+    if (faccessat(parent, "cgroup.type", F_OK, 0) == 0) {
+        struct company company = company_in(parent);
+        if (company.others || (company.us && !(h->in_front = step_down(base))))
+            return;
     }
+    switch_controllers(parent, '+');
+    switch_controllers(base, '+');
     own_fd fd = openat(base, "cgroup.subtree_control", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, have, sizeof have - 1);
     have[n > 0 ? n : 0] = 0;
-    for (size_t i = 0; i < array_len(rows); i++) {
-        if (has_word(have, rows[i].word))
-            h->v2_controllers |= 1u << rows[i].bit;
+    for (size_t i = 0; i < array_len(controllers); i++) {
+        if (has_word(have, controllers[i].word))
+            h->v2_controllers |= 1u << controllers[i].bit;
     }
 }
 

@@ -2,7 +2,8 @@
  * even a door that was killed, to remove the cgroup bases. It reads nothing but the
  * end of a pipe. The top of a cgroup hierarchy is writable for nobody (mode 0555),
  * so as root it keeps CAP_DAC_OVERRIDE, and only that; Landlock leaves it nothing
- * but removing directories, and killing, below the hierarchies it works in. */
+ * but removing directories, and killing, below the hierarchies it works in; where
+ * the door had to step down into a group of ours, also seeing who is there. */
 #include "box/janitor.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ static int confine(const struct hierarchy *h)
             rules[count++] = (struct box_landlock_rule){
                 .path = h->parent[i],
                 .allowed = BOX_LANDLOCK_READ_DIR | BOX_LANDLOCK_REMOVE_DIR |
-                           BOX_LANDLOCK_WRITE_FILE,
+                           BOX_LANDLOCK_WRITE_FILE |
+                           (h->in_front ? BOX_LANDLOCK_READ_FILE : 0),
             };
     }
     if (box_confine_capabilities(box_is_root() ? 1u << CAP_DAC_OVERRIDE : 0) < 0)

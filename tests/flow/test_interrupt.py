@@ -11,7 +11,7 @@ import pytest
 import host
 
 NAPS = {"python": "print('ready', flush=True)\nimport time\ntime.sleep(30)",
-        "bash": "echo ready; sleep 30", "javascript": "console.log('ready'); setTimeout(() => {}, 30000)"}
+        "bash": "echo ready; sleep 30", "javascript": "console.log('ready'); void setTimeout(() => {}, 30000)"}
 HANDLER = "import time\ntry:\n print('ready', flush=True)\n time.sleep(30)\n" \
           "except KeyboardInterrupt:\n print('tidied', flush=True)\n raise"
 DEAF = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" \
@@ -40,7 +40,7 @@ def test_one_interrupt_ends_the_code(cupel_as, language):
     child = start(cupel_as, NAPS[language], language)
     child.send_signal(signal.SIGINT)
     out, err, code = finish(child)
-    assert code == 130, (out, err)
+    assert code == 130, (code, out, err)
 
 
 def test_the_code_may_tidy_up(cupel_as):

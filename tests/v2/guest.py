@@ -11,7 +11,7 @@ from pathlib import Path
 REPO = Path("/opt/cupel")
 GROUP = Path("/sys/fs/cgroup")
 USER = 12345  # as tests/host.py has it
-PYTEST = ["/usr/bin/python3", "-B", "-m", "pytest", "-p", "no:cacheprovider", "-q", "--no-header", "-rfEs",
+PYTEST = ["/usr/bin/python3", "-B", "-m", "pytest", "-p", "no:cacheprovider", "-p", "slow", "-q", "--no-header", "-rfEs",
           "--tb=short", "--color=no", "--durations=5"]
 LIBC = ctypes.CDLL(None, use_errno=True)
 MOUNTS = [("proc", "/proc", "proc", ""), ("sysfs", "/sys", "sysfs", ""),
@@ -57,7 +57,8 @@ def run(command, user=False, group=None, env=None):
             os.setresuid(USER, USER, USER)
     child = subprocess.Popen(command, preexec_fn=enter, cwd=REPO, stdin=subprocess.DEVNULL, env={
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp",
-        "CUPEL": str(REPO / "build/cupel"), "CUPEL_SLOW": "20", **(env or {})})
+        "CUPEL": str(REPO / "build/cupel"), "CUPEL_SLOW": "20",
+        "PYTHONPATH": f"{REPO}/tests/v2:{REPO}/tests", **(env or {})})
     while True:
         pid, status = os.wait()
         if pid == child.pid:
@@ -76,12 +77,15 @@ def delegated(name):
     return leaf
 
 
-def suite_hello():
-    return run(["build/cupel", "run", "--json", "print(1)"])
+SUITE = ["tests/flow/test_run_status.py", "tests/wall", "tests/fault"]
 
 
-def suite_hello_user():
-    return run(["build/cupel", "run", "--json", "print(1)"], True, delegated("user"))
+def suite_root():
+    return run([*PYTEST, *SUITE], env={"CUPEL_WHO": "root"})
+
+
+def suite_user():
+    return run([*PYTEST, *SUITE], True, delegated("user"))
 
 
 def suite_dbg():
