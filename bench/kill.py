@@ -13,7 +13,6 @@ TIMES = int(os.environ.get("BENCH_KILLS", 3))
 
 # The kernel needs about 0.1 ms to take down one process, so the most that can be asked for
 # takes longer than the promise: shown, not judged.
-CEILING = "fork bomb, 4096 pids *"
 FORK_BOMB = "b() { b | b & }; b; sleep 60"
 MMAP_FORK = "stress-ng --mmapfork 4 --timeout 60 --quiet; sleep 60"
 VM = "stress-ng --vm 4 --vm-bytes 60% --timeout 60 --quiet; sleep 60"
@@ -58,7 +57,6 @@ while True:
 PROGRAMS = [
     ("fork bomb", "bash", FORK_BOMB, ["-t", "1"]),
     ("fork bomb, 512 pids", "bash", FORK_BOMB, ["-t", "2", "--pids", "512", "-m", "1G"]),
-    (CEILING, "bash", FORK_BOMB, ["-t", "2", "--pids", "4096", "-m", "2G"]),
     ("mmapfork, 5 % cpu", "bash", MMAP_FORK, ["-t", "3", "--cpus", "0.05", "-m", "128M", "--pids", "256"]),
     ("vm stress, 5 % cpu", "bash", VM, ["-t", "3", "--cpus", "0.05", "-m", "128M", "--pids", "256"]),
     ("stopped processes", "bash", STOPPED, ["-t", "1"]),
@@ -94,11 +92,9 @@ def main():
             ids = {"user": uid, "group": uid, "extra_groups": []} if switch else {}
             for name, language, code, options in PROGRAMS:
                 took, ends = zip(*(one(program, language, code, options, env, ids) for _ in range(TIMES)))
-                if name != CEILING:
-                    worst[who] = max(worst.get(who, 0), *took)
+                worst[who] = max(worst.get(who, 0), *took)
                 print(f"  {who:5} {name:24} {max(took):8.1f}   (least {min(took):.1f})  {'/'.join(sorted(set(ends)))}")
                 figures.note(name, who=who, ms=max(took), least=min(took), status=sorted(set(ends)))
-    print("  * shown, not judged: some 0.1 ms for each process is what the kernel takes, whoever asks")
     for who, longest in worst.items():
         figures.promise(f"decision to empty box, longest, as {who}", longest, MOST_MS, " ms")
     return figures.broken

@@ -15,6 +15,7 @@
 
 #define TEXT_MAX (64u << 20)
 #define LIST_MAX 20 /* rows of one list before "and N more" */
+#define NAMES_COLUMNS 96
 
 static void add_text(struct buf *out, struct str text, bool raw)
 {
@@ -199,7 +200,7 @@ static void add_refused(const struct result *result, const struct cli_print *how
     if (result->skipped_count > shown)
         buf_printf(out, "and %zu more skipped\n", result->skipped_count - shown);
     for (size_t i = 0; i < result->denied_count && i < LIST_MAX; i++)
-        buf_printf(out, "denied %s, %llu time%s\n", result->denied[i].call,
+        buf_printf(out, "forbidden system call: %s, %llu time%s\n", result->denied[i].call,
                    (unsigned long long)result->denied[i].count,
                    result->denied[i].count == 1 ? "" : "s");
 }
@@ -209,10 +210,17 @@ static void add_names(struct buf *out, const char *title, const json_t *names)
     if (json_array_size(names) == 0)
         return;
     buf_printf(out, "%s", title);
-    size_t i;
+    size_t i, column = strlen(title);
     json_t *name;
-    json_array_foreach(names, i, name)
-        buf_printf(out, " %s", json_string_value(name) ? json_string_value(name) : "?");
+    json_array_foreach(names, i, name) {
+        const char *word = json_string_value(name) ? json_string_value(name) : "?";
+        if (column + 1 + strlen(word) > NAMES_COLUMNS) {
+            buf_add_text(out, "\n      ");
+            column = 6;
+        }
+        buf_printf(out, " %s", word);
+        column += 1 + strlen(word);
+    }
     buf_add_text(out, "\n");
 }
 

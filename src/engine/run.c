@@ -190,14 +190,15 @@ static int run_stages(struct run *run, struct plan *plan, struct err *err)
     run->to_control = str_of(line);
     run_loop(run, err);
     int64_t ended = clock_now_ns();
-    if (run->broken || collect(run, err) < 0) {
-        /* It ran, so there is a result; it says that the failure is ours. */
-        run->facts.killed_for = RESULT_INTERNAL;
-        run->result->error = (struct result_error){ .kind = RESULT_E_INTERNAL,
-                                                    .message = buf_strdup(str_of(err->text)) };
-    }
+    /* It ran, so there is a result, even if it says that the failure is ours. */
+    bool ours = run->broken || collect(run, err) < 0;
+    run->facts.killed_for = ours ? RESULT_INTERNAL : run->facts.killed_for;
     run->result->collect_ms = clock_ms_between(ended, clock_now_ns());
     conclude(run);
+    if (ours) {
+        free(run->result->error.message);
+        run->result->error.message = buf_strdup(str_of(err->text));
+    }
     if (run->engine->trace)
         fprintf(stderr, "trace: kill_to_empty_ms=%.3f\n",
                 (double)run->stats.kill_to_empty_us / 1000);

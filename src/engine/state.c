@@ -14,7 +14,8 @@
 #include "box/boot.h"
 #include "box/slot.h"
 
-/* Every missing directory of the path, 0700. */
+/* Every missing directory of the path, 0700. 1 where the last one is new, 0 where it
+ * was there, -1. */
 static int make_path(char *path)
 {
     for (char *slash = path + 1;; slash++) {
@@ -22,12 +23,10 @@ static int make_path(char *path)
             continue;
         char kept = *slash;
         *slash = 0;
-        int failed = mkdir(path, 0700) < 0 && errno != EEXIST;
+        int made = mkdir(path, 0700) == 0 ? 1 : errno == EEXIST ? 0 : -1;
         *slash = kept;
-        if (failed)
-            return -1;
-        if (!kept)
-            return 0;
+        if (made < 0 || !kept)
+            return made;
     }
 }
 
@@ -50,6 +49,20 @@ static bool pick_path(char *path, size_t room, bool *out_named)
     return n > 0 && (size_t)n < room;
 }
 
+/* As root the doors' private uid must be able to write there. What we made, or what
+ * is by default ours, we give to it; a directory that was named and that was there
+ * already belongs to someone: it stays as it is. */
+static bool is_usable(int fd, bool ours)
+{
+    const uid_t door = BOOT_DOOR_UID;
+    struct stat st;
+    if (!box_is_root())
+        return faccessat(fd, ".", W_OK, 0) == 0;
+    if (ours)
+        return fchown(fd, door, door) == 0;
+    return fstat(fd, &st) == 0 && (st.st_uid == door || (st.st_mode & S_IWOTH) != 0);
+}
+
 int state_open(int *out_fd, struct err *err)
 {
     char path[PATH_MAX];
@@ -57,17 +70,20 @@ int state_open(int *out_fd, struct err *err)
     *out_fd = -1;
     if (!pick_path(path, sizeof path, &named))
         return 0;
-    own_fd fd = make_path(path) < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const uid_t door = BOOT_DOOR_UID;
-    bool usable = fd >= 0 && (!box_is_root() || fchown(fd, door, door) == 0) &&
-                  faccessat(fd, ".", W_OK, 0) == 0;
-    if (usable) {
+    int made = make_path(path);
+    own_fd fd = made < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && is_usable(fd, made == 1 || !named)) {
         *out_fd = take_fd(&fd);
         return 0;
     }
     if (!named)
         return 0; /* no home: run without one */
-    err_sys(err, "open the state directory '%s'", path);
-    err_hint(err, "make it writable for this user, or set CUPEL_STATE to another directory");
+    if (fd >= 0)
+        errno = EACCES;
+    err_sys(err, "use the state directory '%s'", path);
+    if (box_is_root())
+        err_hint(err, "give it to cupel's private uid: 'chown %u %s'", BOOT_DOOR_UID, path);
+    else
+        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another directory");
     return -1;
 }

@@ -126,7 +126,7 @@ TEST(limits_wrong_types_are_refused)
 TEST(limits_counts_and_bytes_are_whole)
 {
     CHECK_TEXT(refused("{\"memory_bytes\": 100000000.5}").field, "limits.memory_bytes");
-    CHECK_TEXT(refused("{\"pids\": 1.5}").bound, "an integer, 1 to 4096");
+    CHECK_TEXT(refused("{\"pids\": 1.5}").bound, "an integer, 1 to 512");
     refused("{\"memory_bytes\": 1e18}");
     refused("{\"disk_bytes\": 1e18}");
     CHECK_INT(filled("baseline", "{\"pids\": 12.0}", LIMITS_PIDS), 12);
