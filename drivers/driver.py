@@ -390,7 +390,7 @@ def settle(step, *args):
             while trace and trace.tb_frame.f_code.co_filename != FILE:
                 trace = trace.tb_next
             try:
-                sys.excepthook(type(problem), problem, trace)
+                sys.excepthook(type(problem), problem.with_traceback(trace), trace)
             except Exception:
                 pass   # a hook that fails: the error was told
         return 130 if isinstance(problem, KeyboardInterrupt) else 1

@@ -27,12 +27,15 @@
 #include "box/embed.h"
 #include "box/hierarchy.h"
 #include "box/janitor.h"
+#include "box/mutate.h"
 #include "box/slot.h"
 
 int box_drop_door(struct err *err)
 {
     const gid_t gid = BOOT_DOOR_UID;
     const uid_t uid = BOOT_DOOR_UID;
+    if (mutate(DOOR))
+        return 0;
     if (box_is_root() && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
                            setresuid(uid, uid, uid) < 0))
         return err_sys(err, "drop to the private uid %u", (unsigned)uid);
@@ -62,11 +65,11 @@ static void grow(const struct seed *seed)
     char word;
     if (io_read_all(seed->go, &word, 1) < 0)
         _exit(91);
-    if ((seed->range && syscall(SYS_setgroups, 0, NULL) < 0) ||
+    if ((seed->range && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0) ||
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(92);
     /* A view of processes that matches our pid namespace, seen by no one else. */
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+    if ((!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         _exit(93);
     setsid();
@@ -84,9 +87,10 @@ static void grow(const struct seed *seed)
         if (from[i] < 0 || dup3(from[i], i, i == KEPT - 1 ? O_CLOEXEC : 0) < 0)
             _exit(94);
     }
-    if (io_close_from(KEPT) < 0)
+    if (!mutate(BROKER_FDS) && io_close_from(KEPT) < 0)
         _exit(95);
-    syscall(SYS_execveat, KEPT - 1, "", argv, no_env, AT_EMPTY_PATH);
+    syscall(SYS_execveat, KEPT - 1, "", argv, mutate(INIT_ENVIRONMENT) ? environ : no_env,
+            AT_EMPTY_PATH);
     _exit(96);
 }
 
@@ -224,7 +228,8 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
                      struct err *err)
 {
     bool range = box_is_root();
-    uid_t owner = range ? BOOT_UID_BASE + (uid_t)slot->number * BOOT_UID_RANGE : geteuid();
+    uid_t number = mutate(PRIVATE_UID) ? 0 : (uid_t)slot->number;
+    uid_t owner = range ? BOOT_UID_BASE + number * BOOT_UID_RANGE : geteuid();
     int pair[2], life[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, "make a socket pair");

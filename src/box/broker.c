@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/boot.h"
+#include "box/mutate.h"
 
 #define WATCH_MS 50
 
@@ -224,7 +226,8 @@ static void on_oom(struct broker_box *box)
     uint64_t times;
     if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
         box->oom_seen = true;
-        broker_box_kill(box);
+        if (!mutate(OOM_KILLS_ALL))
+            broker_box_kill(box);
     }
 }
 
@@ -245,6 +248,8 @@ static void set_up(int signals[1])
     int fds[1 + BOX_CG_COUNT];
     size_t count = 0, next = 1;
     prctl(PR_SET_NAME, "cupel-broker");
+    if (mutate(USER_NS)) /* boxes change uids in our own user namespace, and go on with power */
+        prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
     broker.engine = BOOT_FD_ENGINE;
     if (io_recv(broker.engine, &call, sizeof call, fds, 1 + BOX_CG_COUNT, &count) != 1 ||
         call.op != BOX_OP_SETUP || count < 1)
@@ -267,7 +272,7 @@ static void set_up(int signals[1])
     sigprocmask(SIG_SETMASK, &children, NULL);
     signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (broker.own_pid_ns < 0 || posture_read_ns(&broker.outside) < 0 || signals[0] < 0 ||
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
         _exit(74);
 }
 

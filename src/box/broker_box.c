@@ -24,6 +24,7 @@
 #include "base/own.h"
 #include "box/enter.h"
 #include "box/inside.h"
+#include "box/mutate.h"
 
 #define CHILD_PATIENCE_MS 10000
 #define FIRST_ID 1024 /* in W: box n has FIRST_ID + 2n for init and the next for its occupant */
@@ -129,7 +130,7 @@ static enum box_step raise_box(struct broker *broker, uint32_t id, int sock)
     struct broker_box *box = &broker->box[id];
     struct box_report go = { .step = BOX_STEP_NONE }, report;
     enum box_step step;
-    if (write_maps(broker, id, box->init) < 0)
+    if (!mutate(USER_NS) && write_maps(broker, id, box->init) < 0)
         return BOX_STEP_ID_MAP;
     if (io_send(sock, &go, sizeof go, NULL, 0) < 0 ||
         io_send(sock, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
@@ -146,23 +147,35 @@ static enum box_step raise_box(struct broker *broker, uint32_t id, int sock)
     return BOX_STEP_NONE;
 }
 
+/* Only for a mutation: the limit that cgroup_open has set is taken back. */
+static int free_socket_buffers(const struct cgroup *group)
+{
+    own_fd fd = openat(group->dir[BOX_CG_MEMORY], "memory.kmem.tcp.limit_in_bytes",
+                       O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : io_write_all(fd, "-1", 2);
+}
+
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds)
 {
     struct broker_box *box = &broker->box[id];
-    const uint64_t spaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-                            CLONE_NEWIPC | CLONE_NEWUTS;
+    const uint64_t spaces = (mutate(USER_NS) ? 0 : CLONE_NEWUSER) | CLONE_NEWNS |
+                            (mutate(PID_NS) ? 0 : CLONE_NEWPID) |
+                            (mutate(NET_NS) ? 0 : CLONE_NEWNET) |
+                            (mutate(IPC_NS) ? 0 : CLONE_NEWIPC) |
+                            (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
         .memory_bytes = call->create.memory_bytes, .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
     };
     struct cgroup_limits limits = {
-        .memory_bytes = call->create.memory_bytes,
-        .pids = call->create.pids,
-        .cpu_thousandths = call->create.cpu_thousandths,
+        .memory_bytes = mutate(MEMORY) ? INT64_C(8) << 30 : call->create.memory_bytes,
+        .pids = mutate(PIDS) ? 30000 : call->create.pids,
+        .cpu_thousandths = mutate(CPUS) ? 64000 : call->create.cpu_thousandths,
     };
-    if (cgroup_open(&broker->bases, id, &limits, &box->cgroup) < 0)
+    if (cgroup_open(&broker->bases, id, &limits, &box->cgroup) < 0 ||
+        (mutate(SOCKET_BUFFERS) && free_socket_buffers(&box->cgroup) < 0))
         return BOX_STEP_CGROUP;
     int pair[2] = { -1, -1 };
     enum box_step step = BOX_STEP_CLONE;
@@ -370,7 +383,8 @@ void broker_box_kill(struct broker_box *box)
     if (box->killed_at_ns || box->empty)
         return;
     box->killed_at_ns = clock_now_ns();
-    cgroup_lift_and_kill(&box->cgroup);
+    if (!mutate(LIFT))
+        cgroup_lift_and_kill(&box->cgroup);
     /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
     if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)
         kill(box->init, SIGKILL); /* not reaped yet, so the number is still its own */

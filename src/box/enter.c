@@ -22,6 +22,7 @@
 #include "box/drop.h"
 #include "box/filter.h"
 #include "box/landlock.h"
+#include "box/mutate.h"
 #include "box/porter.h"
 
 #define FD_REPORT 20 /* above stdio and control, below anything kept */
@@ -39,19 +40,31 @@ static void fail(int report_fd, enum box_step step, uint32_t walls)
     _exit(70);
 }
 
+/* A namespace that a mutation left out cannot be joined. */
+static bool not_made(int ns)
+{
+    return (ns == POSTURE_NS_USER && mutate(USER_NS)) || (ns == POSTURE_NS_NET && mutate(NET_NS)) ||
+           (ns == POSTURE_NS_IPC && mutate(IPC_NS)) || (ns == POSTURE_NS_UTS && mutate(UTS_NS)) ||
+           (ns == POSTURE_NS_CGROUP && mutate(CGROUP_NS));
+}
+
 static int join_box(const struct enter_plan *plan, bool with_cgroup)
 {
     /* `tasks` checks the opener's uid against ours: before any change of ids. */
-    for (int i = 0; with_cgroup && i < plan->join_count; i++) {
+    for (int i = 0; with_cgroup && !mutate(JOIN) && i < plan->join_count; i++) {
         if (io_write_all(plan->join_fds[i], "0", 1) < 0)
             return -1;
     }
     static const int order[] = { POSTURE_NS_USER, POSTURE_NS_MNT, POSTURE_NS_NET, POSTURE_NS_IPC,
                                  POSTURE_NS_UTS,  POSTURE_NS_CGROUP };
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (not_made(order[i]))
+            continue;
         if (setns(plan->ns_fds[order[i]], 0) < 0)
             return -1;
     }
+    if (mutate(PIVOT) && chroot("/tmp") < 0) /* where mount_root has put it */
+        return -1;
     return chdir("/workspace");
 }
 
@@ -84,10 +97,13 @@ static int landlock(uint32_t *walls)
 /* The filter with its listener, through which forbidden calls are named. */
 static int filter_self(void)
 {
+    struct sock_filter everything = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {
         .len = sizeof box_filter_occupant / sizeof box_filter_occupant[0],
         .filter = (struct sock_filter *)(uintptr_t)box_filter_occupant,
     };
+    if (mutate(SECCOMP))
+        filter = (struct sock_fprog){ .len = 1, .filter = &everything };
     const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     const unsigned wait_killable = 1u << 5; /* Linux 5.19 */
     long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base | wait_killable, &filter);
@@ -144,6 +160,8 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
         if (dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
             return -1;
     }
+    if (mutate(FDS))
+        return 0;
     for (int fd = BOX_FD_CONTROL + 1; fd < FD_REPORT; fd++)
         close(fd);
     return io_close_from(FD_EXEC + 1);
@@ -174,7 +192,7 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (drop_set_rlimits(&limits) < 0)
         fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
-    if (more_easily_killed() < 0 ||
+    if ((!mutate(OOM_SCORE) && more_easily_killed() < 0) ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
 }
@@ -186,7 +204,7 @@ void enter_and_exec(const struct enter_plan *plan, const struct enter_start *sta
     if (join_box(plan, true) < 0)
         fail(plan->report, BOX_STEP_ENTER, 0);
     give_up_power(plan, start);
-    if (landlock(&report.walls) < 0)
+    if (!mutate(LANDLOCK) && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
     if (read_exec_block(FD_EXEC, &argv, &env) < 0)
         fail(FD_REPORT, BOX_STEP_SPEC, 0);
@@ -196,7 +214,7 @@ void enter_and_exec(const struct enter_plan *plan, const struct enter_start *sta
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
     const int keep[] = { FD_REPORT, listener };
     report.walls |= posture_read(plan->outside, keep, 2) | start->broker_walls;
-    if ((report.walls & start->required) != start->required) {
+    if (!mutate(POSTURE) && (report.walls & start->required) != start->required) {
         errno = EPERM;
         fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
     }
@@ -216,13 +234,14 @@ void enter_and_port(const struct enter_plan *plan, int sock)
     int high = fcntl(sock, F_DUPFD_CLOEXEC, FD_REPORT + 1);
     int report = fcntl(plan->report, F_DUPFD_CLOEXEC, FD_REPORT + 1);
     if (high < 0 || report < 0 || dup3(high, PORTER_FD, O_CLOEXEC) < 0 ||
-        dup3(report, FD_REPORT, O_CLOEXEC) < 0 || io_close_from(FD_REPORT + 1) < 0)
+        dup3(report, FD_REPORT, O_CLOEXEC) < 0 ||
+        (!mutate(PORTER_FDS) && io_close_from(FD_REPORT + 1) < 0))
         fail(plan->report, BOX_STEP_PORTER, 0);
     for (int fd = 0; fd < FD_REPORT; fd++) {
-        if (fd != PORTER_FD)
+        if (fd != PORTER_FD && !mutate(PORTER_FDS))
             close(fd);
     }
-    struct drop_rlimits limits = { .open_files = 32 };
+    struct drop_rlimits limits = { .open_files = mutate(PORTER_FDS) ? 1024 : 32 };
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_PORTER, 0);

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "box/filter.h"
 #include "box/inside.h"
+#include "box/mutate.h"
 #include "box/posture.h"
 #include "box/proto.h"
 
@@ -34,6 +35,8 @@ static int confine(void)
         .len = sizeof box_filter_init / sizeof box_filter_init[0],
         .filter = (struct sock_filter *)(uintptr_t)box_filter_init,
     };
+    if (mutate(SECCOMP_INIT))
+        return 0;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
 }
 
@@ -44,11 +47,12 @@ int main(void)
     size_t fds = 0;
     /* Dumpable 0: no one in the box can read this process or open its files. */
     prctl(PR_SET_NAME, "cupel-init");
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
+    if ((!mutate(INIT_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) ||
+        signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
         io_recv(INSIDE_FD_REPORT, &outside, sizeof outside, NULL, 0, &fds) != 1)
         return 71;
     report.walls = posture_read(&outside, NULL, 0);
-    if ((report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
+    if (!mutate(POSTURE) && (report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
         report.step = BOX_STEP_INIT_POSTURE;
         report.error = EPERM;
     } else if (confine() < 0) {

@@ -18,16 +18,17 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "box/mutate.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
-#define SAFE (MS_NOSUID | MS_NODEV)
+#define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
 
 enum box_step mount_root(void)
 {
     /* Any directory serves: it is covered only in this mount namespace, and
      * nothing that the image needs lies under these. */
     static const char *const places[] = { "/tmp", "/mnt", "/media", "/srv" };
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return BOX_STEP_PRIVATE;
     for (size_t i = 0; i < count(places); i++) {
         if (mount("cupel", places[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
@@ -159,8 +160,9 @@ static int overlay_etc(void)
 
 static int make_dev(void)
 {
-    static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-                                         "/dev/urandom" };
+    static const char *const nodes[] = { "/dev/null", "/dev/zero",
+                                         mutate(DEVICES) ? "/dev/kmsg" : "/dev/full",
+                                         "/dev/random", "/dev/urandom" };
     static const char *const links[][2] = {
         { "/proc/self/fd", "dev/fd" },
         { "/proc/self/fd/0", "dev/stdin" },
@@ -197,8 +199,13 @@ enum box_step mount_image(const struct mount_plan *plan)
         return BOX_STEP_ETC;
     if (overlay("usr/top", "/usr", "usr") < 0)
         return BOX_STEP_IMAGE;
+    if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
+                            mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,
+                                  MS_BIND | MS_REC, NULL) < 0))
+        return BOX_STEP_IMAGE;
     /* /usr/local is the administrator's, not the image's: covered by nothing. */
-    if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+    if (!mutate(USR_LOCAL) && mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 &&
+        errno != ENOENT)
         return BOX_STEP_IMAGE;
     if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
         errno != ENOENT && errno != EINVAL)
@@ -208,7 +215,13 @@ enum box_step mount_image(const struct mount_plan *plan)
 
 enum box_step mount_proc(void)
 {
-    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, "subset=pid,hidepid=invisible") < 0)
+    const char *options = mutate(PROC_SUBSET) ? "hidepid=invisible"
+                          : mutate(HIDEPID)   ? "subset=pid"
+                                              : "subset=pid,hidepid=invisible";
+    if (mutate(PID_NS))
+        return mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0 ? BOX_STEP_PROC
+                                                                        : BOX_STEP_NONE;
+    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, options) < 0)
         return BOX_STEP_PROC;
     return BOX_STEP_NONE;
 }
@@ -239,7 +252,8 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
     };
     char options[96];
     snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld",
-             (long long)plan->disk_bytes, (long long)plan->disk_inodes);
+             mutate(DISK_BYTES) ? 1LL << 30 : (long long)plan->disk_bytes,
+             mutate(DISK_INODES) ? 1LL << 20 : (long long)plan->disk_inodes);
     if (mount("cupel", "mnt", "tmpfs", SAFE, options) < 0)
         return BOX_STEP_WRITABLE;
     *out_fd = open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -256,9 +270,13 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
 
 enum box_step mount_seal(void)
 {
-    if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
+    if (!mutate(READ_ONLY_ROOT) &&
+        mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
         return BOX_STEP_SEAL;
-    if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+    if (mutate(PIVOT))
+        return chroot(".") < 0 || chdir("/") < 0 ? BOX_STEP_PIVOT : BOX_STEP_NONE;
+    if (syscall(SYS_pivot_root, ".", ".") < 0 ||
+        (!mutate(OLD_ROOT) && umount2(".", MNT_DETACH) < 0) || chdir("/") < 0)
         return BOX_STEP_PIVOT;
     return BOX_STEP_NONE;
 }

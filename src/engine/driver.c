@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "box/mutate.h"
 
 #define BUNDLE_KEYS_MAX 16
 #define BUNDLE_KEY_MAX 100
@@ -31,7 +32,7 @@ static char *text_of(const json_t *object, const char *key)
     if (!json_is_string(value))
         return NULL;
     struct str text = json_str(value);
-    text.len = str_cut_utf8(text, DRIVER_TEXT_MAX);
+    text.len = mutate(DRIVER_TEXT) ? text.len : str_cut_utf8(text, DRIVER_TEXT_MAX);
     if (memchr(text.at, 0, text.len))
         text.len = strlen(text.at);
     return buf_strdup(text);
@@ -88,12 +89,12 @@ static bool on_result(struct driver *driver, json_t *line)
         json_object_size(data) > BUNDLE_KEYS_MAX)
         return false;
     json_object_foreach(data, key, value) {
-        if (!is_member(key, value))
+        if (!mutate(DRIVER_FORM) && !is_member(key, value))
             return false;
     }
     if (!driver->results)
         driver->results = json_array();
-    if (json_array_size(driver->results) >= DRIVER_RESULTS_MAX)
+    if (!mutate(DRIVER_RESULTS) && json_array_size(driver->results) >= DRIVER_RESULTS_MAX)
         return false;
     json_array_append(driver->results, data);
     return true;
@@ -155,7 +156,7 @@ static const struct {
 static bool take_line(struct driver *driver)
 {
     struct err ignored = ERR_INIT;
-    own_json line = json_read(buf_str(&driver->line), DRIVER_LINE_MAX, &ignored);
+    own_json line = json_read(buf_str(&driver->line), driver->line.max, &ignored);
     const char *op = json_string_value(json_object_get(line, "op"));
     for (size_t i = 0; op && i < array_len(ops); i++) {
         if (strcmp(op, ops[i].op) == 0)
@@ -168,7 +169,9 @@ void driver_feed(struct driver *driver, const void *bytes, size_t len)
 {
     const char *at = bytes;
     driver->total += len;
-    if (driver->total > DRIVER_TOTAL_MAX)
+    if (mutate(DRIVER_LINE))
+        driver->line.max = SIZE_MAX / 4;
+    if (!mutate(DRIVER_TOTAL) && driver->total > DRIVER_TOTAL_MAX)
         driver->deaf = true;
     while (len > 0 && !driver->deaf) {
         const char *end = memchr(at, '\n', len);

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/box.h"
+#include "box/mutate.h"
 #include "engine/embed.h"
 
 #define INODES_MAX 16384
@@ -60,8 +61,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
     [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", NULL }, false,
                          { NULL } },
     [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
-                             { "/usr/bin/node", "--no-warnings", "--expose-internals",
-                               "--experimental-vm-modules", NULL },
+                             { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
+                               NULL },
                              false, { NULL } },
     [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, { "/bin/bash", NULL }, true,
                        { "BASH_ENV=" BOX_PLANT_DIR "/driver.sh", NULL } },
@@ -146,6 +147,8 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
         add_default(block, head, request, common_env[i]);
     for (size_t i = 0; i < array_len(language->env) && language->env[i]; i++)
         add_string(block, &head->envc, str_of(language->env[i]));
+    for (char **entry = environ; mutate(ENVIRONMENT) && *entry; entry++)
+        add_default(block, head, request, *entry);
     for (size_t i = 0; i < request->env_count; i++) {
         bool ours = request->language == REQUEST_BASH && same_name(request->env[i], "BASH_ENV=");
         if (!ours)

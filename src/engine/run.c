@@ -215,7 +215,7 @@ int run_on_box(struct engine *engine, const struct request *request, const char 
         .box = engine->next_box++ % BOX_MAX, .fd = { -1, -1, -1, -1, -1, -1, -1, -1 },
         .to_stdin = request->stdin_text, .driver = DRIVER_INIT, .notify.fd = -1,
         .spill = { BUF_INIT(spill), BUF_INIT(spill) },
-        .deadline_ns = INT64_MAX, .cpu_look_ns = INT64_MAX,
+        .deadline_ns = INT64_MAX, .cpu_look_ns = INT64_MAX, .again_ns = INT64_MAX,
     };
     if (plan_make(request, font_list, font_fd, &plan, err) < 0)
         return -1;

@@ -26,7 +26,7 @@ struct run {
     struct notify notify;
     struct buf spill[2]; /* whole stdout and stderr, up to the artifact cap */
     struct box_stats stats;
-    int64_t started_ns, deadline_ns, cpu_look_ns;
+    int64_t started_ns, deadline_ns, cpu_look_ns, again_ns;
     int interrupts;
     bool created, occupant_gone, empty, killed;
     bool broken; /* we failed: err says how */

@@ -332,3 +332,8 @@ def test_exception_groups_and_hostile_exceptions():
 def test_frames_are_json_lines_of_bounded_size():
     outcome = python("raise ValueError('x' * 10_000_000)")
     assert len(json.dumps(outcome.error)) < 300 << 10
+
+
+def test_an_error_in_a_forked_child_shows_only_the_users_frames():
+    outcome = python("import os\nif os.fork() == 0:\n    1/0\nos.wait()")
+    assert "main.py" in outcome.stderr and "driver.py" not in outcome.stderr
