@@ -2,6 +2,7 @@
 #   make        build/cupel            make test    everything that proves it
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
+#   make test-long, test-mutation, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
 # Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined
 VERSION := 0.1.0
@@ -55,7 +56,8 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test bench asan fuzz install uninstall clean deps check unit format
+.PHONY: all run test test-long test-mutation soak bench asan fuzz install uninstall clean deps \
+        check unit replay format
 all: $(B)/cupel
 
 deps:
@@ -127,6 +129,18 @@ test: deps
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/unit replay
 	@$(MAKE) --no-print-directory check
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+
+# The long forms: every fault, every mutation, all loads; then two thousand runs and more.
+test-mutation: deps
+	@tests/mutation/run.py
+test-long: deps
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/unit replay
+	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+	@tests/mutation/run.py
+soak: deps
+	@dev/bootstrap bench
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/leak.py
 
 asan: deps
 	@$(MAKE) --no-print-directory test B=build/asan SAN=address,undefined

@@ -187,7 +187,9 @@ int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgr
                 struct cgroup *out)
 {
     *out = CGROUP_NONE;
-    snprintf(out->name, sizeof out->name, "box-%u", box);
+    /* Never a name again: a group that could not be removed yet keeps its old limits. */
+    static unsigned made;
+    snprintf(out->name, sizeof out->name, "box-%u-%u", box, made++);
     if (open_dirs(bases, out) < 0 ||
         (out->dir[BOX_CG_V2] >= 0 && limit_v2(bases, limits, out) < 0) ||
         limit_v1(limits, out) < 0) {

@@ -219,10 +219,21 @@ static void remove_base(int parent, const char *name)
     }
 }
 
+/* What the names of this user's bases begin with. Root of a user namespace without
+ * a range of uids is not the host's root, and holds other slots: it is told apart
+ * by the namespace. */
+static int base_prefix(char *out, size_t room)
+{
+    struct stat ns;
+    if (geteuid() == 0 && !box_is_root() && stat("/proc/self/ns/user", &ns) == 0)
+        return snprintf(out, room, "cupel-ns%lu-", (unsigned long)ns.st_ino);
+    return snprintf(out, room, "cupel-%u-", (unsigned)geteuid());
+}
+
 void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
 {
     char prefix[32];
-    int len = snprintf(prefix, sizeof prefix, "cupel-%u-", (unsigned)geteuid());
+    int len = base_prefix(prefix, sizeof prefix);
     for (int i = 0; i < BOX_CG_COUNT; i++) {
         DIR *dir = h->parent[i][0] ? opendir(h->parent[i]) : NULL;
         for (const struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -295,7 +306,9 @@ static int make_v2(struct hierarchy *h, int parent, uid_t owner)
 
 int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
 {
-    snprintf(h->name, sizeof h->name, "cupel-%u-%d", (unsigned)geteuid(), slot->number);
+    char prefix[sizeof h->name - 12];
+    base_prefix(prefix, sizeof prefix);
+    snprintf(h->name, sizeof h->name, "%s%d", prefix, slot->number);
     for (int i = 0; i < BOX_CG_COUNT; i++) {
         if (!h->parent[i][0])
             continue;

@@ -2,6 +2,7 @@
  * came from outside, so they pass through the same filter as output. */
 #include "cli/term.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,11 @@ int cli_term_json(const json_t *value)
         return 125;
     size_t len = strlen(text);
     text[len] = '\n'; /* in place of the NUL: one write, one line */
-    return io_write_all(STDOUT_FILENO, text, len + 1) < 0 ? 125 : 0;
+    if (io_write_all(STDOUT_FILENO, text, len + 1) == 0)
+        return 0;
+    if (errno != EPIPE) /* whoever went away does not read the reason either */
+        cli_term_note("write the answer: %s", strerror(errno));
+    return 125;
 }
 
 void cli_term_add_size(struct buf *out, double bytes)

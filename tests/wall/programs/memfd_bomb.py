@@ -1,4 +1,4 @@
-# row: 13 39
+# row: 39
 # about: memory in files without a name, which no rlimit on addresses sees
 # control: user
 # limits: {"memory_bytes": 134217728}

@@ -1,0 +1,231 @@
+"""Which probes must notice which disabled control. One row a mutant:
+
+  name      how it is called in the report
+  off       names of src/box/mutate.h that it disables together
+  probes    tests, by short id; at least one must fail
+  refused   the program must refuse to start it: "posture" (what it reads back of itself) or
+            "kernel" (the box cannot be built without it); a mutant with the posture check off
+            as well then has to be noticed by a probe
+  policy    {file: [(pattern, new)]}: a changed system call policy
+  compiler  [(old, new)]: a changed compiler of policies
+  covered   why nothing need notice it alone: the wall that covers it; another row disables both"""
+import re
+
+
+def box(program, who="root"):
+    return f"tests/wall/test_wall.py::test_the_box_holds[{who}-{program}]"
+
+
+def wall(file, test, who="root"):
+    return f"tests/wall/test_{file}.py::test_{test}" + (f"[{who}]" if who else "")
+
+
+def flow(file, test, who="root"):
+    return f"tests/flow/test_{file}.py::test_{test}" + (f"[{who}]" if who else "")
+
+
+def status(case, who="root"):
+    return flow("run_status", "the_code_ends_in_its_status", f"{who}-{case}")
+
+
+SHARED = wall("posture", "the_occupant_shares_no_namespace_with_the_host")
+APART = wall("own_processes", "the_box_shares_no_namespace_with_the_broker")
+INIT = wall("own_processes", "init_holds_its_report_and_is_confined")
+PORTER = wall("own_processes", "the_porter_is_as_weak_as_the_box", None)
+POWERS = wall("posture", "the_occupant_is_nobody_with_no_powers")
+REGULAR = wall("artifact_walls", "only_regular_files_come_back_and_the_rest_has_its_reason")
+CONTENTS = wall("artifact_walls", "contents_of_the_host_never_come_back")
+BETWEEN = wall("between_boxes", "a_box_neither_sees_nor_holds_up_another")
+ODD_STATE = wall("inherited", "odd_signals_and_umask_do_not_reach_the_box")
+RLIMITS = box("rlimits.py")
+DRIVER = "tests/wall/test_driver_caps.py::test_"
+
+
+class Mutant:
+    def __init__(self, name, *probes, off=None, refused=None, policy=None, compiler=None,
+                 covered=None):
+        self.name, self.probes = name, list(probes)
+        self.off = [name] if off is None else off.split()
+        self.refused, self.covered = refused, covered
+        self.policy, self.compiler = policy or {}, compiler or []
+        if self.policy or self.compiler:
+            self.off = [] if off is None else self.off
+
+
+def with_posture_off(name, *probes):
+    """Two rows: alone it is refused; with the check off a probe has to notice."""
+    return [Mutant(name, refused="posture"),
+            Mutant(name + "+POSTURE", *probes, off=name + " POSTURE")]
+
+
+NAMESPACES = [
+    *with_posture_off("USER_NS", APART),
+    *with_posture_off("PID_NS", SHARED, APART, box("arguments.py")),
+    *with_posture_off("NET_NS", SHARED, box("sockets.py")),
+    *with_posture_off("IPC_NS", SHARED, BETWEEN.replace("[root]", "[user]")),
+    *with_posture_off("UTS_NS", SHARED, box("secrets.py")),
+    *with_posture_off("CGROUP_NS", SHARED, box("proc_sys.py")),
+    Mutant("HOST_NAME", box("secrets.py")),
+    Mutant("LOOPBACK", box("sockets.py")),
+    Mutant("NEW_NAMESPACES", wall("own_processes", "no_namespace_can_be_made_in_the_box")),
+]
+
+POWER = [
+    Mutant("CAPABILITIES", refused="posture"),
+    Mutant("CAPABILITIES+POSTURE", PORTER, INIT, POWERS, off="CAPABILITIES POSTURE"),
+    *with_posture_off("BOUNDING", box("capabilities.py")),
+    Mutant("SECUREBITS", box("securebits.py")),
+    Mutant("NO_NEW_PRIVS", refused="posture"),
+    Mutant("NO_NEW_PRIVS+POSTURE", off="NO_NEW_PRIVS POSTURE", refused="kernel"),  # no filter then
+    Mutant("NO_NEW_PRIVS+CAPABILITIES", box("capabilities.py"), POWERS,
+           off="NO_NEW_PRIVS CAPABILITIES SECCOMP_INIT POSTURE"),
+    Mutant("GROUPS", wall("own_processes", "the_callers_groups_stay_with_the_caller", None)),
+    Mutant("INIT_UID", wall("posture", "init_is_its_own_small_program_with_nothing_to_read"),
+           wall("own_processes", "two_boxes_at_once_have_no_uid_in_common", None)),
+    Mutant("PRIVATE_UID", wall("own_processes", "two_boxes_at_once_have_no_uid_in_common", None)),
+    Mutant("SECCOMP", box("kernel_calls.py"), box("namespaces.py")),
+    Mutant("SECCOMP+NEW_NAMESPACES", box("namespaces.py"), off="SECCOMP NEW_NAMESPACES"),
+    Mutant("SECCOMP_INIT", INIT),
+    Mutant("SECCOMP_PORTER", PORTER),
+    Mutant("NOTIFY_ANSWER", box("kernel_calls.py"), box("ptrace.py")),
+    Mutant("NOTIFY_CAP", DRIVER + "forbidden_calls_are_reported_so_often_and_no_more"),
+    Mutant("LANDLOCK", box("landlock.py")),
+    Mutant("DOOR", wall("posture", "nothing_of_ours_keeps_a_power_over_the_host")),
+]
+
+
+
+def without_rules(call, verdict=None):
+    """The call's lines with an argument rule are gone; its last line gets another verdict."""
+    pairs = [(rf"^.* {call} if .*\n", "")]
+    return {"occupant.policy": pairs + ([(rf"^.* {call} +#", f"{verdict} {call} #")] if verdict else [])}
+
+
+POLICY = [
+    Mutant("policy: socket rules", box("sockets.py"), policy=without_rules("socket", "allow")),
+    Mutant("policy: socket types", box("socket_types.py"),
+           policy={"occupant.policy": [(r"^loud EAFNOSUPPORT socket if a1 .*\n", "")]}),
+    Mutant("policy: clone flags", box("namespaces.py"), policy=without_rules("clone"),
+           covered="user.max_*_namespaces is 0"),
+    Mutant("policy: clone flags+NEW_NAMESPACES", box("namespaces.py"), off="NEW_NAMESPACES",
+           policy=without_rules("clone")),
+    Mutant("policy: ioctl", box("terminal.py"), policy=without_rules("ioctl")),
+    Mutant("policy: fcntl", box("rules.py"), policy=without_rules("fcntl")),
+    Mutant("policy: personality", box("kernel_calls.py"),
+           policy=without_rules("personality", "allow")),
+    Mutant("policy: prctl", box("prctl.py"), policy=without_rules("prctl", "allow")),
+    Mutant("policy: seccomp listener", box("kernel_calls.py"), policy=without_rules("seccomp")),
+    Mutant("policy: real-time scheduling", box("rules.py"),
+           policy=without_rules("sched_setscheduler", "allow")),
+    Mutant("policy: madvise", box("rules.py"), policy=without_rules("madvise")),
+    Mutant("policy: socketpair", box("rules.py"), policy=without_rules("socketpair", "allow")),
+    Mutant("policy: ptrace", box("ptrace.py"),
+           policy={"occupant.policy": [("^loud EPERM ptrace ", "allow ptrace ")]}),
+    Mutant("compiler: masks compare 64 bits", box("namespaces.py"), box("terminal.py"),
+           off="NEW_NAMESPACES", compiler=[("        if (!test->masked) {", "        if (1) {")]),
+    Mutant("compiler: values compare 32 bits", box("rules.py"),
+           compiler=[("        if (!test->masked) {", "        if (0) {")]),
+    Mutant("compiler: foreign calls allowed", box("foreign_abi.c"), status("denied"),
+           compiler=[("    const struct answer foreign = { KILL, 0 };",
+                      "    const struct answer foreign = { ALLOW, 0 };")]),
+]
+
+INHERITED = [
+    *with_posture_off("FDS", wall("posture",
+                      "the_occupant_holds_only_its_streams_and_the_control_channel")),
+    *with_posture_off("INIT_FDS", INIT),
+    Mutant("PORTER_FDS", PORTER),
+    Mutant("BROKER_FDS", wall("own_processes", "what_the_caller_has_open_stays_with_the_caller")),
+    Mutant("ENVIRONMENT", box("secrets.py"),
+           flow("run_inputs", "the_environment_is_built_from_nothing",
+                "root-python-import os; print(sorted(os.environ))")),
+    Mutant("INIT_ENVIRONMENT", wall("own_processes", "init_and_broker_have_no_environment")),
+    Mutant("INIT_DUMPABLE+LANDLOCK", box("secrets.py", "user"), off="INIT_DUMPABLE LANDLOCK"),
+    Mutant("INIT_DUMPABLE", wall("own_processes", "init_cannot_be_read_by_its_own_uid", "user")),
+    Mutant("BROKER_DUMPABLE", box("secrets.py", "user"),
+           covered="no process of a box can name the broker: its pid namespace is another"),
+    Mutant("BROKER_DUMPABLE+PID_NS", box("secrets.py", "user"),
+           off="BROKER_DUMPABLE PID_NS POSTURE"),
+    Mutant("SIGNALS", ODD_STATE),
+    Mutant("UMASK", ODD_STATE),
+    Mutant("SETSID", wall("own_processes", "the_occupant_leads_a_session_of_its_own")),
+    Mutant("OOM_SCORE", RLIMITS),
+]
+
+FILES = [
+    Mutant("PROPAGATION", wall("own_processes", "no_mount_of_the_box_hangs_on_the_hosts", None)),
+    *with_posture_off("READ_ONLY_ROOT", box("mounts.py")),
+    Mutant("OVERLAY", BETWEEN),
+    Mutant("USR_LOCAL", box("usr_local.py")),
+    *with_posture_off("NOSUID", box("capabilities.py"), box("mounts.py")),
+    *with_posture_off("NODEV", box("mounts.py")),
+    Mutant("DEVICES", box("devices.py")),
+    *with_posture_off("PROC_SUBSET", box("proc_sys.py")),
+    Mutant("HIDEPID", box("arguments.py"), box("secrets.py")),
+    Mutant("PIVOT", wall("own_processes", "the_old_root_is_not_in_the_boxs_mounts")),
+    Mutant("OLD_ROOT", refused="kernel"),  # who enters the box comes to the old root, and stops
+    Mutant("DISK_BYTES", box("tmpfs_fill.py"), status("disk")),
+    Mutant("DISK_INODES", box("inode_bomb.py")),
+]
+
+LIMITS = [
+    Mutant("JOIN", box("memory_bomb.py"), wall("posture", "the_limits_are_in_the_kernel")),
+    Mutant("MEMORY", box("memory_bomb.py")),
+    Mutant("PIDS", box("fork_bomb.py"), box("thread_bomb.py")),
+    Mutant("PIDS+LIMIT_NPROC", box("fork_bomb.py"), off="PIDS LIMIT_NPROC"),
+    Mutant("CPUS", box("cpu_share.py")),
+    Mutant("SOCKET_BUFFERS", box("socket_buffers.py")),
+    Mutant("OOM_KILLS_ALL", box("oom_respawner.py")),
+    Mutant("WALL_TIMER", status("js timeout")),
+    Mutant("CPU_TIMER", status("cpu")),
+    *with_posture_off("LIMIT_CORE", RLIMITS, ODD_STATE),
+    Mutant("LIMIT_CPU", RLIMITS),
+    *with_posture_off("LIMIT_NOFILE", box("descriptors.py"), RLIMITS),
+    Mutant("LIMIT_NPROC", RLIMITS, box("fork_bomb.py", "user")),
+    Mutant("LIMIT_FSIZE", RLIMITS),
+    Mutant("LIMIT_DATA", wall(
+        "own_processes", "without_a_memory_cgroup_the_data_limit_is_the_memory_limit", None)),
+    Mutant("LIMIT_STACK", RLIMITS),
+    *with_posture_off("LIMIT_MEMLOCK", RLIMITS),
+    Mutant("LIMIT_MSGQUEUE", RLIMITS),
+    Mutant("LIMIT_RTPRIO", RLIMITS, covered="the host's own hard limit is 0, and the filter knows "
+           "no real-time scheduling (policy: real-time scheduling)"),
+    Mutant("LIMIT_NICE", RLIMITS, covered="the host's own hard limit is 0, and less needs a "
+           "capability"),
+    Mutant("LIMIT_SIGPENDING", RLIMITS),
+]
+
+OUT = [
+    Mutant("OUTPUT_CAP", flow("run_output", "stderr_is_kept_apart_with_its_own_cap")),
+    Mutant("OUTPUT_STOP", status("output")),
+    Mutant("ARTIFACT_BYTES", wall("artifact_walls", "the_caps_on_bytes_and_count_are_the_requests")),
+    Mutant("ARTIFACT_FILES",
+           wall("artifact_walls", "a_thousand_files_are_counted_and_the_list_is_capped")),
+    Mutant("PORTER_RESOLVE",
+           wall("own_processes", "the_porter_opens_everything_beneath_and_follows_no_link")),
+    Mutant("PORTER_TYPES", REGULAR),
+    Mutant("PORTER_TYPES+PORTER_RESOLVE", REGULAR, CONTENTS, off="PORTER_TYPES PORTER_RESOLVE"),
+    Mutant("REGULAR_LIST", REGULAR, covered="the porter shows regular files only"),
+    Mutant("REGULAR_OPEN", REGULAR, covered="the engine asks for regular files only"),
+    Mutant("REGULAR_FETCH", REGULAR, covered="the engine asks for regular files only"),
+    Mutant("REGULAR_LIST+OPEN", REGULAR, off="REGULAR_LIST REGULAR_OPEN",
+           covered="the engine looks at what it was given"),
+    Mutant("REGULAR_LIST+OPEN+FETCH", REGULAR, off="REGULAR_LIST REGULAR_OPEN REGULAR_FETCH"),
+    Mutant("DRIVER_LINE", DRIVER + "a_line_over_the_cap_makes_us_deaf"),
+    Mutant("DRIVER_TOTAL", DRIVER + "all_lines_together_have_a_cap"),
+    Mutant("DRIVER_RESULTS", DRIVER + "no_more_results_than_the_cap"),
+    Mutant("DRIVER_TEXT", DRIVER + "the_text_of_an_error_has_a_cap"),
+    Mutant("DRIVER_FORM", DRIVER + "a_bundle_that_is_not_as_agreed_is_dropped[data0]"),
+    Mutant("CONTROL_CHARACTERS", flow("cli", "control_characters_cannot_drive_the_terminal")),
+]
+
+LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that it disturbs others
+
+MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + LAST
+LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
+QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()
+
+
+def named_in_header(text):
+    """Every mutation of mutate.h."""
+    return re.findall(r"^    X\((\w+)\)", text, re.M)

@@ -1,0 +1,73 @@
+"""What a box may say over the control channel is capped in every direction."""
+import json
+
+import pytest
+
+SAY = """
+import json, os, stat
+def is_socket(fd):
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False
+control = next(fd for fd in range(3, 1024) if is_socket(fd))
+def say(line):
+    text = json.dumps(line).encode() + b'\\n'
+    while text:
+        text = text[os.write(control, text):]
+def result(value, kind='text/plain'):
+    say({'op': 'result', 'data': {kind: value}})
+"""
+ENDING = "\nos._exit(0)"
+
+
+def results(cupel, code, **fields):
+    answer = cupel.run_json(SAY + code + ENDING, **fields)
+    assert answer["status"] == "ok", answer["error"]
+    return answer["results"], answer
+
+
+def test_an_honest_result_arrives(cupel_as):
+    """The positive control: the channel is open to whoever writes its form."""
+    found, _ = results(cupel_as, "result('mine')")
+    assert found == [{"text/plain": "mine"}]
+
+
+def test_no_more_results_than_the_cap(cupel):
+    found, _ = results(cupel, "for n in range(400): result(str(n))")
+    assert len(found) == 256
+
+
+def test_a_line_over_the_cap_makes_us_deaf(cupel):
+    found, answer = results(cupel, "result('before')\nresult('x' * (17 << 20))\nresult('after')")
+    assert found == [{"text/plain": "before"}]
+    assert len(answer.process.stdout) < 1 << 20
+
+
+def test_all_lines_together_have_a_cap(cupel):
+    found, answer = results(cupel, "for n in range(8): result('x' * (15 << 20))",
+                            limits={"timeout_s": 30, "cpu_s": 30})
+    assert len(found) <= 4 and len(answer.process.stdout) < 65 << 20
+
+
+def test_the_text_of_an_error_has_a_cap(cupel):
+    code = "say({'op': 'error', 'kind': 'exception', 'name': 'E', 'message': 'm' * (1 << 20), " \
+           "'traceback': 't' * (1 << 20)})\nos._exit(1)"
+    answer = cupel.run_json(SAY + code)
+    assert len(answer["error"]["message"]) <= 64 << 10
+    assert len(answer["error"]["traceback"]) <= 64 << 10
+
+
+@pytest.mark.parametrize("data", [
+    {"image/png": "<script>"}, {"text/html": 5}, {"no type": "x"}, {"TEXT/PLAIN": "x"},
+    {"text/": "x"}, {"a" * 200 + "/b": "x"}])
+def test_a_bundle_that_is_not_as_agreed_is_dropped(cupel, data):
+    found, _ = results(cupel, f"say({{'op': 'result', 'data': json.loads({json.dumps(data)!r})}})\n"
+                              "result('good')")
+    assert found == [{"text/plain": "good"}]
+
+
+def test_forbidden_calls_are_reported_so_often_and_no_more(cupel):
+    code = "import ctypes\nc = ctypes.CDLL(None)\nfor _ in range(100): c.syscall(101, 0, 0, 0, 0)"
+    denied = cupel.run_json(code)["denied"]
+    assert [row["call"] for row in denied] == ["ptrace"] and denied[0]["count"] == 16, denied
