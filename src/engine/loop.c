@@ -89,7 +89,9 @@ static void take_output(struct run *run, enum run_source source, const char *byt
 static bool read_source(struct run *run, enum run_source source)
 {
     char bytes[CHUNK];
-    ssize_t n = run->fd[source] < 0 ? -1 : read(run->fd[source], bytes, sizeof bytes);
+    if (run->fd[source] < 0)
+        return false;
+    ssize_t n = read(run->fd[source], bytes, sizeof bytes);
     if (n < 0)
         return errno == EINTR;
     if (n == 0) {
