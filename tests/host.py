@@ -113,7 +113,7 @@ class Cupel:
         self.program = str(self.reachable(place))
         self.env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LANG": "C.UTF-8",
                     "XDG_RUNTIME_DIR": str(runtime), "TMPDIR": str(place.fresh("tmp", 0o1777)),
-                    "CUPEL_STATE": str(place.fresh("state", 0o755, owner)),
+                    "CUPEL_STATE": str(self.home / "state"),  # made by cupel for its own uid
                     "CUPEL_WALL_CANARY": CANARY}
         if SANITIZED:
             self.env["ASAN_OPTIONS"] = "detect_leaks=0"

@@ -2,7 +2,9 @@
  * the steps is what keeps the caller's power away from foreign bytes:
  * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. open the
  * engine, which as root gives that power up; 4. only now read; 5. run; 6. tell. */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,6 +163,13 @@ static int tell(struct job *job, const struct err *save_err)
         return cli_term_refuse(save_err, /* json= */ false);
     if (cli_interrupt_signal())
         return 128 + cli_interrupt_signal();
+    if (job->out.closed) {
+        /* An answer that did not arrive is no success: as a program ended by SIGPIPE,
+         * or with the reason. */
+        if (job->out.error != EPIPE)
+            cli_term_note("stdout: %s", strerror(job->out.error));
+        return job->out.error == EPIPE ? 128 + SIGPIPE : 125;
+    }
     return result_exit_code(&job->result);
 }
 

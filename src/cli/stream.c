@@ -35,8 +35,10 @@ static bool write_part(struct cli_stream *stream, bool wait)
         stream->written += (size_t)wrote;
     else if (errno == EAGAIN)
         return wait;
-    else if (errno != EINTR)
+    if (wrote < 0 && errno != EINTR) {
         stream->closed = true;
+        stream->error = errno;
+    }
     return true;
 }
 

@@ -12,6 +12,7 @@ struct cli_stream {
     int fd;
     bool raw;    /* bytes as they are */
     bool closed; /* the reader went away: nothing is written any more */
+    int error;   /* why it is closed */
     bool mid_line; /* what came last was no newline */
     struct cli_visible visible;
     struct buf pending; /* made visible, not yet written but for the first `written` */

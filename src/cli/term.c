@@ -77,6 +77,11 @@ static void add_aside(struct buf *line, const char *title, const char *text)
 
 int cli_term_refuse(const struct err *err, bool json)
 {
+    struct err unsaid = ERR_INIT;
+    if (err->kind == ERR_NONE) { /* a failure without a reason is none the less a failure */
+        err_set(&unsaid, ERR_BUG, "fail without saying why");
+        err = &unsaid;
+    }
     int code = err_exit_code(err->kind);
     if (json) {
         own_json refusal = result_refusal(err);

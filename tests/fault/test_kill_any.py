@@ -1,7 +1,9 @@
 """kill -9 of any of our processes in the middle of a run: nothing survives it, and the
 next start finds a clean house."""
 import os
+import random
 import signal
+import time
 
 import pytest
 
@@ -78,3 +80,44 @@ def test_killing_the_group_leaves_nothing(cupel_as):
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
     assert host.wait_until(lambda: not host.same_alive(everything), 1), host.same_alive(everything)
+
+
+RANDOM_KILLS = 250 if os.environ.get("CUPEL_LONG") == "1" else 25  # as root, and as a user
+BRIEF = "import subprocess, time\nsubprocess.run(['true'])\ntime.sleep(0.02)\nprint('ran')"
+
+
+def kill_one(child, chance):
+    """At a random moment one of the run's processes; its name, or "" where none was left."""
+    time.sleep(chance.uniform(0, 0.09))
+    rows = [row for row in [host.process(child.pid), *host.descendants(child.pid)]
+            if row and row["state"] not in "ZX"]
+    if not rows:
+        return "", []
+    victim = chance.choice(rows)
+    try:
+        os.kill(victim["pid"], signal.SIGKILL)
+    except ProcessLookupError:
+        return "", rows
+    return victim["comm"], rows
+
+
+def test_kills_at_random_moments_leave_nothing(cupel_as):
+    seed = int(os.environ.get("CUPEL_SEED", time.time_ns() % 10 ** 6))
+    chance, before, seen = random.Random(seed), host.footprint(), {}
+    for turn in range(RANDOM_KILLS):
+        child = cupel_as.popen(["run", "-t", "10", "-c", BRIEF], text=True)
+        name, rows = kill_one(child, chance)
+        told = f"seed {seed}, turn {turn}, killed '{name}'"
+        out, err = child.communicate(timeout=20)
+        seen[name] = seen.get(name, 0) + 1
+        if child.returncode == 0:
+            assert out == "ran\n", (told, out, err)
+        elif child.returncode != -signal.SIGKILL:
+            assert err.strip(), f"{told}: ended with {child.returncode} and without a word"
+        assert child.returncode in (0, 1, 125, 126, 137, -signal.SIGKILL), (told, child.returncode, err)
+        assert host.wait_until(lambda: not host.same_alive(rows), 1), (told, host.same_alive(rows))
+        assert host.wait_until(lambda: not set(host.growth(before)) - {"cgroups"}, 3), \
+            (told, host.growth(before))
+    assert cupel_as.run_json("print(1)")["stdout"] == "1\n", seed
+    assert host.wait_until(lambda: not host.growth(before), 3), (seed, host.growth(before))
+    assert len(seen) >= 3, f"the kills hit too few kinds of processes: {seen}"

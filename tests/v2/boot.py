@@ -75,9 +75,9 @@ def make_initramfs(modules, path):
         files.append((short, 0o100644, (modules / (name + ".ko")).read_bytes()))
         script.append(f"$bb insmod /{short}")
     script += ["$bb mount -t ext4 -o noatime /dev/vda /root",
-               "$bb mount -t ext4 -o noatime /dev/vdb /root/opt/cupel",
+               "$bb mount -t ext4 -o noatime /dev/vdb /root/opt/work",
                "$bb mount -o move /dev /root/dev",
-               "exec $bb switch_root /root /usr/bin/python3 -B /opt/cupel/tests/v2/guest.py",
+               "exec $bb switch_root /root /usr/bin/python3 -B /opt/work/tests/v2/guest.py",
                "$bb reboot -f"]
     files.append(("init", 0o100755, "\n".join(script).encode() + b"\n"))
     parts = [entry(name, 0o40755, b"", n) for n, name in enumerate(("bin", "dev", "root"), 1)]
@@ -105,7 +105,7 @@ def make_system_disk():
     print("v2: making the system disk", flush=True)
     tree = CACHE / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    for name in ("dev", "proc", "sys", "run", "tmp", "opt/cupel", "root", "home", "mnt", "media", "srv",
+    for name in ("dev", "proc", "sys", "run", "tmp", "opt/work", "root", "home", "mnt", "media", "srv",
                  "etc", "usr", "var/tmp", "var/lib/dpkg", "var/lib/cupel"):
         (tree / name).mkdir(parents=True)
     for name in ("tmp", "var/tmp"):
@@ -117,11 +117,13 @@ def make_system_disk():
             run("cp", "-a", "/etc/" + name, tree / "etc")
     (tree / "etc/shadow").write_text("root:*:1::::::\n")
     (tree / "etc/shadow").chmod(0o640)
+    (tree / "root/.profile").touch()
     (tree / "etc/hostname").write_text("v2\n")
     mounts = f"mount --bind -o ro /usr {tree}/usr\nmount --bind -o ro /var/lib/dpkg {tree}/var/lib/dpkg\n"
     for name in LEFT_OUT:
         if Path("/usr", name).is_dir():
             mounts += f"mount -t tmpfs none {tree}/usr/{name}\n"
+    mounts += f"mkdir {tree}/usr/local/bin\n"
     make_disk(disk, tree, 6000, mounts)
     shutil.rmtree(tree)
     stamp.write_text(digest)
@@ -137,6 +139,7 @@ def make_work_disk(suites):
     for name in ("tests", "policy", "drivers", "api", "examples"):
         shutil.copytree(REPO / name, tree / name, ignore=skipped)
     shutil.copy(PROGRAM, tree / "build/cupel")
+    shutil.copytree(PROGRAM.parent / "gen", tree / "build/gen", ignore=skipped)
     (tree / "suites").write_text(" ".join(suites))
     make_disk(disk, tree, 200)
     shutil.rmtree(tree)
@@ -145,26 +148,27 @@ def make_work_disk(suites):
 
 def boot(kernel, initramfs, disks):
     """Its console, as it comes; and all of it at the end."""
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1",
                "-m", "4096", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
                "-device", "virtio-rng-pci", "-kernel", kernel, "-initrd", initramfs, "-append",
-               "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off random.trust_cpu=on"]
+               "console=ttyS0 loglevel=1 panic=-1 mitigations=off random.trust_cpu=on"]
     for disk in disks:  # what the guest writes is thrown away
         command += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on"]
     machine = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, text=True, errors="replace")
-    end, lines = time.monotonic() + MINUTES * 60, []
+                               stdout=subprocess.PIPE)
+    end, parts = time.monotonic() + MINUTES * 60, []
     watch = subprocess.Popen(["sh", "-c", f"sleep {int(MINUTES * 60)}; kill {machine.pid}"],
                              start_new_session=True)
-    for line in machine.stdout:
-        lines.append(line)
-        print(line.rstrip(), flush=True)
+    while part := os.read(machine.stdout.fileno(), 65536):
+        parts.append(part.replace(b"\r", b""))
+        sys.stdout.buffer.write(parts[-1])
+        sys.stdout.flush()
     machine.wait()
     os.killpg(watch.pid, 15)
     watch.wait()
     if time.monotonic() >= end:
         print(f"v2: stopped after {MINUTES:g} minutes; V2_MINUTES sets the bound")
-    return "".join(lines)
+    return b"".join(parts).decode(errors="replace")
 
 
 def main():
@@ -177,7 +181,7 @@ def main():
     disks = [make_system_disk(), make_work_disk(sys.argv[1:])]
     console = boot(kernel, initramfs, disks)
     (CACHE / "console.log").write_text(console)
-    said = MARK.search(console.replace("\r", ""))
+    said = MARK.search(console)
     return 1 if not said or said[1] != "0" else 0
 
 
