@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -162,6 +163,17 @@ static int clone_failure(struct err *err)
     return -1;
 }
 
+/* Change the effective uid and keep every capability. A user namespace belongs to
+ * the effective uid of its maker, and so does what is counted of it (inotify
+ * instances, namespaces): made by root, all boxes would use up root's own share. */
+static int act_as(uid_t uid)
+{
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, -1, uid, -1) < 0)
+        return -1;
+    return prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
+}
+
 /* Create W with the future broker in it. */
 static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t owner,
                           struct err *err)
@@ -179,16 +191,25 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
         return err_sys(err, "make a pipe");
     seed->go = go[0];
     fflush(NULL);
+    if (seed->range && act_as(owner) < 0)
+        return err_sys(err, "become the owner of the user namespace");
     long pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0) {
         close(go[1]);
         grow(seed);
     }
+    int why = errno;
+    if (seed->range && act_as(0) < 0)
+        abort();
+    errno = why;
     close(go[0]);
     own_fd tell = go[1];
     if (pid < 0)
         return clone_failure(err);
-    if (write_maps((pid_t)pid, owner, seed->range, err) < 0 || io_write_all(tell, "g", 1) < 0) {
+    int failed = write_maps((pid_t)pid, owner, seed->range, err);
+    if (!failed && io_write_all(tell, "g", 1) < 0)
+        failed = err_sys(err, "speak with the new user namespace");
+    if (failed) {
         own_close_fd(&tell); /* it reads the end and exits */
         waitpid((pid_t)pid, NULL, 0);
         return -1;
@@ -221,7 +242,7 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
     own_close_fd(&broker->sock); /* should it still wait for our first word, it ends */
     pid_t pid = broker->broker;
     broker->broker = 0;
-    return waitpid(pid, &status, 0) < 0 ? -1 : explain_seed(status, err);
+    return waitpid(pid, &status, 0) < 0 ? -1 : explain_seed(status, err); /* err is set */
 }
 
 static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *slot,

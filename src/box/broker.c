@@ -215,6 +215,8 @@ static void on_children(int signals)
         int status;
         struct rusage used;
         pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &used);
+        if (pid < 0 && errno == EINTR)
+            continue;
         if (pid <= 0)
             return;
         on_death(pid, status, &used);

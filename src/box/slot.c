@@ -73,16 +73,14 @@ int slot_take(struct slot *out, struct err *err)
     own_fd dir = open_dir(path, sizeof path);
     if (dir < 0) {
         err_sys(err, "make the directory '%s'", path);
-        err_hint(err, "remove '%s' if it is not yours, or set XDG_RUNTIME_DIR to a directory of "
-                 "your own", path);
+        if (err->sys == EPERM || err->sys == EACCES || err->sys == ENOTDIR || err->sys == ELOOP)
+            err_hint(err, "remove '%s' if it is not yours, or set XDG_RUNTIME_DIR to a directory "
+                     "of your own", path);
         return -1;
     }
     own_fd fd = openat(dir, "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        err_sys(err, "open '%s/slots'", path);
-        err_hint(err, "remove '%s'", path);
-        return -1;
-    }
+    if (fd < 0)
+        return err_sys(err, "open '%s/slots'", path);
     for (int number = 0; number < BOOT_SLOTS; number++) {
         if (lock_byte(fd, number) == 0) {
             *out = (struct slot){ .fd = take_fd(&fd), .number = number };

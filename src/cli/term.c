@@ -42,10 +42,17 @@ const char *cli_term_style(int fd, enum cli_term_style style)
     return has_colour(fd) ? sequences[style] : "";
 }
 
+static bool lost_output; /* something meant for stdout could not be written */
+
 void cli_term_write(int fd, struct str bytes)
 {
-    if (io_write_all(fd, bytes.at ? bytes.at : "", bytes.len) < 0)
-        return;
+    if (io_write_all(fd, bytes.at ? bytes.at : "", bytes.len) < 0 && fd == STDOUT_FILENO)
+        lost_output = true;
+}
+
+bool cli_term_lost_output(void)
+{
+    return lost_output;
 }
 
 void cli_term_note(const char *fmt, ...)

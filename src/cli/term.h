@@ -29,6 +29,8 @@ int cli_term_refuse(const struct err *err, bool json);
 int cli_term_json(const json_t *value);
 /* Write all of it; a closed stdout or stderr is not an error of ours. */
 void cli_term_write(int fd, struct str bytes);
+/* Did any of it not arrive at stdout? Then no command has succeeded. */
+bool cli_term_lost_output(void);
 
 /* "12.3 KiB". */
 void cli_term_add_size(struct buf *out, double bytes);

@@ -52,8 +52,6 @@ def test_without_walls_one_program_takes_every_watcher():
         greedy.communicate()
 
 
-@pytest.mark.xfail(strict=True, reason="the kernel counts for whoever made the outer user namespace, "
-                   "and that is root for every box: to be mended in src/box")
 def test_a_box_that_takes_every_watcher_leaves_some_for_others(cupels):
     """An ordinary user has one uid for all boxes: there they share its allowance."""
     if "root" not in cupels:
