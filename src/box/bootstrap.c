@@ -199,14 +199,13 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
         grow(seed);
     }
     int why = errno;
-    if (seed->range && act_as(0) < 0)
-        abort();
+    int failed = seed->range && act_as(0) < 0 ? err_sys(err, "return to the caller's uid") : 0;
     errno = why;
     close(go[0]);
     own_fd tell = go[1];
     if (pid < 0)
-        return clone_failure(err);
-    int failed = write_maps((pid_t)pid, owner, seed->range, err);
+        return failed ? -1 : clone_failure(err);
+    failed = failed ? failed : write_maps((pid_t)pid, owner, seed->range, err);
     if (!failed && io_write_all(tell, "g", 1) < 0)
         failed = err_sys(err, "speak with the new user namespace");
     if (failed) {

@@ -153,6 +153,6 @@ int main(int argc, char **argv)
     if (!command)
         return refuse_command(argv[1]);
     int code = command->run(argc - 2, argv + 2);
-    bool arrived = fflush(stdout) == 0 && !cli_term_lost_output();
+    bool arrived = fflush(stdout) == 0 && !ferror(stdout) && !cli_term_lost_output();
     return arrived || code != 0 ? code : 125;
 }
