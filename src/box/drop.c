@@ -52,9 +52,11 @@ int drop_power(uid_t uid, gid_t gid, bool groups)
 
 int drop_inherited_state(void)
 {
-    struct sigaction plain = { .sa_handler = SIG_DFL };
+    /* By the raw call: libc keeps two real-time signals to itself and would refuse
+     * them, but a caller may well have ignored those. All zero is SIG_DFL. */
+    const unsigned long plain[4] = { 0 };
     for (int sig = 1; !mutate(SIGNALS) && sig < 65; sig++)
-        sigaction(sig, &plain, NULL); /* KILL, STOP and libc's own refuse: nothing to reset */
+        syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP refuse */
     sigset_t none;
     sigemptyset(&none);
     if (!mutate(SIGNALS) && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
