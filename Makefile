@@ -2,7 +2,7 @@
 #   make        build/cupel            make test    everything that proves it
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
-#   make test-long, test-mutation, soak: the long forms of the tests
+#   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
 # Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined
 VERSION := 0.1.0
@@ -56,7 +56,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test test-long test-mutation soak bench asan fuzz install uninstall clean deps \
+.PHONY: all run test test-long test-mutation test-v2 soak bench asan fuzz install uninstall clean deps \
         check unit replay format
 all: $(B)/cupel
 
@@ -134,9 +134,15 @@ test: deps
 test-mutation: deps
 	@tests/mutation/run.py
 test-long: deps
+	@dev/bootstrap long
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/unit replay
 	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 	@tests/mutation/run.py
+# Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
+test-v2: deps
+	@dev/bootstrap v2
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/v2/boot.py
 soak: deps
 	@dev/bootstrap bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
