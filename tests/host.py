@@ -271,15 +271,15 @@ def cgroups():
     """Directories named after us whose instance is dead: cupel-UID-SLOT and what is below."""
     found = set()
     for folder, _, _ in os.walk("/sys/fs/cgroup"):
-        match = re.search(r"/cupel-(\d+)-(\d+)(?:/|$)", folder)
-        if match and not slot_is_held(int(match[1]), int(match[2])):
+        match = re.search(r"/cupel-(\d+|ns\d+)-(\d+)(?:/|$)", folder)
+        if match and not slot_is_held(match[1], int(match[2])):
             found.add(folder)
     return found
 
 
 def slot_is_held(uid, slot):
     """A live instance, perhaps of another test run, holds the lock on its slot's byte."""
-    if uid != 0:
+    if uid != "0":
         return False
     try:
         with open("/run/cupel/slots", "rb") as file:

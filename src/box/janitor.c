@@ -35,7 +35,7 @@ static int confine(const struct hierarchy *h)
                            (h->in_front ? BOX_LANDLOCK_READ_FILE : 0),
             };
     }
-    if (box_confine_capabilities(box_is_root() ? 1u << CAP_DAC_OVERRIDE : 0) < 0)
+    if (box_confine_capabilities(geteuid() == 0 ? 1u << CAP_DAC_OVERRIDE : 0) < 0)
         return -1;
     return box_landlock_apply(rules, count, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
                    errno != EOPNOTSUPP

@@ -14,9 +14,13 @@ VERY_LONG_S = 200
 FACTOR = float(os.environ.get("CUPEL_SLOW", "1"))
 
 
-def stretched(method):
-    def call(self, *args, timeout=None, **options):
-        return method(self, *args, timeout=timeout and timeout * FACTOR, **options)
+def stretched(method, place):
+    """`timeout` may be named, or come at its place."""
+    def call(self, *args, **options):
+        args = [value and value * FACTOR if at == place else value for at, value in enumerate(args)]
+        if options.get("timeout"):
+            options["timeout"] *= FACTOR
+        return method(self, *args, **options)
     return call
 
 
@@ -26,8 +30,8 @@ def patient(wait_until):
 
 host.KILL_TO_EMPTY_MS *= FACTOR
 host.wait_until = patient(host.wait_until)
-subprocess.Popen.communicate = stretched(subprocess.Popen.communicate)
-subprocess.Popen.wait = stretched(subprocess.Popen.wait)
+subprocess.Popen.communicate = stretched(subprocess.Popen.communicate, 1)
+subprocess.Popen.wait = stretched(subprocess.Popen.wait, 0)
 
 
 def tell(name):
