@@ -267,7 +267,9 @@ static void dispatch(struct run *run, const struct epoll_event *event, struct er
     else if (source == RUN_INTERRUPT)
         on_interrupt(run);
     else if (source == RUN_LISTENER) {
-        notify_serve(&run->notify);
+        /* Before Linux 6.11 receiving blocks for ever once the last user has gone. */
+        if (event->events & EPOLLIN)
+            notify_serve(&run->notify);
         if (run->notify.fd < 0)
             run->fd[RUN_LISTENER] = -1; /* closing took it out of the epoll */
         else if (!(event->events & EPOLLIN))
