@@ -304,7 +304,7 @@ static int make_v2(struct hierarchy *h, int parent, uid_t owner)
     return fchownat(h->broker_leaf, "cgroup.procs", owner, owner, 0);
 }
 
-int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
+static int make_bases(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
 {
     char prefix[sizeof h->name - 12];
     base_prefix(prefix, sizeof prefix);
@@ -327,6 +327,15 @@ int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, st
             return err_sys(err, "prepare the control group '%s/%s'", h->parent[i], h->name);
     }
     return 0;
+}
+
+int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
+{
+    /* The caller's may keep an ordinary user out of the very directories it makes. */
+    mode_t callers = umask(022);
+    int failed = make_bases(h, slot, owner, err);
+    umask(callers);
+    return failed;
 }
 
 void hierarchy_remove(const struct hierarchy *h)
