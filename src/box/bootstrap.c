@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,6 +31,45 @@
 #include "box/janitor.h"
 #include "box/mutate.h"
 #include "box/slot.h"
+
+/* The caller's own limits reach into the box. Its soft ones are raised to the hard ones,
+ * which are its word: below what an interpreter needs nothing is started, because the code
+ * would be blamed for it. */
+static int use_callers_limits(struct err *err)
+{
+    static const struct {
+        int which;
+        const char *name, *option;
+        rlim_t least, enough, unit; /* unit: of what the shell's ulimit counts */
+    } rows[] = {
+        /* As root with five hierarchies the broker needs about fifty. */
+        { RLIMIT_NOFILE, "RLIMIT_NOFILE", "n", 64, 1024, 1 },
+        /* node reserves most of this before its first line. */
+        { RLIMIT_AS, "RLIMIT_AS", "v", 1u << 30, RLIM_INFINITY, 1024 },
+        /* The default profile's memory. */
+        { RLIMIT_DATA, "RLIMIT_DATA", "d", 512u << 20, RLIM_INFINITY, 1024 },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        struct rlimit now;
+        if (getrlimit(rows[i].which, &now) < 0)
+            return err_sys(err, "read %s", rows[i].name);
+        if (now.rlim_max < rows[i].least) {
+            err_set(err, ERR_HOST, "%s of the caller is %llu, and a box needs %llu",
+                    rows[i].name, (unsigned long long)now.rlim_max,
+                    (unsigned long long)rows[i].least);
+            err_hint(err, "start cupel with 'ulimit -%s %llu' or more", rows[i].option,
+                     (unsigned long long)(rows[i].least / rows[i].unit));
+            return -1;
+        }
+        rlim_t wish = now.rlim_max < rows[i].enough ? now.rlim_max : rows[i].enough;
+        if (now.rlim_cur >= wish)
+            continue;
+        now.rlim_cur = wish;
+        if (setrlimit(rows[i].which, &now) < 0)
+            return err_sys(err, "raise %s to the hard limit", rows[i].name);
+    }
+    return 0;
+}
 
 int box_drop_door(struct err *err)
 {
@@ -244,12 +284,34 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
     return waitpid(pid, &status, 0) < 0 ? -1 : explain_seed(status, err); /* err is set */
 }
 
+static uid_t owner_of(const struct slot *slot)
+{
+    uid_t number = mutate(PRIVATE_UID) ? 0 : (uid_t)slot->number;
+    return box_is_root() ? BOOT_UID_BASE + number * BOOT_UID_RANGE : geteuid();
+}
+
+/* A slot, and the control groups of its name. Where somebody with another /run has
+ * those, the slot and its uids are not ours either. */
+static int take_place(struct slot *slot, struct hierarchy *h, struct err *err)
+{
+    enum hierarchy_made made = HIERARCHY_TAKEN;
+    if (!box_is_root() && !hierarchy_any(h))
+        return 0;
+    for (int first = 0; made == HIERARCHY_TAKEN; first = slot->number + 1) {
+        own_close_fd(&slot->fd);
+        if (slot_take(slot, first, err) < 0)
+            return -1;
+        if (first == 0)
+            hierarchy_sweep(h, slot);
+        made = hierarchy_make(h, slot, owner_of(slot), err);
+    }
+    return made == HIERARCHY_MADE ? 0 : -1;
+}
+
 static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *slot,
                      struct err *err)
 {
     bool range = box_is_root();
-    uid_t number = mutate(PRIVATE_UID) ? 0 : (uid_t)slot->number;
-    uid_t owner = range ? BOOT_UID_BASE + number * BOOT_UID_RANGE : geteuid();
     int pair[2], life[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(err, "make a socket pair");
@@ -263,14 +325,11 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
                                      (size_t)(box_embed_broker_end - box_embed_broker), 1);
     if (program < 0)
         return err_sys(err, "make a memory file for the broker");
-    if (hierarchy_any(h)) {
-        hierarchy_sweep(h, slot);
-        if (hierarchy_make(h, slot, owner, err) < 0)
-            return -1;
-    }
+    if (take_place(slot, h, err) < 0)
+        return -1;
     struct seed seed = { .engine = theirs, .program = program, .lifeline = life[1],
                          .slot = slot->fd, .range = range };
-    pid_t broker = plant_broker(&seed, h, owner, err);
+    pid_t broker = plant_broker(&seed, h, owner_of(slot), err);
     if (broker < 0)
         return -1;
     out->broker = broker;
@@ -280,7 +339,6 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
         if (janitor < 0)
             return -1;
         out->janitor = janitor;
-        out->leave_janitor = h->in_front;
     }
     return set_up_broker(out, h, range, err);
 }
@@ -290,9 +348,9 @@ int box_broker_open(struct box_broker *out, struct err *err)
     struct hierarchy h;
     struct slot slot = { .fd = -1 };
     *out = BOX_BROKER_INIT;
-    hierarchy_find(&h);
-    if ((box_is_root() || hierarchy_any(&h)) && slot_take(&slot, err) < 0)
+    if (use_callers_limits(err) < 0)
         return -1;
+    hierarchy_find(&h);
     int failed = open_with(out, &h, &slot, err);
     if (failed) {
         bool alone = out->janitor == 0;

@@ -1,6 +1,8 @@
 /* cgroup hierarchies of the host. Runs before privileges are dropped (find, sweep,
  * make) and in the janitor (remove). Touches only directories named cupel-UID-N
- * whose slot N is ours or held by nobody. */
+ * whose slot N is ours or held by nobody, and which nobody has locked: an instance
+ * holds a flock on each of its bases, because a hierarchy may be shared with those
+ * who have another /run, and other slots in it. */
 #include "box/hierarchy.h"
 
 #include <dirent.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,6 +233,14 @@ static int base_prefix(char *out, size_t room)
     return snprintf(out, room, "cupel-%u-", (unsigned)geteuid());
 }
 
+/* Remove what a dead instance left, holding its lock so that nobody takes it over. */
+static void sweep_base(int parent, const char *name)
+{
+    own_fd base = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base >= 0 && flock(base, LOCK_EX | LOCK_NB) == 0)
+        remove_base(parent, name);
+}
+
 void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
 {
     char prefix[32];
@@ -241,12 +252,13 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
             if (strncmp(entry->d_name, prefix, (size_t)len) != 0)
                 continue;
             long number = strtol(entry->d_name + len, &end, 10);
-            /* Our own slot was free when we took it: what bears its name is stale. */
+            /* Our own slot was free when we took it: what bears its name is stale, or
+             * is of somebody with another view of the slots, who holds its lock. */
             bool stale = *end == 0 && end != entry->d_name + len && number >= 0 &&
                          number < 1 << 20 &&
                          (number == slot->number || !slot_is_held(slot, (int)number));
             if (stale)
-                remove_base(dirfd(dir), entry->d_name);
+                sweep_base(dirfd(dir), entry->d_name);
         }
         if (dir)
             closedir(dir);
@@ -284,11 +296,14 @@ static void hand_down_controllers(struct hierarchy *h, int parent)
     }
 }
 
-static int make_v2(struct hierarchy *h, int parent, uid_t owner)
+static int make_v2(struct hierarchy *h, uid_t owner)
 {
     static const char *const files[] = { "cgroup.procs", "cgroup.threads",
                                          "cgroup.subtree_control" };
     int base = h->base[BOX_CG_V2];
+    own_fd parent = open(h->parent[BOX_CG_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return -1;
     hand_down_controllers(h, parent);
     if (mkdirat(base, "broker", 0755) < 0)
         return -1;
@@ -304,38 +319,96 @@ static int make_v2(struct hierarchy *h, int parent, uid_t owner)
     return fchownat(h->broker_leaf, "cgroup.procs", owner, owner, 0);
 }
 
-static int make_bases(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
+/* The base in one hierarchy, made and locked by us. Closed to other users but for
+ * names they know: who could read the directory could hold its lock. */
+static enum hierarchy_made claim_base(struct hierarchy *h, int which, struct err *err)
 {
-    char prefix[sizeof h->name - 12];
-    base_prefix(prefix, sizeof prefix);
-    snprintf(h->name, sizeof h->name, "%s%d", prefix, slot->number);
-    for (int i = 0; i < BOX_CG_COUNT; i++) {
-        if (!h->parent[i][0])
-            continue;
-        own_fd parent = open(h->parent[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (parent < 0 || (mkdirat(parent, h->name, 0755) < 0 && errno != EEXIST)) {
-            /* A read-only or foreign hierarchy: do without it, and say so later. */
-            if (errno != EROFS && errno != EACCES && errno != EPERM)
-                return err_sys(err, "make a control group in '%s'", h->parent[i]);
-            h->parent[i][0] = 0;
-            continue;
+    struct stat locked, named;
+    own_fd parent = open(h->parent[which], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0 || mkdirat(parent, h->name, 0711) < 0) {
+        if (parent >= 0 && errno == EEXIST)
+            return HIERARCHY_TAKEN;
+        /* A read-only or foreign hierarchy: do without it, and say so later. */
+        if (errno != EROFS && errno != EACCES && errno != EPERM) {
+            err_sys(err, "make a control group in '%s'", h->parent[which]);
+            return HIERARCHY_FAILED;
         }
-        h->base[i] = openat(parent, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (h->base[i] < 0 || (box_is_root() && fchown(h->base[i], owner, owner) < 0))
+        h->parent[which][0] = 0;
+        return HIERARCHY_MADE;
+    }
+    own_fd base = openat(parent, h->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = base < 0 ? -1 : flock(base, LOCK_EX | LOCK_NB);
+    if (failed && errno != ENOENT && errno != EWOULDBLOCK) {
+        err_sys(err, "lock the control group '%s/%s'", h->parent[which], h->name);
+        unlinkat(parent, h->name, AT_REMOVEDIR);
+        return HIERARCHY_FAILED;
+    }
+    /* Between making and locking it, another's sweep may have come by. */
+    if (failed || fstat(base, &locked) < 0 || fstatat(parent, h->name, &named, 0) < 0 ||
+        locked.st_ino != named.st_ino)
+        return HIERARCHY_TAKEN;
+    h->base[which] = take_fd(&base);
+    return HIERARCHY_MADE;
+}
+
+/* Which earlier one is the same hierarchy, as cpu and cpuacct often are; -1 for none. */
+static int shared_with(const struct hierarchy *h, int which)
+{
+    for (int i = 0; i < which; i++) {
+        if (h->base[i] >= 0 && strcmp(h->parent[i], h->parent[which]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static enum hierarchy_made claim_bases(struct hierarchy *h, struct err *err)
+{
+    enum hierarchy_made made = HIERARCHY_MADE;
+    for (int i = 0; i < BOX_CG_COUNT && made == HIERARCHY_MADE; i++) {
+        int first = shared_with(h, i);
+        if (first >= 0) {
+            h->base[i] = fcntl(h->base[first], F_DUPFD_CLOEXEC, 0);
+            if (h->base[i] < 0) {
+                err_sys(err, "keep the control group '%s/%s'", h->parent[i], h->name);
+                made = HIERARCHY_FAILED;
+            }
+        } else if (h->parent[i][0]) {
+            made = claim_base(h, i, err);
+        }
+    }
+    return made;
+}
+
+static int furnish_bases(struct hierarchy *h, uid_t owner, struct err *err)
+{
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (h->base[i] < 0)
+            continue;
+        if (box_is_root() && fchown(h->base[i], owner, owner) < 0)
             return err_sys(err, "take over the control group '%s/%s'", h->parent[i], h->name);
-        if (i == BOX_CG_V2 && make_v2(h, parent, owner) < 0)
+        if (i == BOX_CG_V2 && make_v2(h, owner) < 0)
             return err_sys(err, "prepare the control group '%s/%s'", h->parent[i], h->name);
     }
     return 0;
 }
 
-int hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner, struct err *err)
+enum hierarchy_made hierarchy_make(struct hierarchy *h, const struct slot *slot, uid_t owner,
+                                   struct err *err)
 {
+    char prefix[sizeof h->name - 12];
+    base_prefix(prefix, sizeof prefix);
+    snprintf(h->name, sizeof h->name, "%s%d", prefix, slot->number);
     /* The caller's may keep an ordinary user out of the very directories it makes. */
     mode_t callers = umask(022);
-    int failed = make_bases(h, slot, owner, err);
+    enum hierarchy_made made = claim_bases(h, err);
+    if (made == HIERARCHY_MADE && furnish_bases(h, owner, err) < 0)
+        made = HIERARCHY_FAILED;
     umask(callers);
-    return failed;
+    if (made == HIERARCHY_TAKEN) {
+        hierarchy_remove(h);
+        hierarchy_close(h);
+    }
+    return made;
 }
 
 void hierarchy_remove(const struct hierarchy *h)

@@ -18,9 +18,7 @@
 #include "box/confine.h"
 #include "box/landlock.h"
 
-/* All that it keeps open, above stdio; the slot stays taken until all is removed. */
-#define LIFE_FD 3
-#define SLOT_FD 4
+#define LIFE_FD 3 /* what it waits for, above stdio */
 
 static int confine(const struct hierarchy *h)
 {
@@ -43,6 +41,28 @@ static int confine(const struct hierarchy *h)
                : 0;
 }
 
+/* Beside what it waits for, the slot and the locks on the bases: both stay taken until
+ * all is removed. */
+static int keep_only(const struct hierarchy *h, int life_read, int slot_fd)
+{
+    int kept[2 + BOX_CG_COUNT] = { life_read, slot_fd }, count = 2;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        if (h->base[i] >= 0)
+            kept[count++] = h->base[i];
+    }
+    /* By way of numbers that are nobody's place. */
+    for (int i = 0; i < count; i++) {
+        kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, LIFE_FD + count);
+        if (kept[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        if (dup2(kept[i], LIFE_FD + i) < 0)
+            return -1;
+    }
+    return io_close_from(LIFE_FD + count);
+}
+
 static void stay(const struct hierarchy *h, int life_read, int slot_fd)
     __attribute__((noreturn));
 static void stay(const struct hierarchy *h, int life_read, int slot_fd)
@@ -57,12 +77,7 @@ static void stay(const struct hierarchy *h, int life_read, int slot_fd)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
-    /* By way of numbers that are neither's place. */
-    int life = fcntl(life_read, F_DUPFD_CLOEXEC, SLOT_FD + 1);
-    int slot = fcntl(slot_fd, F_DUPFD_CLOEXEC, SLOT_FD + 1);
-    if (life < 0 || slot < 0 || dup2(life, LIFE_FD) < 0 || dup2(slot, SLOT_FD) < 0)
-        _exit(70);
-    if (io_close_from(SLOT_FD + 1) < 0 || confine(h) < 0)
+    if (keep_only(h, life_read, slot_fd) < 0 || confine(h) < 0)
         _exit(70);
     while (read(LIFE_FD, &word, 1) < 0 && errno == EINTR)
         continue;

@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "box/hierarchy.h"
 
-/* Fork it. It keeps the slot, and waits until every other copy of the lifeline's writing end is
- * closed: the door's and the broker's. Its pid, or -1. */
+/* Fork it. It keeps the slot and the locks on the bases, and waits until every other copy
+ * of the lifeline's writing end is closed: the door's and the broker's. Its pid, or -1. */
 pid_t janitor_start(const struct hierarchy *h, int life_read, int slot_fd, struct err *err);
 
 #endif

@@ -32,7 +32,10 @@ bool box_is_root(void)
 static int own_dir(const char *path)
 {
     struct stat st;
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+    mode_t callers = umask(0077); /* its own may keep it out of what we make */
+    int made = mkdir(path, 0700);
+    umask(callers);
+    if (made < 0 && errno != EEXIST)
         return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -44,7 +47,7 @@ static int own_dir(const char *path)
     return -1;
 }
 
-static int open_dir(char *path, size_t room)
+int box_runtime_dir(char *path, size_t room)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     if (box_is_root()) {
@@ -67,10 +70,10 @@ static int lock_byte(int fd, int number)
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-int slot_take(struct slot *out, struct err *err)
+static int open_slots(struct err *err)
 {
     char path[PATH_MAX];
-    own_fd dir = open_dir(path, sizeof path);
+    own_fd dir = box_runtime_dir(path, sizeof path);
     if (dir < 0) {
         err_sys(err, "make the directory '%s'", path);
         if (err->sys == EPERM || err->sys == EACCES || err->sys == ENOTDIR || err->sys == ELOOP)
@@ -78,16 +81,24 @@ int slot_take(struct slot *out, struct err *err)
                      "of your own", path);
         return -1;
     }
-    own_fd fd = openat(dir, "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(dir, "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 ? err_sys(err, "open '%s/slots'", path) : fd;
+}
+
+int slot_take(struct slot *out, int first, struct err *err)
+{
+    mode_t callers = umask(0077);
+    own_fd fd = open_slots(err);
+    umask(callers);
     if (fd < 0)
-        return err_sys(err, "open '%s/slots'", path);
-    for (int number = 0; number < BOOT_SLOTS; number++) {
+        return -1;
+    for (int number = first; number < BOOT_SLOTS; number++) {
         if (lock_byte(fd, number) == 0) {
             *out = (struct slot){ .fd = take_fd(&fd), .number = number };
             return 0;
         }
         if (errno != EAGAIN && errno != EACCES)
-            return err_sys(err, "lock '%s/slots'", path);
+            return err_sys(err, "lock the file 'slots'");
     }
     err_set(err, ERR_BUSY, "all %d places for instances are taken", BOOT_SLOTS);
     return -1;

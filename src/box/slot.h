@@ -5,6 +5,7 @@
 #define BOX_SLOT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -17,9 +18,13 @@ struct slot {
  * namespace without them is an ordinary user to cupel. */
 bool box_is_root(void);
 
-/* Take the first free slot. The lock file lies in /run/cupel for root, else in
- * $XDG_RUNTIME_DIR/cupel or /tmp/cupel-UID. */
-int slot_take(struct slot *out, struct err *err);
+/* Open the directory for what only lives while we run, made where it is missing:
+ * /run/cupel for root, else $XDG_RUNTIME_DIR/cupel or /tmp/cupel-UID. Ours alone.
+ * The descriptor, or -1 with errno; the path is filled either way. */
+int box_runtime_dir(char *path, size_t room);
+
+/* Take the first free slot from `first` on. The lock file lies in the runtime directory. */
+int slot_take(struct slot *out, int first, struct err *err);
 /* Is `number` held by someone else? */
 bool slot_is_held(const struct slot *mine, int number);
 

@@ -159,10 +159,15 @@ def verdict(mutant, keep):
             return False, f"must be refused by {mutant.refused}, but: {said or 'it starts'}"
         if said:
             return False, "does not start: " + said.splitlines()[0][:120]
-        failed = [short(test) for test in probe(folder, mutant.probes)]
-        if mutant.covered:
-            return True, "; ".join(failed) or "covered: " + mutant.covered
-        return bool(failed), "; ".join(failed) or "NOTICED BY NO PROBE"
+        failed = probe(folder, mutant.probes + mutant.table)
+        said = "; ".join(map(short, failed))
+        missed = [short(test) for test in mutant.table if test not in failed]
+        if missed:
+            return False, f"NOT NOTICED BY {'; '.join(missed)}; by {said or 'nothing'}"
+        noticed = set(failed) - set(mutant.table)
+        if mutant.covered and not noticed:
+            said = "; ".join(filter(None, (said, "covered: " + mutant.covered)))
+        return bool(noticed or mutant.covered), said if noticed or mutant.covered else "NOTICED BY NO PROBE"
     finally:
         for key in table.LEFT_SEGMENTS:  # a box without its own IPC namespace leaves them
             subprocess.run(["ipcrm", "-M", key], capture_output=True)
@@ -181,7 +186,7 @@ def check_table():
 
 def check_probes(mutants):
     """All of them pass with every control in place: else a failure would prove nothing."""
-    probes = sorted({test for mutant in mutants for test in mutant.probes})
+    probes = sorted({test for mutant in mutants for test in mutant.probes + mutant.table})
     failed = probe(BASE, probes) if probes else []
     if failed:
         raise Broken(f"these fail without any mutation: {failed}")

@@ -3,6 +3,7 @@
   name      how it is called in the report
   off       names of src/box/mutate.h that it disables together
   probes    tests, by short id; at least one must fail
+  table     the table of system calls must notice as well, in the build and in a real box
   refused   the program must refuse to start it: "posture" (what it reads back of itself) or
             "kernel" (the box cannot be built without it); a mutant with the posture check off
             as well then has to be noticed by a probe
@@ -39,12 +40,15 @@ BETWEEN = wall("between_boxes", "a_box_neither_sees_nor_holds_up_another")
 ODD_STATE = wall("inherited", "odd_signals_and_umask_do_not_reach_the_box")
 RLIMITS = box("rlimits.py")
 DRIVER = "tests/wall/test_driver_caps.py::test_"
+TABLE = [wall("syscalls", "the_compiled_filter_is_the_golden_one", None),
+         wall("syscalls", "the_box_answers_as_the_table_says")]
 
 
 class Mutant:
     def __init__(self, name, *probes, off=None, refused=None, policy=None, compiler=None,
-                 covered=None):
+                 covered=None, table=False):
         self.name, self.probes = name, list(probes)
+        self.table = TABLE if table else []
         self.off = [name] if off is None else off.split()
         self.refused, self.covered = refused, covered
         self.policy, self.compiler = policy or {}, compiler or []
@@ -94,36 +98,40 @@ POWER = [
 ]
 
 
-
 def without_rules(call, verdict=None):
     """The call's lines with an argument rule are gone; its last line gets another verdict."""
     pairs = [(rf"^.* {call} if .*\n", "")]
     return {"occupant.policy": pairs + ([(rf"^.* {call} +#", f"{verdict} {call} #")] if verdict else [])}
 
 
+def rules(*args, **options):
+    """A mutant that changes what the filter says to some call of the table."""
+    return Mutant(*args, **options, table=True)
+
+
 POLICY = [
-    Mutant("policy: socket rules", box("sockets.py"), policy=without_rules("socket", "allow")),
-    Mutant("policy: socket types", box("socket_types.py"),
+    rules("policy: socket rules", box("sockets.py"), policy=without_rules("socket", "allow")),
+    rules("policy: socket types", box("socket_types.py"),
            policy={"occupant.policy": [(r"^loud EAFNOSUPPORT socket if a1 .*\n", "")]}),
-    Mutant("policy: clone flags", box("namespaces.py"), policy=without_rules("clone"),
+    rules("policy: clone flags", box("namespaces.py"), policy=without_rules("clone"),
            covered="user.max_*_namespaces is 0"),
-    Mutant("policy: clone flags+NEW_NAMESPACES", box("namespaces.py"), off="NEW_NAMESPACES",
+    rules("policy: clone flags+NEW_NAMESPACES", box("namespaces.py"), off="NEW_NAMESPACES",
            policy=without_rules("clone")),
-    Mutant("policy: ioctl", box("terminal.py"), policy=without_rules("ioctl")),
-    Mutant("policy: fcntl", box("rules.py"), policy=without_rules("fcntl")),
-    Mutant("policy: personality", box("kernel_calls.py"),
+    rules("policy: ioctl", box("terminal.py"), policy=without_rules("ioctl")),
+    rules("policy: fcntl", box("rules.py"), policy=without_rules("fcntl")),
+    rules("policy: personality", box("kernel_calls.py"),
            policy=without_rules("personality", "allow")),
-    Mutant("policy: prctl", box("prctl.py"), policy=without_rules("prctl", "allow")),
-    Mutant("policy: seccomp listener", box("kernel_calls.py"), policy=without_rules("seccomp")),
-    Mutant("policy: real-time scheduling", box("rules.py"),
+    rules("policy: prctl", box("prctl.py"), policy=without_rules("prctl", "allow")),
+    rules("policy: seccomp listener", box("kernel_calls.py"), policy=without_rules("seccomp")),
+    rules("policy: real-time scheduling", box("rules.py"),
            policy=without_rules("sched_setscheduler", "allow")),
-    Mutant("policy: madvise", box("rules.py"), policy=without_rules("madvise")),
-    Mutant("policy: socketpair", box("rules.py"), policy=without_rules("socketpair", "allow")),
-    Mutant("policy: ptrace", box("ptrace.py"),
+    rules("policy: madvise", box("rules.py"), policy=without_rules("madvise")),
+    rules("policy: socketpair", box("rules.py"), policy=without_rules("socketpair", "allow")),
+    rules("policy: ptrace", box("ptrace.py"),
            policy={"occupant.policy": [("^loud EPERM ptrace ", "allow ptrace ")]}),
-    Mutant("compiler: masks compare 64 bits", box("namespaces.py"), box("terminal.py"),
+    rules("compiler: masks compare 64 bits", box("namespaces.py"), box("terminal.py"),
            off="NEW_NAMESPACES", compiler=[("        if (!test->masked) {", "        if (1) {")]),
-    Mutant("compiler: values compare 32 bits", box("rules.py"),
+    rules("compiler: values compare 32 bits", box("rules.py"),
            compiler=[("        if (!test->masked) {", "        if (0) {")]),
     Mutant("compiler: foreign calls allowed", box("foreign_abi.c"), status("denied"),
            compiler=[("    const struct answer foreign = { KILL, 0 };",

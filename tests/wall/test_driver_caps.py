@@ -68,6 +68,9 @@ def test_a_bundle_that_is_not_as_agreed_is_dropped(cupel, data):
 
 
 def test_forbidden_calls_are_reported_so_often_and_no_more(cupel):
-    code = "import ctypes\nc = ctypes.CDLL(None)\nfor _ in range(100): c.syscall(101, 0, 0, 0, 0)"
-    denied = cupel.run_json(code)["denied"]
+    code = "import ctypes, errno\nc = ctypes.CDLL(None, use_errno=True)\nfor _ in range(100):\n" \
+           " c.syscall(101, 0, 0, 0, 0)\n print(errno.errorcode[ctypes.get_errno()])"
+    result = cupel.run_json(code)
+    denied, errors = result["denied"], result["stdout"].split()
+    assert errors == ["EPERM"] * 16 + ["ENOSYS"] * 84, errors
     assert [row["call"] for row in denied] == ["ptrace"] and denied[0]["count"] == 16, denied

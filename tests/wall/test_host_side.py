@@ -177,7 +177,8 @@ def test_a_million_forbidden_calls_cost_us_next_to_nothing(cupel_as, place):
     spent, ours, result = our_cpu_seconds(cupel_as, binaries["flood"])
     assert [row["call"] for row in result["denied"]] == ["ptrace"], result["denied"]
     assert result["denied"][0]["count"] <= 16
-    assert ours - usual < 0.1, f"{ours:.3f} s of ours for {spent:.3f} s of the box, {usual:.3f} s without"
+    # Were each of them reported, ours would be several times the box's.
+    assert ours < 2 * usual + spent / 4, f"{ours:.3f} s of ours for {spent:.3f} s of the box, {usual:.3f} s without"
 
 
 # Row 15: a terminal that the caller sits at.

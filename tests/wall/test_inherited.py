@@ -50,6 +50,20 @@ def odd_state():
     resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
 
 
+def test_a_shut_umask_does_not_shut_us_out_of_what_we_make(cupel_as, place):
+    """The first start makes the folder and the file of the slots; the second must get at them."""
+    cupel_as.run_json("pass")
+    runtime = place.fresh("run", 0o700, cupel_as.uid)
+    mine = "mount -t tmpfs -o mode=755 none /run; for n in 1 2; do \"$@\"; done"
+    if cupel_as.uid == 0:
+        before = ["unshare", "-m", "--propagation", "private", "sh", "-ec", mine, "sh"]
+    else:
+        before = ["sh", "-ec", mine.partition("; ")[2], "sh"]
+    done = cupel_as.run(["run", "-c", "print('ran')"], before=before, umask=0o777,
+                        env={"XDG_RUNTIME_DIR": str(runtime)})
+    assert done.stdout == "ran\nran\n", done
+
+
 def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):
     result = cupel_as.run_json(STATE_CODE, "bash", options={"preexec_fn": odd_state})
     usual = cupel_as.run_json(STATE_CODE, "bash")

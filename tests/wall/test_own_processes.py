@@ -2,7 +2,6 @@
 hold no more than they need, and a box shares nothing that the walls should part."""
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -148,17 +147,18 @@ def test_the_occupant_leads_a_session_of_its_own(cupel_as):
 def porter_of(front, seconds=10):
     """The porter while it carries a file in: it has the broker's name, for it was not
     exec'd, and our memory file open."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    found = []
+
+    def look():
         for row in host.descendants(front.pid):
             try:
                 if row["comm"] == "cupel-broker" and \
                         any("memfd:input" in link for link in descriptors(row["pid"]).values()):
-                    return row["pid"]
+                    found.append(row["pid"])
             except OSError:
                 pass  # it is gone already
-        time.sleep(0.001)
-    return None
+        return found
+    return found[0] if host.wait_until(look, seconds, 0.001) else None
 
 
 def test_the_porter_is_as_weak_as_the_box(cupels, folder):

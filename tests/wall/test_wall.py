@@ -91,7 +91,7 @@ class Bait:
     def done(self):
         for door in (self.tcp, self.abstract, self.unix):
             door.close()
-        for path in self.files:
+        for path in (*self.files, self.unix_path):
             path.unlink()
 
 

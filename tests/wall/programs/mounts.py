@@ -50,7 +50,7 @@ for line in top.values():
         check("mount_flags", False, line)
     if point in ("/", "/usr", "/etc", "/dev") and "ro" not in options:
         check("read_only_root", False, line)
-    own = right.split()[0] == "tmpfs"  # a folder of our own tmpfs has no host path
+    own = right.split()[1] == "cupel"  # a folder of a file system that the box was given
     if any(word in right or word in left.split()[3] and not own
            for word in ("/work", "/home", "/var", "/root", "/srv", "/mnt", "/tmp")):
         check("host_paths", False, line)

@@ -6,7 +6,7 @@
 # as: root
 import socket
 
-WISH = 96 << 20
+WISH = 160 << 20
 
 
 def tcp():
