@@ -23,7 +23,7 @@ HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 ifneq ($(findstring clang,$(CC)),clang)
 HARDEN += -ftrivial-auto-var-init=zero
 endif
-BASE   := -std=gnu17 -O2 -g -D_GNU_SOURCE -DCUPEL_VERSION='"$(VERSION)"' -Isrc -I$(B)/gen \
+BASE   := -std=gnu17 -O2 -g -D_GNU_SOURCE -DCUPEL_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(B)/gen \
           -include src/base/banned.h $(WARN) $(HARDEN) -MMD -MP
 # The sanitizers and fortify do not mix, and neither goes into the static programs' variant.
 ifeq ($(SAN),)
@@ -35,6 +35,7 @@ HOST_LDFLAGS := -pie -fsanitize=$(SAN)
 endif
 # jansson and libcrypto's SHA-256 are linked statically: loading them costs more than using them.
 HOST_LIBS := -Wl,-Bstatic -ljansson -lcrypto -Wl,-Bdynamic
+EMBED_LIBS := -ljansson
 # Broker and init: static, on musl, because they are copied and exec'd for every start.
 STATIC_CC     := musl-gcc
 STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter /usr/include \
@@ -42,13 +43,18 @@ STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter 
 STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s
 
 # Both sides use these.
-STATIC_BASE := src/base/io.c src/box/landlock.c
+STATIC_BASE := src/base/io.c src/box/landlock.c src/box/counters.c
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
-               src/box/mount.c src/box/enter.c src/box/drop.c src/box/porter.c src/box/posture.c \
+               src/box/mount.c src/box/template.c src/box/enter.c src/box/drop.c src/box/porter.c src/box/posture.c \
                $(STATIC_BASE)
 INIT_SRC    := src/box/init.c src/box/posture.c src/base/io.c
 STATIC_ONLY := $(filter-out $(STATIC_BASE),$(BROKER_SRC) $(INIT_SRC))
-HOST_SRC    := $(filter-out $(STATIC_ONLY),$(wildcard src/*/*.c))
+# The zygote's library is loaded by the image's own interpreter, hence glibc.
+ZYGOTE_OWN  := src/box/zygote.c src/box/freeze.c
+ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/enter.c src/box/drop.c src/box/landlock.c src/box/porter.c \
+               src/box/posture.c src/base/io.c
+ZYGOTE_CFLAGS = $(BASE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c))
 
 host_obj   = $(patsubst %.c,$(B)/host/%.o,$(1))
 static_obj = $(patsubst %.c,$(B)/static/%.o,$(1))
@@ -58,7 +64,7 @@ FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: all run test test-long test-mutation test-v2 soak bench asan fuzz install uninstall clean deps \
         check unit replay format
-all: $(B)/cupel
+all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
 deps:
 	@dev/bootstrap
@@ -66,14 +72,40 @@ deps:
 $(B)/cupel: $(LIB_OBJ) $(B)/host/src/cli/main.o
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
 
+# libcupel: the client's side alone; all that it shows is cupel_*. Never sanitized: it is
+# loaded by programs that are not.
+EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
+             src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
+embed_obj := $(patsubst %.c,$(B)/pic/%.o,$(EMBED_SRC))
+$(B)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EMBED_CFLAGS) -c -o $@ $<
+$(B)/libcupel.so.0: $(embed_obj)
+	$(Q)$(CC) -shared -Wl,-soname,libcupel.so.0 -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -o $@ $^ $(EMBED_LIBS)
+$(B)/libcupel.so: $(B)/libcupel.so.0
+	$(Q)ln -sf libcupel.so.0 $@
+# One object, whose other names are local: a program's own buf_add is not ours.
+$(B)/libcupel.a: $(embed_obj)
+	$(Q)$(LD) -r -o $(B)/pic/cupel.o $^
+	$(Q)objcopy --wildcard --keep-global-symbol='cupel_*' $(B)/pic/cupel.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/pic/cupel.o
+
 $(B)/broker: $(call static_obj,$(BROKER_SRC))
 	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $^
 $(B)/init: $(call static_obj,$(INIT_SRC))
 	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $^
 
+# No constructor, nothing exported but zygote_*, every symbol bound at load: nothing is written later.
+$(B)/zygote.so: $(patsubst %.c,$(B)/shared/%.o,$(ZYGOTE_SRC))
+	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $^
+$(B)/shared/%.o: %.c | $(B)/gen/box/filter.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ZYGOTE_CFLAGS) -c -o $@ $<
+
 # Embedded files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/embed.o: $(B)/broker $(B)/init
-$(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc
+$(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
 $(B)/gen/driver.pyc: drivers/driver.py
 	@mkdir -p $(@D)
@@ -107,7 +139,7 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc | $(B)/gen/box/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)
@@ -126,7 +158,7 @@ run: deps
 	@examples/tour.sh $(B)/cupel
 
 test: deps
-	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/unit replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit replay
 	@$(MAKE) --no-print-directory check
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 
@@ -135,7 +167,7 @@ test-mutation: deps
 	@tests/mutation/run.py
 test-long: deps
 	@dev/bootstrap long
-	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/unit replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit replay
 	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 	@tests/mutation/run.py
 # Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
@@ -161,6 +193,14 @@ format:
 
 install: all
 	install -D -m 0755 $(B)/cupel $(DESTDIR)$(PREFIX)/bin/cupel
+	install -D -m 0755 $(B)/libcupel.so.0 $(DESTDIR)$(PREFIX)/lib/libcupel.so.0
+	ln -sf libcupel.so.0 $(DESTDIR)$(PREFIX)/lib/libcupel.so
+	install -D -m 0644 $(B)/libcupel.a $(DESTDIR)$(PREFIX)/lib/libcupel.a
+	install -D -m 0644 include/cupel.h $(DESTDIR)$(PREFIX)/include/cupel.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' dev/cupel.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/cupel.pc
+	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/cupel.service
+	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/cupel.service
 	install -D -m 0644 dev/apparmor/cupel $(DESTDIR)$(PREFIX)/share/cupel/apparmor/cupel
 	for p in man/*.1; do install -D -m 0644 $$p $(DESTDIR)$(PREFIX)/share/man/man1/$${p##*/} || exit 1; done
 	install -D -m 0644 completions/cupel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cupel
@@ -170,7 +210,9 @@ install: all
 	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/cupel/README.md
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/cupel
+	rm -f $(DESTDIR)$(PREFIX)/bin/cupel $(DESTDIR)$(PREFIX)/include/cupel.h
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libcupel.so libcupel.so.0 libcupel.a pkgconfig/cupel.pc \
+	    systemd/system/cupel.service systemd/user/cupel.service)
 	rm -f $(patsubst man/%,$(DESTDIR)$(PREFIX)/share/man/man1/%,$(wildcard man/*.1))
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cupel
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cupel

@@ -18,9 +18,9 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run languages images doctor completion version help' ;;
+    '') fill=words words='run serve languages images doctor bench completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash' ;;
         --code | -c) options='' fill='' ;;
@@ -38,6 +38,16 @@ _cupel()
         --request) options='' fill=files ;;
         esac
         ;;
+    serve)
+        fill='' options='--socket --fd --runs --queue --pool --quiet -q --help -h'
+        case $prev in
+        --socket) options='' fill=files ;;
+        --fd) options='' fill='' ;;
+        --runs) options='' fill='' ;;
+        --queue) options='' fill='' ;;
+        --pool) options='' fill='' ;;
+        esac
+        ;;
     languages)
         fill='' options='--json --quiet -q --help -h'
         ;;
@@ -47,6 +57,12 @@ _cupel()
     doctor)
         fill='' options='--json --quiet -q --help -h'
         ;;
+    bench)
+        fill='' options='--rounds --quick --check --json --quiet -q --help -h'
+        case $prev in
+        --rounds) options='' fill='' ;;
+        esac
+        ;;
     completion)
         fill=words words='bash zsh fish' options='--help -h'
         ;;
@@ -54,7 +70,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run languages images doctor completion version help'
+        fill=words words='run serve languages images doctor bench completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

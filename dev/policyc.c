@@ -177,8 +177,8 @@ static void read_words(struct policy *policy, char **words, size_t count)
             fail("repeat 'default', given in line %d", policy->fallback_line);
         if (read_answer(words + 1, count - 1, &policy->fallback) != count - 1)
             fail("default takes a verdict and nothing else");
-        if (policy->fallback.verdict == ALLOW || policy->fallback.verdict == LOUD)
-            fail("default must be quiet or kill: a future call is neither safe nor news");
+        if (policy->fallback.verdict == LOUD)
+            fail("default must be quiet, kill or allow: a future call is no news");
         policy->fallback_line = at_line;
         return;
     }

@@ -128,8 +128,7 @@ function plain(value) {
 }
 
 function show(value) {
-    if (value !== undefined)
-        send(`{"op":"result","data":{"text/plain":${toJson(plain(value))}}}`);
+    if (value !== undefined) send(`{"op":"result","data":{"text/plain":${toJson(plain(value))}}}`);
 }
 
 // ---- errors ----
@@ -172,13 +171,8 @@ function describe(error, depth = 0) {
     return [head, ...userFrames(error).map((frame) => frame.text), ...cause].join('\n');
 }
 
-function isError(error) {
-    return util.types.isNativeError(error) || error instanceof Error;
-}
-
-function messageOf(error) {
-    return String(error.message).split('\nRequire stack:')[0];
-}
+const isError = (error) => util.types.isNativeError(error) || error instanceof Error;
+const messageOf = (error) => String(error.message).split('\nRequire stack:')[0];
 
 function sendError(kind, error, place) {
     if (failed)
@@ -272,9 +266,7 @@ function resolve(specifier) {
     return pathToFileURL(userRequire.resolve(specifier)).href;
 }
 
-async function importModuleDynamically(specifier) {
-    return import(resolve(specifier));
-}
+const importModuleDynamically = async (specifier) => import(resolve(specifier));
 
 function compileModule(code) {
     const warn = process.emitWarning; // only the one that says vm modules are experimental
@@ -308,11 +300,7 @@ function compile(code) {
 }
 
 function attempt(step) {
-    try {
-        return [step(), null];
-    } catch (error) {
-        return [null, error];
-    }
+    try { return [step(), null]; } catch (error) { return [null, error]; }
 }
 
 // A name that the program does not use.
@@ -426,9 +414,8 @@ async function finish(value, find) {
 
 // ---- the run ----
 
-function setHidden(object, name, value) {
+const setHidden = (object, name, value) =>
     Object.defineProperty(object, name, { value, writable: true, configurable: true });
-}
 
 // What `node main.js` would have found.
 function setWorld() {
@@ -456,7 +443,6 @@ function setWorld() {
             return stream;
         } });
     }
-    process.argv = [process.execPath, filename, ...request.args];
     process.execArgv = process.execArgv.filter((flag) => !flag.startsWith('--ex'));
 }
 
@@ -470,8 +456,7 @@ function watchExit() {
             process.exitCode = args[0] = 13;
         }
         const heard = emit.call(this, event, ...args);
-        if (event === 'exit')
-            send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
+        if (event === 'exit') send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
         return heard;
     };
     setHidden(process, 'emit', emitAndTell);
@@ -479,11 +464,27 @@ function watchExit() {
     process.on('SIGINT', () => process.listenerCount('SIGINT') > 1 || interrupt());
 }
 
+// In a pool there is time before the request comes: what node loads when it is first used, and V8
+// compiles then, is loaded and compiled now. Nothing is written, and nothing stays to be seen.
+function rehearse() {
+    parse('let a = await 1; a', 'module');
+    [process.stdout, process.stderr].forEach((stream) => stream.write(''));
+    for (let i = 0; i < 20; i++) {
+        util.format('%s', plain([i, { a: 'b' }, new Map([[1, new Error('x')]])]));
+        compile(`let a${i} = [${i}]; a${i}`).script.runInNewContext({}, { breakOnSigint: true });
+        toJson(JSON.parse(`{"op":"run","code":"console.log(${i})","args":[],"env":{}}`));
+    }
+}
+
 function main() {
-    request = readRequest();
-    lines = request.code.split('\n');
-    watchExit();
     setWorld();
+    if (process.argv.length > 2) rehearse();
+    watchExit();
+    send('{"op":"ready"}');
+    request = readRequest();
+    Object.assign(process.env, request.env);
+    process.argv = [process.execPath, filename, ...request.args];
+    lines = request.code.split('\n');
     let call = request.call && request.call.function;
     if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call))
         call = undefined; // no name: nothing will be found under it
@@ -495,5 +496,4 @@ function main() {
     else
         runScript(program.script, request.code, call);
 }
-
 main();

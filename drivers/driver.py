@@ -12,7 +12,6 @@ import builtins
 import gc
 import posix
 import sys
-
 import _ast
 import _io
 import _json
@@ -22,21 +21,17 @@ CONTROL_FD = 3        # as the engine gives it
 PARKED_FD = 251       # where it is kept, so that the user's own files start at 3 as usual
 FILE = "main.py"
 ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
-RESULTS_MAX = 256
-RESULTS_BYTES_MAX = 60 << 20
-TEXT_MAX = 64 << 10
-FRAME_MAX = 15 << 20
+RESULTS_MAX, RESULTS_BYTES_MAX, TEXT_MAX, FRAME_MAX = 256, 60 << 20, 64 << 10, 15 << 20
 JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
 # What a value may be shown as, and by which method; how many bytes of it are sent at most.
 KINDS = {"text/html": "_repr_html_", "text/markdown": "_repr_markdown_",
          "text/latex": "_repr_latex_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_",
          "image/jpeg": "_repr_jpeg_", "application/json": "_repr_json_"}
 CAPS = {kind: 8 << 20 if kind.startswith("image/") else 1 << 20 for kind in KINDS}
-BUFFERS = (_io.BufferedWriter, _io.BufferedRandom)
+FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
-main_pid = posix.getpid()
-source = ""
+main_pid, source = posix.getpid(), ""
 runner = None         # the event loop, once the code awaits something
 sent_results = sent_bytes = sent_error = 0
 
@@ -48,8 +43,14 @@ class Scan:
     parse_float, parse_int, parse_constant, memo = float, int, float, {}
 
 
-def park_control():
+scan = _json.make_scanner(Scan)
+
+
+def arrive():
+    """In the box: the channel out of the way, the work folder first on the path."""
     global control, control_id
+    if not sys.flags.safe_path or sys.flags.isolated:
+        sys.path.insert(0, posix.getcwd())
     try:
         control = posix.dup2(CONTROL_FD, PARKED_FD, inheritable=False)
         posix.close(CONTROL_FD)
@@ -59,13 +60,13 @@ def park_control():
     control_id = posix.fstat(control)[1:3]
 
 
-def read_request():
+def read_line(fd):
     parts = []
     while not parts or b"\n" not in parts[-1]:
-        parts.append(posix.read(control, 1 << 20))
+        parts.append(posix.read(fd, 1 << 20 if parts else 1 << 14))
         if not parts[-1]:
             posix._exit(1)   # the engine is gone: nobody to tell
-    return _json.make_scanner(Scan)(b"".join(parts).decode(), 0)[0]
+    return b"".join(parts)
 
 
 def send(frame):
@@ -221,14 +222,19 @@ def after_font_manager(module):
 
 def after_spawn(module):
     """A spawned process imports the program by its path: give it one, outside the work folder."""
-    import tempfile
-    prepare, folder = module.get_preparation_data, tempfile.mkdtemp(prefix="cupel-")
-    with open(f"{folder}/{FILE}", "w", encoding="utf-8") as file:
-        file.write(source)
+    prepare, paths = module.get_preparation_data, []
 
     def prepare_with_main(name):
-        return {**prepare(name), "init_main_from_path": f"{folder}/{FILE}"}
+        if not paths:
+            paths.append(f"{__import__('tempfile').mkdtemp(prefix='cupel-')}/{FILE}")
+            with open(paths[0], "w", encoding="utf-8") as file:
+                file.write(source)
+        return {**prepare(name), "init_main_from_path": paths[0]}
     module.get_preparation_data = prepare_with_main
+
+
+def after_linecache(module):
+    module.cache[FILE] = len(source), None, [line + "\n" for line in source.split("\n")], FILE
 
 
 class Hooks:
@@ -238,9 +244,7 @@ class Hooks:
         "matplotlib.font_manager": after_font_manager,
         "matplotlib.pyplot": lambda module: setattr(module, "show", show_figures),
         "matplotlib.figure": lambda module: setattr(module.Figure, "show", display),
-        "linecache": lambda module: module.cache.setdefault(
-            FILE, (len(source), None, [line + "\n" for line in source.split("\n")], FILE)),
-        "multiprocessing.spawn": after_spawn}
+        "linecache": after_linecache, "multiprocessing.spawn": after_spawn}
 
     @staticmethod
     def get_source(name=None):
@@ -255,7 +259,6 @@ class Hooks:
                 load = spec.loader.exec_module
                 spec.loader.exec_module = lambda module: (load(module), after(module))
                 return spec
-        return None
 
 
 # ---- errors ----
@@ -412,22 +415,23 @@ def run_program(request, scope):
 def finish(scope):
     """What the interpreter's end would do, but for its slow rest."""
     threading = sys.modules.get("threading")
-    if runner:
-        runner.close()
+    runner and runner.close()
     if threading:
         threading._shutdown()
     atexit._run_exitfuncs()
     if not threading or threading.active_count() == 1:   # a daemon thread may still use them
-        for name in [name for name in scope if name != "__builtins__"]:
-            scope[name] = None
+        clear(scope)
+
+
+def clear(scope):
+    scope.update(dict.fromkeys([name for name in scope if name != "__builtins__"]))
 
 
 def flush_files():
     """Files that the code left open, texts before the buffers below them; the standard streams."""
-    there = gc.get_objects()
-    texts = [thing for thing in there if isinstance(thing, _io.TextIOWrapper)]
-    buffers = [thing for thing in there if isinstance(thing, BUFFERS)]
-    for file in (*texts, *buffers, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+    files = [thing for thing in gc.get_objects() if isinstance(thing, FILES)]
+    files.sort(key=lambda file: not isinstance(file, _io.TextIOWrapper))
+    for file in (*files, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
             if not file.closed:
                 file.flush()
@@ -435,18 +439,18 @@ def flush_files():
             pass
 
 
-def set_world(request):
+def set_world():
     """What `python3 main.py` would have found, though site was not imported."""
+    global driver_folder, driver_code
     import _sitebuiltins
+    driver_code = set_world.__code__.co_filename
+    driver_folder = sys.argv[0].rpartition("/")[0]
     sys.path[:1] = [] if sys.path[0] == driver_folder else sys.path[:1]
-    if not sys.flags.safe_path or sys.flags.isolated:
-        sys.path.insert(0, posix.getcwd())
     version = f"python3.{sys.version_info[1]}"
     sys.path += [path for path in (f"{sys.prefix}/local/lib/{version}/dist-packages",
                                    f"{sys.prefix}/lib/python3/dist-packages",
                                    f"{sys.prefix}/lib/{version}/dist-packages")
                  if posix.access(path, posix.F_OK)]
-    sys.argv = [FILE, *request["args"]]
     sys.meta_path.insert(0, Hooks)
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):
@@ -459,15 +463,19 @@ def set_world(request):
     return module.__dict__
 
 
-def main():
-    global source, driver_folder, driver_code
-    driver_code = main.__code__.co_filename
-    driver_folder = sys.argv[0].rpartition("/")[0]
-    park_control()
-    request = read_request()
+def take(request):
+    """What the request says of the program and its world."""
+    global source
     source = request["code"]
-    scope = set_world(request)
-    gc.freeze()   # what is there by now need not be looked through at the end
+    sys.argv = [FILE, *request["args"]]
+    if request.get("env"):
+        __import__("os").environ.update(request["env"])
+    if "linecache" in sys.modules:
+        after_linecache(sys.modules["linecache"])
+
+
+def perform(request, scope):
+    """The run, up to the end of the process."""
     status = settle(run_program, request, scope)
     for step in (show_figures, finish):
         later = settle(step, scope)
@@ -478,4 +486,15 @@ def main():
     posix._exit(status or 0)
 
 
-main()
+def main():
+    scope = set_world()
+    arrive()
+    # A copy of a zygote that cannot serve a request (zygote.py) hands it on in a file.
+    request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else control).decode(), 0)[0]
+    take(request)
+    gc.freeze()   # what is there by now need not be looked through at the end
+    perform(request, scope)
+
+
+if __name__ == "__main__":
+    main()

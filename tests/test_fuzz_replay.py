@@ -9,7 +9,7 @@ TARGETS = sorted(p.stem[len("fuzz_"):] for p in (REPO / "tests/fuzz").glob("fuzz
 
 
 def test_every_parser_of_outside_bytes_has_a_target():
-    assert {"request", "driver", "path"} <= set(TARGETS)
+    assert {"request", "driver", "path", "frame"} <= set(TARGETS)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -82,6 +82,14 @@ const char *err_kind_name(enum err_kind kind)
     return kinds[kind].name;
 }
 
+enum err_kind err_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return (enum err_kind)i;
+    return ERR_BUG;
+}
+
 int err_exit_code(enum err_kind kind)
 {
     return kinds[kind].exit_code;

@@ -14,6 +14,7 @@
     X(LIMIT, "limit", 2)       /* something outside is larger than its cap */     \
     X(ABSENT, "absent", 2)     /* a named thing does not exist */                 \
     X(BUSY, "busy", 75)        /* no room now, later perhaps */                   \
+    X(CANCELLED, "cancelled", 130) /* the caller took it back before it ran */     \
     X(HOST, "host", 125)       /* the host lacks something: text says the fix */  \
     X(BUG, "internal", 125)    /* our own fault */
 
@@ -49,5 +50,7 @@ void err_hint(struct err *err, const char *fmt, ...) attr_printf(2, 3);
 
 const char *err_kind_name(enum err_kind kind);
 int err_exit_code(enum err_kind kind);
+/* The kind of that name; ERR_BUG where there is none. */
+enum err_kind err_kind_find(const char *name);
 
 #endif

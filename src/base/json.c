@@ -118,6 +118,10 @@ static void add_number(struct buf *out, const char *from, size_t len)
 
 char *json_write(const json_t *value, size_t flags)
 {
+    if (flags == JSON_COMPACT) {
+        own_buf compact = BUF_INIT(SIZE_MAX / 4);
+        return json_add(&compact, value) < 0 ? NULL : buf_take(&compact);
+    }
     char *plain = json_dumps(value, JSON_ENCODE_ANY | flags);
     if (!plain)
         return NULL;

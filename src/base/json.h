@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -34,6 +35,9 @@ json_t *json_text(struct str bytes);
 /* Text of `value`, heap, caller frees. Real numbers have as few digits as give the
  * same number back (0.1, not 0.10000000000000001). */
 char *json_write(const json_t *value, size_t flags);
+/* Append the text that json_write gives with JSON_COMPACT. -1, and nothing appended,
+ * where the buffer's ceiling would be passed. */
+int json_add(struct buf *out, const json_t *value);
 /* Compact text of `value` cut to fit `out` (for err.value). */
 void json_brief(const json_t *value, char *out, size_t room);
 

@@ -45,14 +45,24 @@ int box_send(const struct box_broker *broker, const struct box_call *call, const
     return 0;
 }
 
-int box_receive(const struct box_broker *broker, struct box_news *news, int fds[5],
+int box_receive(const struct box_broker *broker, struct box_news *news, int fds[BOX_NEWS_FDS],
                 struct err *err)
 {
-    size_t count = 0;
-    int got = io_recv(broker->sock, news, sizeof *news, fds, 5, &count);
+    int came[BOX_NEWS_FDS];
+    size_t count = 0, next = 0;
+    int got = io_recv(broker->sock, news, sizeof *news, came, BOX_NEWS_FDS, &count);
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        fds[i] = -1;
     if (got != 1)
         return err_set(err, ERR_BUG, "the broker is gone%s%s", got < 0 ? ": " : "",
                        got < 0 ? strerror(errno) : "");
+    /* Where the bits are not set they come in order from the first place on. */
+    for (int i = 0; i < BOX_NEWS_FDS && next < count; i++) {
+        if (news->fds & 1u << i || !news->fds)
+            fds[i] = came[next++];
+    }
+    while (next < count)
+        close(came[next++]);
     return 0;
 }
 
@@ -62,8 +72,7 @@ void box_broker_close(struct box_broker *broker)
     while (broker->broker > 0 && waitpid(broker->broker, NULL, 0) < 0 && errno == EINTR)
         continue;
     own_close_fd(&broker->lifeline);
-    while (broker->janitor > 0 && !broker->leave_janitor &&
-           waitpid(broker->janitor, NULL, 0) < 0 && errno == EINTR)
+    while (broker->janitor > 0 && waitpid(broker->janitor, NULL, 0) < 0 && errno == EINTR)
         continue;
     *broker = BOX_BROKER_INIT;
 }

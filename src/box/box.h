@@ -14,7 +14,6 @@ struct box_broker {
     pid_t broker;  /* our children, 0: none */
     pid_t janitor;
     int lifeline;  /* the janitor cleans up when the last copy of this closes */
-    int leave_janitor; /* it must outlive us: we sit in the group it removes */
 };
 #define BOX_BROKER_INIT ((struct box_broker){ .sock = -1, .lifeline = -1 })
 
@@ -30,10 +29,10 @@ void box_broker_close(struct box_broker *broker);
 int box_drop_door(struct err *err);
 
 /* Send one call; receive one piece of news (blocking unless the socket is polled
- * first). News come with up to 5 descriptors. ERR_BUG where the broker is gone. */
+ * first), with descriptors in their places. ERR_BUG where the broker is gone. */
 int box_send(const struct box_broker *broker, const struct box_call *call, const int *fds,
              size_t count, struct err *err);
-int box_receive(const struct box_broker *broker, struct box_news *news, int fds[5],
+int box_receive(const struct box_broker *broker, struct box_news *news, int fds[BOX_NEWS_FDS],
                 struct err *err);
 
 extern const char *const box_wall_names[BOX_WALL_COUNT];

@@ -7,8 +7,13 @@
 #include <sys/types.h>
 
 #include "box/cgroup.h"
+#include "box/counters.h"
 #include "box/posture.h"
 #include "box/proto.h"
+#include "box/template.h"
+
+/* In W: box n has BROKER_FIRST_ID + 2n for init and the next for its occupant. */
+#define BROKER_FIRST_ID 1024
 
 struct broker_box {
     bool used;
@@ -23,8 +28,19 @@ struct broker_box {
     uint32_t walls;
     int64_t memory_bytes, disk_bytes, pids;
     int64_t blocks_at_start, inodes_at_start;
+    int64_t cpu_us_at_start;
+    int64_t shared_bytes; /* of the zygote's memory, which is not the box's use */
+    int64_t cpu_us_waited; /* without cgroups: CPU time before the request came */
     int64_t cpu_us_seen; /* without cgroups: the most CPU time seen so far */
     int64_t kill_to_empty_us;
+};
+
+struct broker_zygote {
+    bool used, ready;
+    pid_t pid;
+    int sock;
+    struct cgroup cgroup;
+    int64_t shared_bytes; /* memory that its occupants share with it */
 };
 
 struct broker {
@@ -34,27 +50,51 @@ struct broker {
     bool two_ids;
     bool piped_core;
     struct cgroup_bases bases;
+    struct cgroup_shelf shelf;
+    struct template_set templates;
     struct posture_outside outside;
     struct broker_box box[BOX_MAX];
+    struct broker_zygote zygote[BOX_ZYGOTES_MAX];
 };
 
 /* Each returns BOX_STEP_NONE or the failed step with errno set; a failed create
  * leaves nothing. */
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds);
+/* exec_block -1: fork from the zygote that the call names. */
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, struct box_news *news, int out_fds[5]);
+                               int exec_block, struct box_news *news, int out_fds[BOX_NEWS_FDS]);
 enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock);
-/* Lift limits and kill everything in the box; it is empty once init is reaped. */
-void broker_box_kill(struct broker_box *box);
+/* Kill everything in the box, after lifting limits that slow dying down; it is empty
+ * once init is reaped. */
+void broker_box_kill(struct broker_box *box, bool lift);
 /* Kill if need be, wait for every process, remove every trace. */
 void broker_box_release(struct broker *broker, uint32_t id);
 void broker_box_stats(const struct broker_box *box, struct box_stats *out);
+
+/* Zygotes: start one (it says later that it is ready), take that word, end one. */
+enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const struct box_call *call,
+                                  const int *fds);
+/* Its first word has come: is it ready to fork? */
+bool broker_zygote_hear(struct broker_zygote *zygote);
+void broker_zygote_end(struct broker *broker, uint32_t id);
+
+/* Children before they exec. */
+long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd);
+/* Wait, for a while, until there is something to read. 0, or -1 with errno. */
+int broker_child_await(int sock);
+/* One report from a child, or a failure in its place; `fd` takes a descriptor. */
+enum box_step broker_child_hear(int sock, struct box_report *report, int *fd);
+/* Kill, wait, and set to 0; errno is kept. */
+void broker_child_reap(pid_t *pid);
+void broker_child_close(int *fds, int count);
 
 /* Where no cgroup holds the memory or counts the CPU: look at the processes. */
 bool broker_watch_wanted(const struct broker_box *box);
 /* Bytes held by the box's processes and files. */
 int64_t broker_watch_memory(const struct broker_box *box);
+/* Bytes that a zygote holds, and its occupants share. */
+int64_t broker_watch_shared(pid_t pid);
 int64_t broker_watch_cpu_us(const struct broker_box *box);
 
 #endif

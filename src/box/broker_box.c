@@ -26,56 +26,6 @@
 #include "box/inside.h"
 #include "box/mutate.h"
 
-#define CHILD_PATIENCE_MS 10000
-#define FIRST_ID 1024 /* in W: box n has FIRST_ID + 2n for init and the next for its occupant */
-
-static long clone_child(uint64_t flags, int *pidfd, int cgroup_fd)
-{
-    struct clone_args args = {
-        .flags = flags | (pidfd ? CLONE_PIDFD : 0),
-        .exit_signal = SIGCHLD,
-        .pidfd = (uint64_t)(uintptr_t)pidfd,
-    };
-    if (cgroup_fd >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)cgroup_fd;
-    }
-    return syscall(SYS_clone3, &args, sizeof args);
-}
-
-/* One report from a child, or a failure in its place. */
-static enum box_step hear(int sock, struct box_report *report, int *fd)
-{
-    struct pollfd wait = { .fd = sock, .events = POLLIN };
-    size_t fds = 0;
-    int ready;
-    do {
-        ready = poll(&wait, 1, CHILD_PATIENCE_MS);
-    } while (ready < 0 && errno == EINTR);
-    if (ready <= 0) {
-        errno = ready == 0 ? ETIMEDOUT : errno;
-        return BOX_STEP_PEER;
-    }
-    int got = io_recv(sock, report, sizeof *report, fd, fd ? 1 : 0, &fds);
-    if (got != 1) {
-        errno = got == 0 ? ECHILD : errno;
-        return BOX_STEP_PEER;
-    }
-    errno = report->error;
-    return report->step;
-}
-
-static void reap(pid_t *pid)
-{
-    int saved = errno;
-    if (*pid > 0) {
-        kill(*pid, SIGKILL);
-        while (waitpid(*pid, NULL, __WALL) < 0 && errno == EINTR)
-            continue;
-    }
-    *pid = 0;
-    errno = saved;
-}
 
 static int write_map(pid_t pid, const char *file, const char *text)
 {
@@ -88,7 +38,7 @@ static int write_map(pid_t pid, const char *file, const char *text)
 static int write_maps(const struct broker *broker, uint32_t id, pid_t pid)
 {
     char map[96];
-    unsigned first = FIRST_ID + 2 * id;
+    unsigned first = BROKER_FIRST_ID + 2 * id;
     if (broker->two_ids)
         snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n", BOX_ID_INIT, first, BOX_ID_OCCUPANT,
                  first + 1);
@@ -135,10 +85,10 @@ static enum box_step raise_box(struct broker *broker, uint32_t id, int sock)
     if (io_send(sock, &go, sizeof go, NULL, 0) < 0 ||
         io_send(sock, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
         return BOX_STEP_PEER;
-    if ((step = hear(sock, &report, &box->disk)))
+    if ((step = broker_child_hear(sock, &report, &box->disk)))
         return step;
     box->walls = report.walls | box->cgroup.walls;
-    if ((step = hear(sock, &report, NULL)))
+    if ((step = broker_child_hear(sock, &report, NULL)))
         return step;
     if (open_ns(box) < 0 || note_free_space(box) < 0)
         return BOX_STEP_NS_FDS;
@@ -155,6 +105,21 @@ static int free_socket_buffers(const struct cgroup *group)
     return fd < 0 ? -1 : io_write_all(fd, "-1", 2);
 }
 
+/* One from the shelf, or a new one. */
+static int find_group(struct broker *broker, uint32_t id, const struct box_call *call)
+{
+    struct cgroup *group = &broker->box[id].cgroup;
+    const struct cgroup_limits limits = {
+        .memory_bytes = mutate(MEMORY) ? INT64_C(8) << 30 : call->create.memory_bytes,
+        .pids = mutate(PIDS) ? 30000 : call->create.pids,
+        .cpu_thousandths = mutate(CPUS) ? 64000 : call->create.cpu_thousandths,
+    };
+    if (!cgroup_shelf_take(&broker->bases, &broker->shelf, &limits, group) &&
+        cgroup_open(&broker->bases, id, &limits, group) < 0)
+        return -1;
+    return mutate(SOCKET_BUFFERS) ? free_socket_buffers(group) : 0;
+}
+
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds)
 {
@@ -169,26 +134,20 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
         .memory_bytes = call->create.memory_bytes, .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
     };
-    struct cgroup_limits limits = {
-        .memory_bytes = mutate(MEMORY) ? INT64_C(8) << 30 : call->create.memory_bytes,
-        .pids = mutate(PIDS) ? 30000 : call->create.pids,
-        .cpu_thousandths = mutate(CPUS) ? 64000 : call->create.cpu_thousandths,
-    };
-    if (cgroup_open(&broker->bases, id, &limits, &box->cgroup) < 0 ||
-        (mutate(SOCKET_BUFFERS) && free_socket_buffers(&box->cgroup) < 0))
+    if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
+    const char *template = template_find(&broker->templates, &call->create.plants, fds);
     int pair[2] = { -1, -1 };
     enum box_step step = BOX_STEP_CLONE;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-        long pid = clone_child(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
+        long pid = broker_child_clone(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
         if (pid == 0) {
             struct inside_plan plan = {
                 .mounts = { .disk_bytes = call->create.disk_bytes,
                             .disk_inodes = call->create.disk_inodes,
-                            .plant_count = call->create.plant_count,
-                            .plant = call->create.plant,
+                            .plants = &call->create.plants,
                             .plant_fds = fds,
-                            .font_list = call->create.font_list,
+                            .template = template,
                             .occupant_uid = BOX_ID_OCCUPANT,
                             .occupant_gid = BOX_ID_OCCUPANT },
                 .join_fds = box->cgroup.join,
@@ -218,172 +177,12 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
     return step;
 }
 
-struct pipes {
-    int child[5]; /* stdin, stdout, stderr, control, report */
-    int ours[5];
-};
-
-static void close_all(int *fds, int count)
-{
-    int saved = errno;
-    for (int i = 0; i < count; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-        fds[i] = -1;
-    }
-    errno = saved;
-}
-
-static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pipes)
-{
-    int two[2];
-    *pipes = (struct pipes){ { -1, -1, -1, -1, -1 }, { -1, -1, -1, -1, -1 } };
-    for (int i = 0; i < 3; i++) {
-        if (pipe2(two, O_CLOEXEC) < 0)
-            return -1;
-        pipes->child[i] = two[i == 0 ? 0 : 1];
-        pipes->ours[i] = two[i == 0 ? 1 : 0];
-        /* A pipe belongs to the broker's uid: programs that reopen /dev/stdout
-         * need it to be the occupant's. */
-        uid_t uid = FIRST_ID + 2 * id + 1;
-        if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
-            return -1;
-    }
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) < 0)
-        return -1;
-    pipes->child[3] = two[1];
-    pipes->ours[3] = two[0];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, two) < 0)
-        return -1;
-    pipes->child[4] = two[1];
-    pipes->ours[4] = two[0];
-    return 0;
-}
-
-/* A child in the box's pid namespace: setns decides for the next clone only, and
- * is taken back at once so that a dead box's namespace is not kept alive. */
-static long clone_into(const struct broker *broker, const struct broker_box *box, int cgroup_fd)
-{
-    if (setns(box->ns[POSTURE_NS_PID], CLONE_NEWPID) < 0)
-        return -1;
-    long pid = clone_child(0, NULL, cgroup_fd);
-    if (pid != 0) {
-        int saved = errno;
-        if (setns(broker->own_pid_ns, CLONE_NEWPID) < 0)
-            _exit(72);
-        errno = saved;
-    }
-    return pid;
-}
-
-static void fill_start(const struct broker *broker, const struct broker_box *box,
-                       const struct box_call *call, const struct pipes *pipes, int exec_block,
-                       struct enter_start *start)
-{
-    bool memory = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
-    bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
-    *start = (struct enter_start){
-        .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
-        .control = pipes->child[3],
-        .exec_block = exec_block,
-        .required = call->start.required,
-        .broker_walls = box->walls,
-        .cpu_s = call->start.cpu_s,
-        .open_files = call->start.open_files,
-        /* With a pids cgroup the rlimit is only a backstop and must not be met first. */
-        .processes = box->pids + (pids ? 64 : 0),
-        /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
-        .file_bytes = box->disk_bytes + (1 << 20),
-        .data_bytes = memory ? 0 : box->memory_bytes,
-        .piped_core = broker->piped_core,
-    };
-}
-
-enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, struct box_news *news, int out_fds[5])
-{
-    struct broker_box *box = &broker->box[id];
-    struct pipes pipes;
-    struct box_report report;
-    struct enter_start start;
-    if (make_pipes(broker, id, &pipes) < 0) {
-        close_all(pipes.child, 5);
-        close_all(pipes.ours, 5);
-        return BOX_STEP_PIPES;
-    }
-    fill_start(broker, box, call, &pipes, exec_block, &start);
-    box->cgroup.cpu_us_at_start = cgroup_cpu_us(&box->cgroup);
-    long pid = clone_into(broker, box, box->cgroup.dir[BOX_CG_V2]);
-    if (pid == 0) {
-        struct enter_plan plan = {
-            .ns_fds = box->ns, .join_fds = box->cgroup.join, .join_count = box->cgroup.join_count,
-            .report = pipes.child[4], .two_ids = broker->two_ids, .outside = &broker->outside,
-        };
-        enter_and_exec(&plan, &start);
-    }
-    close_all(pipes.child, 5);
-    box->occupant = pid > 0 ? (pid_t)pid : 0;
-    enum box_step step = pid > 0 ? hear(pipes.ours[4], &report, &out_fds[4]) : BOX_STEP_ENTER;
-    /* A second word comes only if exec failed; its absence is the good news. */
-    struct box_report second;
-    if (step == BOX_STEP_NONE) {
-        step = hear(pipes.ours[4], &second, NULL);
-        step = step == BOX_STEP_PEER && errno == ECHILD ? BOX_STEP_NONE : step;
-    }
-    close_all(&pipes.ours[4], 1);
-    if (step) {
-        close_all(pipes.ours, 4);
-        close_all(&out_fds[4], 1);
-        reap(&box->occupant);
-        return step;
-    }
-    memcpy(out_fds, pipes.ours, 4 * sizeof(int));
-    box->started = true;
-    news->walls = report.walls;
-    return BOX_STEP_NONE;
-}
-
-enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock)
-{
-    struct broker_box *box = &broker->box[id];
-    struct box_report said;
-    int channel[2], report[2];
-    reap(&box->porter);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
-        return BOX_STEP_PORTER;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0) {
-        close_all(channel, 2);
-        return BOX_STEP_PORTER;
-    }
-    long pid = clone_child(0, NULL, collect ? -1 : box->cgroup.dir[BOX_CG_V2]);
-    if (pid == 0) {
-        struct enter_plan plan = {
-            .ns_fds = box->ns, .join_fds = box->cgroup.join,
-            .join_count = collect ? 0 : box->cgroup.join_count,
-            .report = report[1], .two_ids = broker->two_ids, .outside = &broker->outside,
-        };
-        enter_and_port(&plan, channel[1]);
-    }
-    close(channel[1]);
-    close(report[1]);
-    box->porter = pid > 0 ? (pid_t)pid : 0;
-    enum box_step step = pid > 0 ? hear(report[0], &said, NULL) : BOX_STEP_PORTER;
-    close_all(report, 1);
-    if (step) {
-        close_all(channel, 1);
-        reap(&box->porter);
-        return step;
-    }
-    *out_sock = channel[0];
-    return BOX_STEP_NONE;
-}
-
-void broker_box_kill(struct broker_box *box)
+void broker_box_kill(struct broker_box *box, bool lift)
 {
     if (box->killed_at_ns || box->empty)
         return;
     box->killed_at_ns = clock_now_ns();
-    if (!mutate(LIFT))
+    if (lift && !mutate(LIFT))
         cgroup_lift_and_kill(&box->cgroup);
     /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
     if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)
@@ -397,34 +196,40 @@ void broker_box_release(struct broker *broker, uint32_t id)
     struct broker_box *box = &broker->box[id];
     if (!box->used)
         return;
-    broker_box_kill(box);
+    broker_box_kill(box, /* lift= */ true);
     /* The occupant first: init cannot finish dying while its child, which is the
      * broker's to reap, is a zombie in its namespace. */
-    reap(&box->occupant);
-    reap(&box->porter);
-    reap(&box->init);
-    close_all(box->ns, POSTURE_NS_COUNT);
-    close_all(&box->init_fd, 1);
-    close_all(&box->disk, 1);
-    cgroup_close(&broker->bases, &box->cgroup);
+    broker_child_reap(&box->occupant);
+    broker_child_reap(&box->porter);
+    broker_child_reap(&box->init);
+    broker_child_close(box->ns, POSTURE_NS_COUNT);
+    broker_child_close(&box->init_fd, 1);
+    broker_child_close(&box->disk, 1);
+    cgroup_shelf_put(&broker->bases, &broker->shelf, &box->cgroup);
     box->used = false;
 }
 
 void broker_box_stats(const struct broker_box *box, struct box_stats *out)
 {
     struct statfs fs;
+    const int *counter = box->cgroup.counter;
     bool counted = fstatfs(box->disk, &fs) == 0;
-    int64_t cpu = cgroup_cpu_us(&box->cgroup);
-    int64_t kills = cgroup_oom_kills(&box->cgroup), hits = cgroup_pids_hits(&box->cgroup);
+    int64_t cpu = counters_cpu_us(counter[BOX_COUNTER_CPU]);
+    int64_t kills = counters_oom_kills(counter[BOX_COUNTER_OOM]);
+    int64_t hits = counters_pids_hits(counter[BOX_COUNTER_PIDS]);
     *out = (struct box_stats){
-        .cpu_us = cpu < 0 ? box->cpu_us_seen : cpu - box->cgroup.cpu_us_at_start,
-        .memory_peak_bytes = cgroup_memory_peak(&box->cgroup),
-        .oom_kills = kills > 0 ? kills : box->oom_seen,
-        .pids_hits = hits > 0 ? hits : 0,
+        .cpu_us = cpu < 0 ? box->cpu_us_seen : cpu - box->cpu_us_at_start,
+        .memory_peak_bytes = counters_memory_peak(counter[BOX_COUNTER_PEAK]),
+        .oom_kills = kills > box->cgroup.oom_kills_before ? kills - box->cgroup.oom_kills_before
+                                                          : box->oom_seen,
+        .pids_hits = hits > 0 ? hits - box->cgroup.pids_hits_before : 0,
         .blocks_free = counted ? (int64_t)fs.f_bfree : -1,
         .inodes_free = counted ? (int64_t)fs.f_ffree : -1,
         .blocks_at_start = box->blocks_at_start,
         .inodes_at_start = box->inodes_at_start,
+        .cpu_us_at_start = box->cpu_us_at_start,
+        .oom_kills_at_start = box->cgroup.oom_kills_before,
+        .pids_hits_at_start = box->cgroup.pids_hits_before,
         .kill_to_empty_us = box->kill_to_empty_us,
     };
 }

@@ -78,7 +78,13 @@ int64_t broker_watch_memory(const struct broker_box *box)
     int64_t files = 0;
     if (fstatfs(box->disk, &fs) == 0)
         files = (box->blocks_at_start - (int64_t)fs.f_bfree) * (int64_t)fs.f_bsize;
-    return sum(box, held_bytes) + files;
+    int64_t held = sum(box, held_bytes) - box->shared_bytes;
+    return (held > 0 ? held : 0) + files;
+}
+
+int64_t broker_watch_shared(pid_t pid)
+{
+    return held_bytes(pid);
 }
 
 int64_t broker_watch_cpu_us(const struct broker_box *box)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "box/counters.h"
 
 #define CPU_PERIOD_US 100000
 #define DYING_SLACK_BYTES (64ll << 20) /* room to die in: freeing memory takes some */
@@ -56,21 +57,6 @@ static int64_t read_number(int dir, const char *file)
     if (dir < 0 || read_at(dir, file, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
         return -1;
     return strtoll(text, NULL, 10);
-}
-
-/* The number after "KEY " at the start of a line. */
-static int64_t read_keyed(int dir, const char *file, const char *key)
-{
-    char text[4096];
-    size_t len = strlen(key);
-    if (dir < 0 || read_at(dir, file, text, sizeof text) <= 0)
-        return -1;
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, len) == 0 && line[len] == ' ')
-            return strtoll(line + len + 1, NULL, 10);
-    }
-    return -1;
 }
 
 static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits *limits,
@@ -183,10 +169,34 @@ static int open_dirs(const struct cgroup_bases *bases, struct cgroup *group)
     return 0;
 }
 
+/* Absent ones stay -1: not every kernel, nor every hierarchy, has every file. */
+static void open_counters(struct cgroup *group)
+{
+    const int v2 = group->dir[BOX_CG_V2], memory = group->dir[BOX_CG_MEMORY];
+    const struct {
+        int dir;
+        const char *file;
+    } files[BOX_COUNTERS][2] = {
+        [BOX_COUNTER_DISK] = { { -1, NULL }, { -1, NULL } },
+        [BOX_COUNTER_CPU] = { { v2, "cpu.stat" }, { group->dir[BOX_CG_CPUACCT], "cpuacct.usage" } },
+        [BOX_COUNTER_OOM] = { { memory, "memory.oom_control" }, { v2, "memory.events.local" } },
+        [BOX_COUNTER_PIDS] = { { group->dir[BOX_CG_PIDS], "pids.events" }, { v2, "pids.events" } },
+        [BOX_COUNTER_PEAK] = { { memory, "memory.max_usage_in_bytes" }, { v2, "memory.peak" } },
+    };
+    for (int i = 0; i < BOX_COUNTERS; i++) {
+        for (int way = 0; way < 2 && group->counter[i] < 0; way++) {
+            if (files[i][way].dir >= 0)
+                group->counter[i] = openat(files[i][way].dir, files[i][way].file,
+                                           O_RDONLY | O_CLOEXEC);
+        }
+    }
+}
+
 int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgroup_limits *limits,
                 struct cgroup *out)
 {
     *out = CGROUP_NONE;
+    out->limits = *limits;
     /* Never a name again: a group that could not be removed yet keeps its old limits. */
     static unsigned made;
     snprintf(out->name, sizeof out->name, "box-%u-%u", box, made++);
@@ -198,6 +208,7 @@ int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgr
         errno = saved;
         return -1;
     }
+    open_counters(out);
     return 0;
 }
 
@@ -209,6 +220,10 @@ void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group)
     }
     if (group->oom_event >= 0)
         close(group->oom_event);
+    for (int i = 0; i < BOX_COUNTERS; i++) {
+        if (group->counter[i] >= 0)
+            close(group->counter[i]);
+    }
     for (int i = 0; i < BOX_CG_COUNT; i++) {
         if (bases->fd[i] < 0 || !group->name[0])
             continue;
@@ -224,9 +239,10 @@ void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group)
     *group = CGROUP_NONE;
 }
 
-void cgroup_lift_and_kill(struct cgroup *group)
+static void lift(struct cgroup *group)
 {
     int v2 = group->dir[BOX_CG_V2], memory = group->dir[BOX_CG_MEMORY];
+    group->lifted = true;
     /* Each may be absent; whatever there is helps the processes to die quickly. */
     if (group->dir[BOX_CG_CPU] >= 0)
         write_at(group->dir[BOX_CG_CPU], "cpu.cfs_quota_us", "-1");
@@ -241,37 +257,53 @@ void cgroup_lift_and_kill(struct cgroup *group)
     write_at(v2, "cpu.max", "max");
     if (most >= 0)
         write_number(v2, "memory.max", most + DYING_SLACK_BYTES);
-    write_at(v2, "cgroup.kill", "1");
 }
 
-int64_t cgroup_cpu_us(const struct cgroup *group)
+void cgroup_lift_and_kill(struct cgroup *group)
 {
-    int64_t us = read_keyed(group->dir[BOX_CG_V2], "cpu.stat", "usage_usec");
-    if (us >= 0)
-        return us;
-    int64_t ns = read_number(group->dir[BOX_CG_CPUACCT], "cpuacct.usage");
-    return ns < 0 ? -1 : ns / 1000;
+    lift(group);
+    if (group->dir[BOX_CG_V2] >= 0)
+        write_at(group->dir[BOX_CG_V2], "cgroup.kill", "1");
 }
 
-int64_t cgroup_memory_peak(const struct cgroup *group)
+/* --- using them again --- */
+
+#define LEFT_OVER_MAX (4ll << 20) /* bytes still charged to an empty group: kernel objects */
+
+bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                       const struct cgroup_limits *limits, struct cgroup *out)
 {
-    int64_t peak = read_number(group->dir[BOX_CG_MEMORY], "memory.max_usage_in_bytes");
-    return peak >= 0 ? peak : read_number(group->dir[BOX_CG_V2], "memory.peak");
+    for (unsigned i = 0; i < shelf->count; i++) {
+        struct cgroup *group = &shelf->idle[i];
+        int memory = group->dir[BOX_CG_MEMORY];
+        if (memcmp(&group->limits, limits, sizeof *limits) != 0)
+            continue;
+        *out = *group;
+        *group = shelf->idle[--shelf->count];
+        if (memory >= 0 && (read_number(memory, "memory.usage_in_bytes") > LEFT_OVER_MAX ||
+                            write_at(memory, "memory.max_usage_in_bytes", "0") < 0)) {
+            cgroup_close(bases, out);
+            return false;
+        }
+        int64_t kills = counters_oom_kills(out->counter[BOX_COUNTER_OOM]);
+        int64_t hits = counters_pids_hits(out->counter[BOX_COUNTER_PIDS]);
+        out->oom_kills_before = kills > 0 ? kills : 0;
+        out->pids_hits_before = hits > 0 ? hits : 0;
+        return true;
+    }
+    return false;
 }
 
-int64_t cgroup_oom_kills(const struct cgroup *group)
+void cgroup_shelf_put(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                      struct cgroup *group)
 {
-    int64_t kills = read_keyed(group->dir[BOX_CG_MEMORY], "memory.oom_control", "oom_kill");
-    if (kills >= 0)
-        return kills;
-    /* "oom" counts at the group whose limit was met, "oom_kill" wherever the victim was:
-     * a kill that a limit above us caused is not this run's. */
-    int64_t met = read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom");
-    return met == 0 ? 0 : read_keyed(group->dir[BOX_CG_V2], "memory.events.local", "oom_kill");
-}
-
-int64_t cgroup_pids_hits(const struct cgroup *group)
-{
-    int64_t hits = read_keyed(group->dir[BOX_CG_PIDS], "pids.events", "max");
-    return hits >= 0 ? hits : read_keyed(group->dir[BOX_CG_V2], "pids.events", "max");
+    /* A v2 group's memory peak cannot be set back. */
+    bool again = !group->lifted && shelf->count < CGROUP_SHELF && group->name[0] &&
+                 !(bases->v2_controllers & 1u << BOX_CG_MEMORY);
+    if (!again) {
+        cgroup_close(bases, group);
+        return;
+    }
+    shelf->idle[shelf->count++] = *group;
+    *group = CGROUP_NONE;
 }

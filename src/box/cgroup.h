@@ -13,36 +13,49 @@ struct cgroup_bases {
     uint32_t v2_controllers; /* bits of box_cg that the v2 base controls */
 };
 
+struct cgroup_limits {
+    int64_t memory_bytes, pids, cpu_thousandths;
+};
+
 struct cgroup {
     int dir[BOX_CG_COUNT]; /* of this box; -1: none */
     int join[BOX_CG_COUNT]; /* v1 `tasks`, open for writing; first join_count in use */
     int join_count;
     int oom_event; /* v1: eventfd that fires when memory runs out; -1 */
-    int64_t cpu_us_at_start;
+    int counter[BOX_COUNTERS]; /* of box/counters.h; no disk here */
+    int64_t oom_kills_before, pids_hits_before; /* of boxes that had it earlier */
+    struct cgroup_limits limits;
+    bool lifted;    /* the limits are no longer those */
     uint32_t walls; /* BOX_WALL_* of limits written and read back */
     char name[24];
 };
 
 #define CGROUP_NONE                                                                       \
     ((struct cgroup){                                                                     \
-        .dir = { -1, -1, -1, -1, -1 }, .join = { -1, -1, -1, -1, -1 }, .oom_event = -1 })
-
-struct cgroup_limits {
-    int64_t memory_bytes, pids, cpu_thousandths;
-};
+        .dir = { -1, -1, -1, -1, -1 }, .join = { -1, -1, -1, -1, -1 }, .oom_event = -1,   \
+        .counter = { -1, -1, -1, -1, -1 } })
 
 /* Make the directories, set the limits, read them back. 0, or -1 with errno. */
 int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgroup_limits *limits,
                 struct cgroup *out);
 /* Remove the directories (all processes reaped) and close everything. */
 void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group);
-/* Lift the limits that slow dying down, then kill what v2 can kill at once. */
+/* Lift the limits that slow dying down, then kill what v2 can kill at once. The group
+ * cannot be used again: some kernels kill what is cloned into it later, too. */
 void cgroup_lift_and_kill(struct cgroup *group);
 
-/* Counters; -1 where there is none to read. */
-int64_t cgroup_cpu_us(const struct cgroup *group);
-int64_t cgroup_memory_peak(const struct cgroup *group);
-int64_t cgroup_oom_kills(const struct cgroup *group);
-int64_t cgroup_pids_hits(const struct cgroup *group);
+/* Emptied groups that wait for another box of the same limits: making and removing
+ * them is a good part of what a box costs. */
+#define CGROUP_SHELF 16
+struct cgroup_shelf {
+    struct cgroup idle[CGROUP_SHELF];
+    unsigned count;
+};
+/* One of these very limits, as good as new. False: there is none. */
+bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                       const struct cgroup_limits *limits, struct cgroup *out);
+/* Keep it if it can be used again, else close it; *group is empty afterwards. */
+void cgroup_shelf_put(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                      struct cgroup *group);
 
 #endif

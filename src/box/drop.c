@@ -50,6 +50,28 @@ int drop_power(uid_t uid, gid_t gid, bool groups)
     return mutate(NO_NEW_PRIVS) ? 0 : prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+int drop_power_but(int capability)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct one[2] = { { 0 } };
+    const uint32_t bit = 1u << (capability & 31);
+    one[capability / 32] = (struct __user_cap_data_struct){ bit, bit, bit };
+    for (int cap = 0; cap < 64; cap++) {
+        if (cap != capability && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE)
+                break;
+            return -1;
+        }
+    }
+    /* Uid 0 means nothing; what stays, stays as an ambient capability. */
+    const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0 || syscall(SYS_capset, &head, one) < 0 ||
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 int drop_inherited_state(void)
 {
     /* By the raw call: libc keeps two real-time signals to itself and would refuse

@@ -12,6 +12,9 @@
  * CAP_SETPCAP, so the sets go last. 0, or -1 with errno. */
 int drop_power(uid_t uid, gid_t gid, bool groups);
 
+/* For a zygote: keep one capability, across exec too, as the uid that we are. */
+int drop_power_but(int capability);
+
 /* Default signal dispositions, empty mask, own session, umask 022. */
 int drop_inherited_state(void);
 

@@ -1,6 +1,7 @@
-/* Entering a box. The process is a clone of the broker, already in the box's pid
- * namespace (and in its v2 cgroup): it joins the rest, gives up everything,
- * raises the walls that belong to a process, reads them all back, and execs.
+/* Entering a box. The process is a clone of the broker or of a zygote, already in
+ * the box's pid namespace (and in its v2 cgroup): it joins the rest, gives up
+ * everything, raises the walls that belong to a process, reads them all back, and
+ * execs, or goes on as the interpreter that it is a copy of.
  * No heap, no stdio. Between the filter and exec only calls that the occupant's
  * own policy allows are made. */
 #include "box/enter.h"
@@ -25,7 +26,7 @@
 #include "box/mutate.h"
 #include "box/porter.h"
 
-#define FD_REPORT 20 /* above stdio and control, below anything kept */
+#define FD_REPORT ENTER_FD_REPORT
 #define FD_EXEC 21
 
 static char exec_room[BOX_EXEC_ROOM];
@@ -115,7 +116,8 @@ static int filter_self(void)
 static int read_exec_block(int fd, char ***out_argv, char ***out_env)
 {
     struct box_exec_head head;
-    if (io_read_all(fd, &head, sizeof head) < 0)
+    /* From the start: a pool uses one block, and so one file position, many times. */
+    if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &head, sizeof head) < 0)
         return -1;
     errno = EBADMSG;
     if (head.magic != BOX_EXEC_MAGIC || head.bytes > sizeof exec_room || head.bytes == 0 ||
@@ -151,12 +153,13 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
                          plan->report,    start->exec_block };
     static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_EXEC };
     int high[6];
-    for (size_t i = 0; i < 6; i++) {
+    size_t count = start->exec_block < 0 ? 5 : 6;
+    for (size_t i = 0; i < count; i++) {
         high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
         if (high[i] < 0)
             return -1;
     }
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
             return -1;
     }
@@ -164,7 +167,7 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
         return 0;
     for (int fd = BOX_FD_CONTROL + 1; fd < FD_REPORT; fd++)
         close(fd);
-    return io_close_from(FD_EXEC + 1);
+    return io_close_from(start->exec_block < 0 ? FD_EXEC : FD_EXEC + 1);
 }
 
 static int more_easily_killed(void)
@@ -197,23 +200,23 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
         fail(FD_REPORT, BOX_STEP_DROP, 0);
 }
 
-void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
+void enter_box(const struct enter_plan *plan, const struct enter_start *start)
 {
     struct box_report report = { .step = BOX_STEP_NONE };
-    char **argv, **env;
     if (join_box(plan, true) < 0)
         fail(plan->report, BOX_STEP_ENTER, 0);
     give_up_power(plan, start);
+    /* Exec makes a process dumpable, that is, owner of its own /proc files; a zygote's
+     * child comes as its zygote was. */
+    if (start->exec_block < 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (!mutate(LANDLOCK) && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
-    if (read_exec_block(FD_EXEC, &argv, &env) < 0)
-        fail(FD_REPORT, BOX_STEP_SPEC, 0);
-    close(FD_EXEC);
     int listener = filter_self();
     if (listener < 0)
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
-    const int keep[] = { FD_REPORT, listener };
-    report.walls |= posture_read(plan->outside, keep, 2) | start->broker_walls;
+    const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };
+    report.walls |= posture_read(plan->outside, keep, 3) | start->broker_walls;
     if (!mutate(POSTURE) && (report.walls & start->required) != start->required) {
         errno = EPERM;
         fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
@@ -221,7 +224,19 @@ void enter_and_exec(const struct enter_plan *plan, const struct enter_start *sta
     if (io_send(FD_REPORT, &report, sizeof report, &listener, 1) < 0)
         _exit(71);
     close(listener);
-    execve(argv[0], argv, env);
+}
+
+void enter_exec_block(int fd)
+{
+    char **argv, **env;
+    if (read_exec_block(fd, &argv, &env) == 0)
+        execve(argv[0], argv, env);
+}
+
+void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
+{
+    enter_box(plan, start);
+    enter_exec_block(FD_EXEC);
     fail(FD_REPORT, BOX_STEP_EXEC, 0);
 }
 

@@ -1,5 +1,5 @@
 /* The occupant's way in: from a clone of the broker to the exec of the
- * interpreter, or to the porter's loop. */
+ * interpreter or to the porter's loop; from a clone of a zygote to its own walls. */
 #ifndef BOX_ENTER_H
 #define BOX_ENTER_H
 
@@ -8,6 +8,8 @@
 
 #include "box/posture.h"
 #include "box/proto.h"
+
+#define ENTER_FD_REPORT 20 /* above stdio and control, below anything kept */
 
 struct enter_plan {
     const int *ns_fds;   /* POSTURE_NS_COUNT of them, of the box */
@@ -21,13 +23,18 @@ struct enter_plan {
 struct enter_start {
     int stdio[3];
     int control;
-    int exec_block;
+    int exec_block; /* -1: none, the process goes on as it is */
     uint32_t required;       /* walls that must be read back, else no exec */
     uint32_t broker_walls;   /* walls that the broker read back for this box */
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     bool piped_core;
 };
 
+/* Enter, and report that all walls stand; returns only if they do. Descriptors are
+ * then stdio, control, the report (close-on-exec) and the exec block if any. */
+void enter_box(const struct enter_plan *plan, const struct enter_start *start);
+/* Exec what is in an exec block; returns only on failure, with errno. */
+void enter_exec_block(int fd);
 /* Both never return. */
 void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
     __attribute__((noreturn));

@@ -94,7 +94,8 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
         fail(plan, BOX_STEP_NET);
     if (!mutate(NEW_NAMESPACES) && forbid_namespaces() < 0)
         fail(plan, BOX_STEP_SYSCTL);
-    if ((step = mount_root()) || (step = mount_image(&plan->mounts)) || (step = mount_proc()) ||
+    if ((step = mount_root(&plan->mounts)) || (step = mount_image(&plan->mounts)) ||
+        (step = mount_proc()) ||
         (step = mount_writable(&plan->mounts, out_disk_fd)) || (step = mount_seal()))
         fail(plan, step);
 }

@@ -8,6 +8,7 @@
  * but copies of a few public files of /etc and five device nodes. */
 #include "box/mount.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,15 +22,36 @@
 #include "box/mutate.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
+#define TEMPLATE_AT "/tmp" /* where a root that was laid out already is mounted */
 #define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
 
-enum box_step mount_root(void)
+/* An overlay of two lower layers and no upper is read-only by its nature. */
+static int overlay(const char *top, const char *below, const char *at)
+{
+    char layers[128];
+    snprintf(layers, sizeof layers, "lowerdir=%s:%s", top, below);
+    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
+}
+
+/* Named from the template, so that a box's mountinfo shows no path of the broker's.
+ * Leaves the new root as current directory. */
+static int overlay_template(const char *template, const char *top, const char *below,
+                            const char *at)
+{
+    return chdir(template) < 0 || overlay(top, below, at) < 0 || chdir(TEMPLATE_AT) < 0 ? -1 : 0;
+}
+
+enum box_step mount_root(const struct mount_plan *plan)
 {
     /* Any directory serves: it is covered only in this mount namespace, and
      * nothing that the image needs lies under these. */
     static const char *const places[] = { "/tmp", "/mnt", "/media", "/srv" };
     if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return BOX_STEP_PRIVATE;
+    if (plan->template)
+        return overlay_template(plan->template, "root", "top/none", TEMPLATE_AT) < 0
+                   ? BOX_STEP_ROOT
+                   : BOX_STEP_NONE;
     for (size_t i = 0; i < count(places); i++) {
         if (mount("cupel", places[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
             return chdir(places[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
@@ -66,6 +88,36 @@ static int copy_from(int from, const char *path)
     }
 }
 
+/* A directory with its files and links, two levels deep, once for all boxes. */
+static int copy_links(const char *from, const char *to)
+{
+    char target[512], source[300], path[300];
+    DIR *dir = opendir(from);
+    int failed = !dir || mkdir(to, 0755) < 0;
+    for (const struct dirent *entry; !failed && (entry = readdir(dir));) {
+        struct stat st;
+        snprintf(source, sizeof source, "%.20s/%.255s", from, entry->d_name);
+        snprintf(path, sizeof path, "%.20s/%.255s", to, entry->d_name);
+        if (entry->d_name[0] == '.' || lstat(source, &st) < 0)
+            continue;
+        if (S_ISLNK(st.st_mode)) {
+            ssize_t n = readlink(source, target, sizeof target - 1);
+            target[n > 0 ? n : 0] = 0;
+            failed = symlink(target, path) < 0;
+        } else if (S_ISDIR(st.st_mode) && strlen(source) < 20) {
+            failed = copy_links(source, path) < 0;
+        } else if (S_ISREG(st.st_mode)) {
+            int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+            failed = fd >= 0 && copy_from(fd, path) < 0;
+            if (fd >= 0)
+                close(fd);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return failed ? -1 : 0;
+}
+
 static int make_tree(void)
 {
     static const char *const dirs[] = {
@@ -89,33 +141,22 @@ static int make_tree(void)
     return write_file(".landlock", "");
 }
 
-/* Our own files lie on a tmpfs that the overlay over /usr then covers: they are
- * its first layer, and reachable by no other path. */
-static int place_plants(const struct mount_plan *plan)
+/* Our own files: the first layer of the overlay over /usr. */
+static int place_plants(const struct mount_plan *plan, const char *at)
 {
-    char path[sizeof "usr/top/lib/cupel/" + BOX_PLANT_NAME];
-    static const char *const dirs[] = { "usr/top", "usr/none", "usr/top/lib",
-                                        "usr/top/lib/cupel" };
-    if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0)
-        return -1;
+    char path[sizeof "../top/lib/cupel/" + BOX_PLANT_NAME];
+    static const char *const dirs[] = { "top", "top/none", "top/lib", "top/lib/cupel" };
     for (size_t i = 0; i < count(dirs); i++) {
-        if (mkdir(dirs[i], 0755) < 0)
+        snprintf(path, sizeof path, "%s/%s", at, dirs[i]);
+        if (mkdir(path, 0755) < 0)
             return -1;
     }
-    for (uint32_t i = 0; i < plan->plant_count; i++) {
-        snprintf(path, sizeof path, "usr/top/lib/cupel/%s", plan->plant[i]);
+    for (uint32_t i = 0; i < plan->plants->count; i++) {
+        snprintf(path, sizeof path, "%s/top/lib/cupel/%s", at, plan->plants->name[i]);
         if (copy_from(plan->plant_fds[i], path) < 0)
             return -1;
     }
     return 0;
-}
-
-/* An overlay of two lower layers and no upper is read-only by its nature. */
-static int overlay(const char *top, const char *host, const char *at)
-{
-    char layers[128];
-    snprintf(layers, sizeof layers, "lowerdir=%s:%s", top, host);
-    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
 }
 
 static int copy_etc(void)
@@ -145,41 +186,37 @@ static int copy_etc(void)
                : 0;
 }
 
-/* Directories of /etc that programs follow links through, each its own overlay. */
+/* Directories of /etc that programs follow links through. */
+static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts" };
+
+/* Each its own overlay. */
 static int overlay_etc(void)
 {
-    static const char *const dirs[] = { "/etc/alternatives", "/etc/fonts" };
-    for (size_t i = 0; i < count(dirs); i++) {
+    for (size_t i = 0; i < count(etc_dirs); i++) {
+        const char *const *dirs = etc_dirs;
         if (access(dirs[i], R_OK) < 0)
             continue;
-        if (mkdir(dirs[i] + 1, 0755) < 0 || overlay("usr/none", dirs[i], dirs[i] + 1) < 0)
+        if (mkdir(dirs[i] + 1, 0755) < 0 || overlay("usr/top/none", dirs[i], dirs[i] + 1) < 0)
             return -1;
     }
     return 0;
 }
 
-static int make_dev(void)
-{
-    static const char *const nodes[] = { "/dev/null", "/dev/zero",
+static const char *const dev_nodes[] = { "/dev/null", "/dev/zero",
                                          mutate(DEVICES) ? "/dev/kmsg" : "/dev/full",
                                          "/dev/random", "/dev/urandom" };
+
+/* Places for the nodes, which are mounted, and links. */
+static int lay_out_dev(void)
+{
     static const char *const links[][2] = {
         { "/proc/self/fd", "dev/fd" },
         { "/proc/self/fd/0", "dev/stdin" },
         { "/proc/self/fd/1", "dev/stdout" },
         { "/proc/self/fd/2", "dev/stderr" },
     };
-    for (size_t i = 0; i < count(nodes); i++) {
-        struct stat st;
-        /* Only the real memory devices, whatever the host's /dev holds. */
-        if (stat(nodes[i], &st) < 0)
-            return -1;
-        if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
-            errno = ENODEV;
-            return -1;
-        }
-        if (write_file(nodes[i] + 1, "") < 0 ||
-            mount(nodes[i], nodes[i] + 1, NULL, MS_BIND, NULL) < 0)
+    for (size_t i = 0; i < count(dev_nodes); i++) {
+        if (write_file(dev_nodes[i] + 1, "") < 0)
             return -1;
     }
     for (size_t i = 0; i < count(links); i++) {
@@ -189,15 +226,58 @@ static int make_dev(void)
     return 0;
 }
 
-enum box_step mount_image(const struct mount_plan *plan)
+static int mount_dev_nodes(void)
+{
+    for (size_t i = 0; i < count(dev_nodes); i++) {
+        struct stat st;
+        /* Only the real memory devices, whatever the host's /dev holds. */
+        if (stat(dev_nodes[i], &st) < 0)
+            return -1;
+        if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
+            errno = ENODEV;
+            return -1;
+        }
+        if (mount(dev_nodes[i], dev_nodes[i] + 1, NULL, MS_BIND, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int mount_layout(const struct mount_plan *plan)
+{
+    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || place_plants(plan, "..") < 0)
+        return -1;
+    for (size_t i = 0; i < count(etc_dirs); i++) {
+        if (access(etc_dirs[i], R_OK) == 0 && copy_links(etc_dirs[i], etc_dirs[i] + 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Without a template. Our own files lie on a tmpfs that the overlay over /usr then
+ * covers: they are reachable by no other path. */
+static enum box_step lay_out(const struct mount_plan *plan)
 {
     if (make_tree() < 0)
         return BOX_STEP_TREE;
-    if (place_plants(plan) < 0)
+    if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0 ||
+        place_plants(plan, "usr") < 0)
         return BOX_STEP_PLANT;
     if (copy_etc() < 0 || overlay_etc() < 0)
         return BOX_STEP_ETC;
-    if (overlay("usr/top", "/usr", "usr") < 0)
+    if (lay_out_dev() < 0)
+        return BOX_STEP_DEV;
+    return BOX_STEP_NONE;
+}
+
+enum box_step mount_image(const struct mount_plan *plan)
+{
+    enum box_step step = plan->template ? BOX_STEP_NONE : lay_out(plan);
+    if (step)
+        return step;
+    if (plan->template
+            ? overlay_template(plan->template, "top", "/usr", TEMPLATE_AT "/usr") < 0
+            : overlay("usr/top", "/usr", "usr") < 0)
         return BOX_STEP_IMAGE;
     if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
                             mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,
@@ -210,7 +290,7 @@ enum box_step mount_image(const struct mount_plan *plan)
     if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
         errno != ENOENT && errno != EINVAL)
         return BOX_STEP_IMAGE;
-    return make_dev() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
+    return mount_dev_nodes() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
 }
 
 enum box_step mount_proc(void)
@@ -233,10 +313,10 @@ static int link_font_list(const struct mount_plan *plan)
     if (mkdir("mnt/t/.matplotlib", 0755) < 0 ||
         chown("mnt/t/.matplotlib", plan->occupant_uid, plan->occupant_gid) < 0)
         return -1;
-    if (!plan->font_list[0])
+    if (!plan->plants->font_list[0])
         return 0;
-    snprintf(at, sizeof at, "mnt/t/.matplotlib/%s", plan->font_list);
-    snprintf(to, sizeof to, "%s/%s", BOX_PLANT_DIR, plan->font_list);
+    snprintf(at, sizeof at, "mnt/t/.matplotlib/%s", plan->plants->font_list);
+    snprintf(to, sizeof to, "%s/%s", BOX_PLANT_DIR, plan->plants->font_list);
     return symlink(to, at);
 }
 

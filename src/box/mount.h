@@ -10,16 +10,19 @@
 
 struct mount_plan {
     int64_t disk_bytes, disk_inodes;
-    uint32_t plant_count;
-    const char (*plant)[BOX_PLANT_NAME];
+    const struct box_plants *plants;
     const int *plant_fds;
-    const char *font_list;
+    const char *template; /* where the tree is laid out already, or NULL */
     uid_t occupant_uid; /* as seen in the box */
     gid_t occupant_gid;
 };
 
-/* A private mount tree and a fresh tmpfs root; leaves it as current directory. */
-enum box_step mount_root(void);
+/* For a template: the whole tree with our files, in the current directory and in
+ * "../top". 0, or -1 with errno. */
+int mount_layout(const struct mount_plan *plan);
+/* A private mount tree and a root of the box's own: a fresh tmpfs, or an overlay of
+ * its template. Leaves it as current directory. */
+enum box_step mount_root(const struct mount_plan *plan);
 /* Directories, links, our own files, the image by overlay, /etc, /dev. */
 enum box_step mount_image(const struct mount_plan *plan);
 /* /proc with the box's own processes only. */

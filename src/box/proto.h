@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-#define BOX_MAX 64          /* boxes at once in one broker */
-#define BOX_PLANTS_MAX 6    /* our own read-only files in a box */
+#define BOX_MAX 128         /* boxes at once in one broker */
+#define BOX_ZYGOTES_MAX 4   /* and zygotes */
+#define BOX_PLANTS_MAX 8    /* our own read-only files in a box */
 #define BOX_PLANT_NAME 48   /* room of a plant's name */
 #define BOX_PLANT_DIR "/usr/lib/cupel"
 #define BOX_PATH_MAX 1024
@@ -85,6 +86,7 @@ enum box_wall {
     X(EXEC, "exec the interpreter")                                     \
     X(PIPES, "make the pipes")                                          \
     X(PORTER, "start the porter")                                       \
+    X(ZYGOTE, "fork from the zygote")                                       \
     X(PEER, "hear from the child")
 
 enum box_step {
@@ -105,11 +107,23 @@ enum box_op {
     BOX_OP_STAT,
     BOX_OP_KILL,      /* lift limits, kill all; EMPTY follows */
     BOX_OP_RELEASE,   /* forget a box (killed first if need be) */
+    BOX_OP_BEGIN,     /* an occupant that waited begins to work: watch it from now on */
+    BOX_OP_FORK,      /* fork the occupant from a zygote */
+    BOX_OP_ZYGOTE,    /* start a zygote; plants and exec block attached */
+    BOX_OP_RETIRE,    /* end a zygote; its occupants live on */
+};
+
+/* Our own read-only files, under BOX_PLANT_DIR. */
+struct box_plants {
+    uint32_t count;
+    char name[BOX_PLANTS_MAX][BOX_PLANT_NAME];
+    char font_list[BOX_PLANT_NAME]; /* the one that /tmp/.matplotlib links to, or "" */
+    uint32_t again; /* the same files will come again: worth a template */
 };
 
 struct box_call {
     uint32_t op;
-    uint32_t box;
+    uint32_t box; /* or zygote */
     union {
         struct {
             uint32_t uid_count;      /* ids mapped in W: 1, or a range */
@@ -118,9 +132,7 @@ struct box_call {
         } setup;                     /* fds: init program, then cgroup bases */
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
-            uint32_t plant_count;
-            char plant[BOX_PLANTS_MAX][BOX_PLANT_NAME]; /* names under BOX_PLANT_DIR */
-            char font_list[BOX_PLANT_NAME]; /* plant that /tmp/.matplotlib links to, or "" */
+            struct box_plants plants;
         } create; /* fds: one for each plant */
         struct {
             uint32_t collect; /* 0: before the start, inside the box's limits; 1: after its end */
@@ -129,10 +141,19 @@ struct box_call {
             uint32_t required; /* walls without which the occupant must not start */
             int64_t cpu_s;     /* RLIMIT_CPU, the backstop of the CPU time limit */
             int64_t open_files;
-        } start; /* fds: exec block */
+            uint32_t waits;     /* for a request that is not there yet: BEGIN follows */
+            uint32_t zygote;    /* FORK: which */
+            uint32_t rehearsal; /* FORK: see box/zygote.h */
+        } start; /* fds: START: exec block; FORK: none */
+        struct {
+            struct box_plants plants;
+        } zygote; /* fds: one for each plant, exec block */
         struct {
             int32_t signal;
         } signal;
+        struct {
+            uint32_t plain; /* nothing is known against it: leave its limits as they are */
+        } kill;
     };
 };
 
@@ -143,18 +164,31 @@ struct box_stats {
     int64_t pids_hits;
     int64_t blocks_free, inodes_free; /* of the writable part */
     int64_t blocks_at_start, inodes_at_start;
+    /* Of the group's counters. */
+    int64_t cpu_us_at_start, oom_kills_at_start, pids_hits_at_start;
     int64_t kill_to_empty_us; /* of the last KILL; 0 before */
+};
+
+/* Open files by which the engine reads what a box uses, without asking the broker;
+ * each may be absent. */
+enum box_counter {
+    BOX_COUNTER_DISK, /* a directory of the writable part, O_PATH */
+    BOX_COUNTER_CPU, BOX_COUNTER_OOM, BOX_COUNTER_PIDS, BOX_COUNTER_PEAK,
+    BOX_COUNTERS
 };
 
 enum box_news_kind {
     BOX_NEWS_READY = 1, /* CREATE done */
     BOX_NEWS_PORTER,    /* fds: the porter's socket */
-    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control, listener */
+    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control, listener, then counters */
     BOX_NEWS_EXITED,    /* the occupant ended */
     BOX_NEWS_STAT,
     BOX_NEWS_EMPTY,  /* every process of the box is gone */
     BOX_NEWS_FAILED, /* the call failed at step, with error */
+    BOX_NEWS_ZYGOTE, /* it is ready to fork */
+    BOX_NEWS_ZYGOTE_GONE,
 };
+#define BOX_NEWS_FDS (5 + BOX_COUNTERS)
 
 struct box_news {
     uint32_t kind;
@@ -164,6 +198,7 @@ struct box_news {
     uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
+    uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
     struct box_stats stats; /* EXITED, STAT, EMPTY */
 };
 

@@ -24,9 +24,11 @@ struct cli_commands {
 };
 
 int cli_cmd_run(int argc, char **argv);
+int cli_cmd_serve(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);
 int cli_cmd_doctor(int argc, char **argv);
+int cli_cmd_bench(int argc, char **argv);
 int cli_cmd_completion(int argc, char **argv);
 int cli_cmd_version(int argc, char **argv);
 int cli_cmd_help(int argc, char **argv);

@@ -45,7 +45,7 @@ int cli_cmd_languages(int argc, char **argv)
         return cli_term_refuse(&err, options.json);
     if (options.help)
         return 0;
-    struct engine *engine = engine_open(&err);
+    struct engine *engine = engine_open(&(struct engine_options){ 0 }, &err);
     own_json manifest = NULL;
     int failed = !engine || engine_image(engine, "host", /* recompute= */ false, &manifest, &err);
     int code = failed ? cli_term_refuse(&err, options.json) : show(manifest, options.json);

@@ -1,7 +1,8 @@
 /* `cupel run`: argv in, a run, an exit code out. The cli process. The order of
  * the steps is what keeps the caller's power away from foreign bytes:
- * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. open the
- * engine, which as root gives that power up; 4. only now read; 5. run; 6. tell. */
+ * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. connect to a
+ * running engine, or open one here; as root that power is given up then; 4. only now
+ * read; 5. run; 6. tell. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,10 +12,12 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "box/box.h"
 #include "cli/cli.h"
 #include "cli/figures.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "cli/remote.h"
 #include "cli/run_inputs.h"
 #include "cli/run_options.h"
 #include "cli/run_request.h"
@@ -28,7 +31,8 @@ struct job {
     struct cli_run_options options;
     struct cli_run_inputs inputs;
     struct cli_steward steward;
-    struct engine *engine;
+    struct cli_remote remote; /* an engine that runs already, or */
+    struct engine *engine;    /* one of our own */
     struct buf stdin_bytes;
     struct request request;
     struct result result;
@@ -43,6 +47,7 @@ static void job_init(struct job *job)
     *job = (struct job){ .options = CLI_RUN_OPTIONS_INIT,
                          .inputs = CLI_RUN_INPUTS_INIT,
                          .steward = CLI_STEWARD_INIT,
+                         .remote = CLI_REMOTE_INIT,
                          .request = REQUEST_INIT,
                          .interrupt_fd = -1 };
     result_init(&job->result);
@@ -55,6 +60,7 @@ static void job_done(struct job *job)
     request_done(&job->request);
     buf_done(&job->stdin_bytes);
     result_done(&job->result);
+    cli_remote_close(&job->remote);
     cli_figures_done(&job->figures);
     cli_stream_done(&job->out);
     cli_stream_done(&job->err_stream);
@@ -66,6 +72,8 @@ static void job_done(struct job *job)
 static void on_event(void *user, const struct engine_event *event)
 {
     struct job *job = user;
+    if (event->kind == ENGINE_START)
+        return;
     struct cli_stream *stream = event->kind == ENGINE_STDOUT ? &job->out : &job->err_stream;
     bool was_closed = job->out.closed;
     cli_stream_add(stream, event->bytes);
@@ -74,14 +82,24 @@ static void on_event(void *user, const struct engine_event *event)
         cli_interrupt_kill(); /* nobody reads any more: as SIGPIPE would end a program */
 }
 
+static int open_engine(struct job *job, struct err *err)
+{
+    const struct engine_options how = { .warm = false };
+    if (!job->options.cold && cli_remote_open(&job->remote, &job->inputs, err) < 0)
+        return -1;
+    if (cli_remote_is_open(&job->remote))
+        return box_drop_door(err);
+    job->engine = engine_open(&how, err);
+    return job->engine ? 0 : -1;
+}
+
 static int prepare(struct job *job, struct err *err)
 {
     if (cli_run_inputs_open(&job->options, &job->inputs, err) < 0)
         return -1;
     if (job->options.out && cli_steward_open(job->options.out, &job->steward, err) < 0)
         return -1;
-    job->engine = engine_open(err);
-    if (!job->engine)
+    if (open_engine(job, err) < 0)
         return -1;
     return cli_run_request_build(&job->options, &job->inputs, &job->stdin_bytes, &job->request,
                                  err);
@@ -89,17 +107,26 @@ static int prepare(struct job *job, struct err *err)
 
 static int run(struct job *job, struct err *err)
 {
+    struct cli_remote_hooks remote = {
+        .on_event = job->options.json ? NULL : on_event,
+        .user = job,
+        .content = job->options.out != NULL,
+    };
+    if (cli_remote_is_open(&job->remote) &&
+        cli_remote_send(&job->remote, &job->request, &remote, err) < 0)
+        return -1;
     /* Not before: until code runs, Ctrl-C simply ends us, also while we read. */
     if (cli_interrupt_open(&job->interrupt_fd, err) < 0)
         return -1;
     cli_stream_init(&job->out, STDOUT_FILENO, job->options.raw);
     cli_stream_init(&job->err_stream, STDERR_FILENO, job->options.raw);
-    struct engine_hooks hooks = {
-        .on_event = job->options.json ? NULL : on_event,
-        .user = job,
-        .interrupt_fd = job->interrupt_fd,
-    };
-    int rc = engine_run(job->engine, &job->request, &hooks, &job->result, err);
+    remote.interrupt_fd = job->interrupt_fd;
+    int rc = cli_remote_is_open(&job->remote)
+                 ? cli_remote_wait(&job->remote, &remote, &job->result, err)
+                 : engine_run(job->engine, &job->request, remote.on_event, job,
+                              job->interrupt_fd, &job->result, err);
+    job->out.left_out += job->remote.lost[0];
+    job->err_stream.left_out += job->remote.lost[1];
     cli_stream_finish(&job->out);
     cli_stream_finish(&job->err_stream);
     return rc;
@@ -138,7 +165,8 @@ static void note_left_out(const struct cli_stream *stream, const char *name)
 static int tell(struct job *job, const struct err *save_err)
 {
     if (job->options.json) {
-        own_json result = result_to_json(&job->result);
+        own_json result = job->remote.result ? json_incref(job->remote.result)
+                                             : result_to_json(&job->result);
         if (cli_term_json(result) != 0)
             return 125;
     } else {

@@ -47,6 +47,7 @@ static const struct cli_completion_value values[] = {
     { "COMMAND", CLI_COMPLETE_WORDS, command_at },
     { "FILE", CLI_COMPLETE_FILES, NULL },
     { "SCRIPT", CLI_COMPLETE_FILES, NULL },
+    { "PATH", CLI_COMPLETE_FILES, NULL },
     { "HOST[:PATH][:ro]", CLI_COMPLETE_FILES, NULL },
     { "DIR", CLI_COMPLETE_FOLDERS, NULL },
 };

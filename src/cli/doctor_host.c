@@ -214,15 +214,15 @@ static void check_run(struct cli_doctor_report *out)
 {
     struct err err = ERR_INIT;
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
-    struct engine_hooks hooks = { .interrupt_fd = -1 };
     own_request request = REQUEST_INIT;
     own_result result;
     result_init(&result);
     int64_t before = clock_now_ns();
-    struct engine *engine = engine_open(&err);
+    struct engine *engine = engine_open(&(struct engine_options){ 0 }, &err);
     bool ran = engine &&
                request_parse(STR("{\"code\":\"pass\"}"), &ceilings, &request, &err) == 0 &&
-               engine_run(engine, &request, &hooks, &result, &err) == 0;
+               engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, &result, &err) ==
+                   0;
     double took = clock_ms_between(before, clock_now_ns());
     engine_close(engine);
     if (!ran) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -21,41 +22,6 @@ static const struct form {
     { "image/gif", "gif", false },
     { "image/svg+xml", "svg", true },
 };
-
-static int digit(char c)
-{
-    return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 :
-           c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-char *cli_figures_decode(struct str text, size_t *out_len)
-{
-    own_str bytes = buf_alloc(text.len / 4 * 3 + 4);
-    size_t len = 0;
-    uint32_t bits = 0;
-    unsigned held = 0;
-    bool ended = false;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        int six = digit(c);
-        if (c == '\n' || c == '\r')
-            continue;
-        if (c == '=') {
-            ended = true;
-            continue;
-        }
-        if (six < 0 || ended)
-            return NULL;
-        bits = bits << 6 | (uint32_t)six;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            bytes[len++] = (char)(bits >> held & 0xff);
-        }
-    }
-    *out_len = len;
-    return take_ptr(bytes);
-}
 
 static const struct form *form_of(const json_t *bundle)
 {
@@ -101,7 +67,7 @@ void cli_figures_find(const struct result *result, struct cli_figures *out)
             continue;
         struct str text = json_str(json_object_get(bundle, form->mime));
         struct cli_figure figure = { .len = text.len };
-        figure.bytes = form->is_text ? buf_strdup(text) : cli_figures_decode(text, &figure.len);
+        figure.bytes = form->is_text ? buf_strdup(text) : base64_decode(text, &figure.len);
         if (!figure.bytes)
             continue;
         figure.path = free_name(result, form->ending, &number);

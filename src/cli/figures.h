@@ -26,8 +26,4 @@ void cli_figures_done(struct cli_figures *figures);
 /* Does this MIME bundle hold a picture? */
 bool cli_figures_is_one(const json_t *bundle);
 
-/* Base64 to heap bytes; NULL where it is none. Padding and line ends are let
- * through: the text is a driver's, and one that is wrong only loses a picture. */
-char *cli_figures_decode(struct str text, size_t *out_len);
-
 #endif

@@ -10,10 +10,12 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/opt.h"
+#include "cli/bench_options.h"
 #include "cli/cli.h"
 #include "cli/cmd_completion.h"
 #include "cli/list_options.h"
 #include "cli/run_options.h"
+#include "cli/serve_options.h"
 #include "cli/term.h"
 
 #define LIST cli_list_options_table, &cli_list_options_rows
@@ -21,9 +23,13 @@
 static const struct cli_command commands[] = {
     { "run", cli_cmd_run, "run code in a box", cli_run_options_table, &cli_run_options_rows,
       "SCRIPT" },
+    { "serve", cli_cmd_serve, "keep an engine ready, for runs that start at once",
+      cli_serve_options_table, &cli_serve_options_rows, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL },
     { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL },
     { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL },
+    { "bench", cli_cmd_bench, "how fast runs are on this machine, as ratios",
+      cli_bench_options_table, &cli_bench_options_rows, "ROW" },
     { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
       cli_completion_options_table, &cli_completion_options_rows, "SHELL" },
     { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL },

@@ -29,6 +29,7 @@ const struct opt cli_run_options_table[] = {
     { "image", 0, "NAME", OPT_TEXT, AT(image), "root file system, see cupel images" },
     { "request", 0, "FILE", OPT_TEXT, AT(request), "a whole request as JSON; - reads ours" },
     { "json", 0, NULL, OPT_FLAG, AT(json), "print the result as JSON and nothing else" },
+    { "cold", 0, NULL, OPT_FLAG, AT(cold), "use no running engine, see cupel serve" },
     { "raw", 0, NULL, OPT_FLAG, AT(raw), "pass control characters of the code on" },
     { "verbose", 'v', NULL, OPT_FLAG, AT(verbose), "say what the run cost and which walls stood" },
     { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },

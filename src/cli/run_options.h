@@ -8,7 +8,7 @@
 #include "base/opt.h"
 
 struct cli_run_options {
-    bool help, quiet, verbose, json, raw;
+    bool help, quiet, verbose, json, raw, cold;
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     struct opt_list files, env;
     struct opt_number timeout, memory, cpus, disk, pids;

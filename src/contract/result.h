@@ -176,6 +176,13 @@ const char *result_mime(struct str path);
 json_t *result_to_json(const struct result *result);
 /* {"error":{"kind","field","value","bound","message","hint"}}: every door's refusal. */
 json_t *result_refusal(const struct err *err);
+/* The object inside of "error" back as an err; whatever is missing is empty. */
+void result_refusal_read(const json_t *error, struct err *out);
+
+/* result_to_json's opposite, for a client: what a person is told and what the exit
+ * code needs. Contents of artifacts are not in the JSON and stay NULL. The result
+ * has views into `json`, which must outlive it. -1: no such result. */
+int result_from_json(json_t *json, struct result *out, struct err *err);
 
 /* The tables as data, for the test that holds api/ equal to the code: statuses,
  * error kinds, states, and the names of the members in their order. */

@@ -1,4 +1,4 @@
-/* The result as the contract's JSON, and the refusal of a request. Any process
+/* The result as the contract's JSON. Any process
  * that answers; pure. One table a JSON object: the order of its rows is the order
  * of the members, and result_describe() reads the same rows. Names and texts
  * from the box may be no UTF-8: they become text that is, with the exact bytes
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/result_int.h"
@@ -44,31 +45,13 @@ static json_t *milliseconds(double value)
     return json_real((double)(int64_t)(value * 1000 + 0.5) / 1000);
 }
 
-static json_t *base64(struct str bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    own_str out = buf_alloc(bytes.len / 3 * 4 + 5);
-    const unsigned char *from = (const unsigned char *)bytes.at;
-    size_t len = 0;
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        size_t left = bytes.len - i;
-        uint32_t group = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
-                         (left > 2 ? from[i + 2] : 0);
-        out[len++] = digits[group >> 18];
-        out[len++] = digits[group >> 12 & 63];
-        out[len++] = left > 1 ? digits[group >> 6 & 63] : '=';
-        out[len++] = left > 2 ? digits[group & 63] : '=';
-    }
-    return json_stringn(out, len);
-}
-
 static json_t *stream_text(const struct result_stream *stream, bool exact)
 {
     own_buf text = BUF_INIT(result_stream_room(stream));
     result_stream_text(stream, &text);
     if (!exact)
         return json_text(buf_str(&text));
-    return str_is_utf8(buf_str(&text)) ? NULL : base64(buf_str(&text));
+    return str_is_utf8(buf_str(&text)) ? NULL : base64_json(buf_str(&text));
 }
 
 static json_t *make_schema(const struct result *result attr_unused)
@@ -200,7 +183,7 @@ static json_t *path_row(struct str path)
     json_t *row = json_object();
     json_object_set_new(row, "path", json_text(path));
     if (!str_is_utf8(path))
-        json_object_set_new(row, "path_base64", base64(path));
+        json_object_set_new(row, "path_base64", base64_json(path));
     return row;
 }
 
@@ -410,25 +393,6 @@ json_t *result_to_json(const struct result *result)
     add_exact(out, "stdout_base64", &result->out);
     add_exact(out, "stderr_base64", &result->err_stream);
     return out;
-}
-
-/* err.value is JSON text unless it had to be cut. */
-static json_t *refused_value(const char *value)
-{
-    json_t *parsed = *value ? json_loads(value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
-    return parsed ? parsed : text_or_null(value);
-}
-
-json_t *result_refusal(const struct err *err)
-{
-    json_t *error = json_object();
-    json_object_set_new(error, "kind", json_string(err_kind_name(err->kind)));
-    json_object_set_new(error, "field", text_or_null(err->field));
-    json_object_set_new(error, "value", refused_value(err->value));
-    json_object_set_new(error, "bound", text_or_null(err->bound));
-    json_object_set_new(error, "message", json_text(str_of(err->text)));
-    json_object_set_new(error, "hint", text_or_null(err->hint));
-    return json_pack("{s:o}", "error", error);
 }
 
 static json_t *member_names(const struct member *members, size_t count)

@@ -137,9 +137,18 @@ static bool on_fail(struct driver *driver, json_t *line)
     return true;
 }
 
+static bool on_ready(struct driver *driver, json_t *line)
+{
+    (void)line;
+    driver->ready = true;
+    return true;
+}
+
 static bool on_done(struct driver *driver, json_t *line)
 {
-    driver->done = json_is_integer(json_object_get(line, "exit_code"));
+    int64_t code = number_of(line, "exit_code");
+    driver->done = json_is_integer(json_object_get(line, "exit_code")) && code >= 0 && code < 256;
+    driver->done_code = driver->done ? (int)code : 0;
     return driver->done;
 }
 
@@ -150,6 +159,7 @@ static const struct {
     { "result", on_result },
     { "error", on_error },
     { "fail", on_fail },
+    { "ready", on_ready },
     { "done", on_done },
 };
 

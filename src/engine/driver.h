@@ -24,7 +24,9 @@ struct driver {
     struct result_error error;
     bool interrupted;
     int64_t fail_line, fail_code; /* bash: the last failing command; line 0: none */
+    bool ready; /* it waits for its request */
     bool done;
+    int done_code;
 };
 #define DRIVER_INIT ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX) })
 void driver_done(struct driver *driver);

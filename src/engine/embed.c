@@ -15,6 +15,8 @@ EMBED(embed_driver_js, "drivers/driver.cjs");
 EMBED(embed_driver_sh, "drivers/driver.sh");
 EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
 EMBED(embed_prepare_py, "drivers/prepare.py");
+EMBED(embed_zygote_py, "drivers/zygote.py");
+EMBED(embed_zygote_so, BUILD_DIR "/zygote.so");
 
 static const struct {
     const char *name, *from, *to;
@@ -25,6 +27,8 @@ static const struct {
     [ENGINE_EMBED_DRIVER_SH] = { "driver.sh", embed_driver_sh, embed_driver_sh_end },
     [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },
     [ENGINE_EMBED_PREPARE_PY] = { "prepare.py", embed_prepare_py, embed_prepare_py_end },
+    [ENGINE_EMBED_ZYGOTE_PY] = { "zygote.py", embed_zygote_py, embed_zygote_py_end },
+    [ENGINE_EMBED_ZYGOTE_SO] = { "zygote.so", embed_zygote_so, embed_zygote_so_end },
 };
 
 struct str engine_embed(enum engine_embed_id id)

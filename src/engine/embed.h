@@ -11,6 +11,8 @@ enum engine_embed_id {
     ENGINE_EMBED_DRIVER_SH,
     ENGINE_EMBED_MATPLOTLIBRC,
     ENGINE_EMBED_PREPARE_PY,
+    ENGINE_EMBED_ZYGOTE_PY,
+    ENGINE_EMBED_ZYGOTE_SO, /* what it calls to fork: src/box/zygote.c */
     ENGINE_EMBED_COUNT
 };
 

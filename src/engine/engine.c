@@ -1,50 +1,153 @@
-/* The engine: opening, closing, and a run from the request to the result. */
+/* The engine: opening, closing, admitting, and a run from begin to end. */
 #include "engine/engine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
+#include "base/clock.h"
 #include "base/own.h"
-#include "engine/engine_int.h"
+#include "engine/run.h"
 
-struct engine *engine_open(struct err *err)
+#define IMAGE_LOOK_MS 1000 /* how long an image is taken to be what it was */
+
+static void on_admit(struct loop_timer *timer);
+static void on_broken_down(struct loop_timer *timer);
+
+/* Both from the loop, never from inside a door's call. */
+static void admit_soon(struct house *house)
+{
+    struct engine *engine = loop_owner(house, struct engine, house);
+    loop_set_timer(&engine->loop, &engine->admit, 0);
+}
+
+static void break_soon(struct house *house)
+{
+    struct engine *engine = loop_owner(house, struct engine, house);
+    loop_set_timer(&engine->loop, &engine->breakdown, 0);
+}
+
+struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
     struct engine *engine = buf_alloc_zero(1, sizeof *engine);
-    engine->broker = BOX_BROKER_INIT;
+    engine->loop = LOOP_INIT;
+    engine->house = (struct house){ .broker = BOX_BROKER_INIT, .source.fd = -1,
+                                    .on_broken = break_soon, .on_released = admit_soon };
+    engine->font_fd = engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
-    if (state_open(&engine->state, err) == 0 && box_broker_open(&engine->broker, err) == 0 &&
-        box_drop_door(err) == 0)
-        return engine;
+    engine->options = *options;
+    engine->admit.due = on_admit;
+    engine->breakdown.due = on_broken_down;
+    engine->tidy.due = runs_tidy;
+    queue_init(&engine->queue, options->runs_max, options->queue_max);
+    if (state_open(&engine->state, err) == 0 &&
+        box_broker_open(&engine->house.broker, err) == 0 && box_drop_door(err) == 0) {
+        if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
+            return engine;
+        err_sys(err, "make the event loop");
+    }
     engine_close(engine);
     return NULL;
+}
+
+/* Made by a run of our own, which asks for none. */
+static void find_fonts(struct engine *engine, const struct image *image)
+{
+    engine->preparing = true;
+    engine->font_fd = prepare_font_list(engine, image, engine->font_list,
+                                        sizeof engine->font_list);
+    engine->preparing = false;
+}
+
+int engine_warm_up(struct engine *engine, struct err *err)
+{
+    struct request host = { .image = "host" };
+    const struct image *image = engine_find_image(engine, &host, err);
+    if (!image)
+        return -1;
+    find_fonts(engine, image);
+    return pools_open(&engine->pools, engine, err);
 }
 
 void engine_close(struct engine *engine)
 {
     if (!engine)
         return;
-    box_broker_close(&engine->broker);
+    engine->house.on_released = NULL;
+    pools_close(&engine->pools);
+    house_close(&engine->house);
+    while (engine->runs)
+        run_drop(engine->runs);
+    loop_close(&engine->loop);
+    image_done(&engine->image);
+    own_close_fd(&engine->font_fd);
     own_close_fd(&engine->state);
     free(engine);
 }
 
-static void name_run(char out[32])
+struct loop *engine_loop(struct engine *engine)
 {
-    unsigned char bytes[12];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        memset(bytes, 0, sizeof bytes);
-    snprintf(out, 32, "r_");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
+    return &engine->loop;
+}
+
+bool engine_is_broken(const struct engine *engine, struct err *err)
+{
+    if (engine->house.broken.kind == ERR_NONE)
+        return false;
+    *err = engine->house.broken;
+    return true;
+}
+
+static void on_broken_down(struct loop_timer *timer)
+{
+    struct engine *engine = loop_owner(timer, struct engine, breakdown);
+    box_broker_close(&engine->house.broker); /* its death takes everything with it */
+    pools_close(&engine->pools);
+    for (struct engine_run *run = engine->runs; run; run = run->after)
+        run_abandon(run, &engine->house.broken);
+}
+
+const struct image *engine_find_image(struct engine *engine, const struct request *request,
+                                      struct err *err)
+{
+    int64_t now = clock_now_ns();
+    bool fresh = engine->pools.open && engine->image_ns;
+    fresh |= engine->image_ns && now - engine->image_ns < IMAGE_LOOK_MS * INT64_C(1000000);
+    if (strcmp(request->image, engine->image.name) == 0 &&
+        (fresh || image_is_current(&engine->image))) {
+        engine->image_ns = fresh ? engine->image_ns : now;
+        return &engine->image;
+    }
+    own_image image = IMAGE_INIT;
+    if (image_open(request->image, engine->state, /* recompute= */ false, &image, err) < 0)
+        return NULL;
+    if (!image.from_cache && engine->state >= 0) {
+        struct err ignored = ERR_INIT;
+        image_save(&image, engine->state, &ignored); /* a cache that cannot be kept is no harm */
+    }
+    bool other = strcmp(engine->image.key, image.key) != 0;
+    image_done(&engine->image);
+    engine->image = image;
+    image = IMAGE_INIT;
+    engine->image_ns = now;
+    if (other)
+        pools_image_changed(&engine->pools);
+    return &engine->image;
+}
+
+void engine_look_at_image(struct engine *engine)
+{
+    const struct request host = { .image = "host" };
+    struct err ignored = ERR_INIT;
+    if (image_is_current(&engine->image))
+        return;
+    engine->image_ns = 0;
+    engine_find_image(engine, &host, &ignored);
 }
 
 /* A profile may ask for more than this image can give. */
-static int admit(const struct request *request, struct err *err)
+static int check_profile(const struct request *request, struct err *err)
 {
     if (!request->profile->strict)
         return 0;
@@ -54,30 +157,133 @@ static int admit(const struct request *request, struct err *err)
     return -1;
 }
 
-int engine_run(struct engine *engine, const struct request *request,
-               const struct engine_hooks *hooks, struct result *out, struct err *err)
+struct engine_run *engine_begin(struct engine *engine, const struct request *request,
+                                const void *client, const struct engine_hooks *hooks,
+                                struct err *err)
 {
-    own_image image = IMAGE_INIT;
-    char font_list[64] = "";
-    if (admit(request, err) < 0 ||
-        image_open(request->image, engine->state, /* recompute= */ false, &image, err) < 0)
-        return -1;
-    if (!image.from_cache && engine->state >= 0) {
-        struct err ignored = ERR_INIT;
-        image_save(&image, engine->state, &ignored); /* a cache that cannot be kept is no harm */
+    if (engine_is_broken(engine, err) || check_profile(request, err) < 0 ||
+        !engine_find_image(engine, request, err))
+        return NULL;
+    struct engine_run *run = run_new(engine, request, hooks);
+    if (queue_enter(&engine->queue, &run->place, client, err) < 0) {
+        run_drop(run);
+        return NULL;
     }
-    own_fd fonts = -1;
-    if (prepare_wants_fonts(request))
-        fonts = prepare_font_list(engine, &image, font_list, sizeof font_list);
-    name_run(out->run);
-    out->limits = request->limits;
-    out->image = buf_strdup(str_of(image.name));
-    out->image_digest = buf_strdup(str_of(image.digest));
-    out->tier = "native";
-    hash_hex(request->code, out->code_sha256);
-    request_inputs_sha256(request, out->inputs_sha256);
-    if (run_on_box(engine, request, fonts >= 0 ? font_list : NULL, fonts, hooks, out, err) < 0)
+    admit_soon(&engine->house);
+    return run;
+}
+
+static void on_admit(struct loop_timer *timer)
+{
+    struct engine *engine = loop_owner(timer, struct engine, admit);
+    while (engine->house.taken < engine->house.limit) {
+        struct queue_place *place = queue_next(&engine->queue);
+        if (!place)
+            return;
+        run_start(loop_owner(place, struct engine_run, place));
+    }
+}
+
+void engine_admit(struct engine *engine)
+{
+    admit_soon(&engine->house);
+}
+
+void engine_interrupt(struct engine_run *run)
+{
+    struct err err = ERR_INIT;
+    if (run->stage == RUN_GOING) {
+        run_wish_to_stop(run);
+        return;
+    }
+    if (run->stage == RUN_FILES_OUT)
+        return; /* its result is on the way */
+    err_set(&err, ERR_CANCELLED, "cancelled before the code began");
+    run_refuse(run, &err);
+}
+
+void engine_cancel(struct engine_run *run)
+{
+    bool going = run->stage == RUN_GOING;
+    engine_interrupt(run);
+    if (going)
+        run_wish_to_stop(run);
+}
+
+/* --- the blocking form --- */
+
+struct blocking {
+    struct loop_source interrupt;
+    struct engine_run *run;
+    struct engine *engine;
+    void (*on_event)(void *user, const struct engine_event *event);
+    void *user;
+    struct result *out;
+    struct err *err;
+    int rc;
+};
+
+static void on_blocking_event(void *user, const struct engine_event *event)
+{
+    struct blocking *blocking = user;
+    if (blocking->on_event)
+        blocking->on_event(blocking->user, event);
+}
+
+static void on_blocking_end(void *user, struct result *result, const struct err *err)
+{
+    struct blocking *blocking = user;
+    blocking->run = NULL;
+    blocking->rc = result ? 0 : -1;
+    if (!result) {
+        *blocking->err = *err;
+        return;
+    }
+    result_done(blocking->out);
+    *blocking->out = *result;
+    result_init(result); /* taken over */
+}
+
+static void on_interrupt(struct loop_source *source, uint32_t events)
+{
+    struct blocking *blocking = loop_owner(source, struct blocking, interrupt);
+    char byte;
+    (void)events;
+    if (read(source->fd, &byte, 1) != 1)
+        loop_remove(&blocking->engine->loop, source);
+    else if (blocking->run)
+        engine_interrupt(blocking->run);
+}
+
+int engine_run(struct engine *engine, const struct request *request,
+               void (*on_event)(void *user, const struct engine_event *event), void *user,
+               int interrupt_fd, struct result *out, struct err *err)
+{
+    struct blocking blocking = { .interrupt = { interrupt_fd, on_interrupt }, .engine = engine,
+                                 .on_event = on_event, .user = user, .out = out, .err = err };
+    struct engine_hooks hooks = { on_blocking_event, on_blocking_end, &blocking };
+    const struct image *image = engine_find_image(engine, request, err);
+    if (!image)
         return -1;
-    hint_add(request, out);
-    return 0;
+    if (engine->font_fd < 0 && !engine->preparing && prepare_wants_fonts(request))
+        find_fonts(engine, image);
+    blocking.run = engine_begin(engine, request, &blocking, &hooks, err);
+    if (!blocking.run)
+        return -1;
+    if (interrupt_fd >= 0 && loop_add(&engine->loop, &blocking.interrupt, EPOLLIN) < 0)
+        blocking.interrupt.fd = -1;
+    while (blocking.run) {
+        if (loop_turn(&engine->loop) < 0)
+            house_break(&engine->house, "the event loop failed");
+    }
+    loop_remove(&engine->loop, &blocking.interrupt);
+    return blocking.rc;
+}
+
+json_t *engine_describe(const struct engine *engine)
+{
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "runs", (int)engine->queue.going, "queued",
+                     (int)engine->queue.waiting, "boxes", (int)engine->house.taken, "pools",
+                     pools_describe(&engine->pools), "zygotes",
+                     pools_describe_zygotes(&engine->pools));
 }

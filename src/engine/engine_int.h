@@ -4,18 +4,52 @@
 
 #include "box/box.h"
 #include "engine/engine.h"
+#include "engine/house.h"
+#include "engine/pool.h"
+#include "engine/queue.h"
 #include "image/image.h"
 
 struct engine {
-    struct box_broker broker;
-    int state;          /* the state directory, -1: none */
-    bool trace;         /* CUPEL_TRACE is set: figures for tests on stderr */
-    uint32_t next_box;
+    struct loop loop;
+    struct house house;
+    struct queue queue;
+    struct pools pools;
+    struct image image;     /* `host`, as it was at image_ns */
+    int64_t image_ns;       /* 0: not looked at yet */
+    int font_fd;            /* matplotlib's font list for this image, -1: none yet */
+    char font_list[64];     /* and its name */
+    int state;              /* the state directory, -1: none */
+    bool trace;             /* CUPEL_TRACE is set: figures for tests on stderr */
+    struct engine_options options;
+    bool preparing; /* the font list: its own run asks for none */
+    struct loop_timer admit, breakdown, tidy;
+    struct engine_run *runs; /* all of them */
 };
 
-/* One run on one box, from CREATE to RELEASE; image facts are the caller's. */
-int run_on_box(struct engine *engine, const struct request *request, const char *font_list,
-               int font_fd, const struct engine_hooks *hooks, struct result *out, struct err *err);
+/* Somebody may go now. */
+void engine_admit(struct engine *engine);
+
+/* The image that a request names: NULL with an err for one that does not exist. It
+ * is looked at anew when the last look is a while ago; in an engine with pools, which
+ * look every second, not on a request's time. */
+const struct image *engine_find_image(struct engine *engine, const struct request *request,
+                                      struct err *err);
+
+void engine_look_at_image(struct engine *engine);
+
+/* As engine_begin for a request whose image is known, past the queue. */
+struct engine_run *run_new(struct engine *engine, const struct request *request,
+                           const struct engine_hooks *hooks);
+/* Begin with it; on_end follows, from the loop. */
+void run_start(struct engine_run *run);
+/* Let go of all that are over. */
+void runs_tidy(struct loop_timer *timer);
+/* Let go of it without a word. */
+void run_drop(struct engine_run *run);
+/* End it before it began, or because nothing can run any more. */
+void run_refuse(struct engine_run *run, const struct err *err);
+/* The broker is gone: end it with what there is. */
+void run_abandon(struct engine_run *run, const struct err *err);
 
 /* prepare.c: what is made once for each image and kept in the state directory. */
 /* Does this request look as if it will draw? */

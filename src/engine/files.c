@@ -1,14 +1,15 @@
 /* Files in and out. The engine asks, the porter (no more power than the box)
- * opens; names and contents are the box's own and stay bytes. What comes out is
- * sorted by name, so that the same run gives the same list. */
+ * opens; names and contents are the box's own and stay bytes. Each question has
+ * one answer but LIST, which has one for each entry and a last one. What comes out
+ * is sorted by name, so that the same run gives the same list. */
 #include "engine/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,121 +22,132 @@
 #include "box/proto.h"
 
 #define PATIENCE_MS 20000
+#define ANSWERS_A_TURN 256 /* then others have their turn */
 
-static int ask(int sock, const struct box_porter_call *call, int fd, struct err *err)
+static void on_answer(struct loop_source *source, uint32_t events);
+
+static void be_patient(struct files_job *job)
 {
-    if (io_send(sock, call, sizeof *call, &fd, fd >= 0 ? 1 : 0) < 0)
-        return err_set(err, ERR_BUG, "the porter is gone: %s", strerror(errno));
+    loop_set_timer(job->loop, &job->patience, clock_now_ns() + PATIENCE_MS * INT64_C(1000000));
+}
+
+static void finish(struct files_job *job)
+{
+    loop_set_timer(job->loop, &job->patience, LOOP_NEVER);
+    job->done(job);
+}
+
+static void on_patience(struct loop_timer *timer)
+{
+    struct files_job *job = loop_owner(timer, struct files_job, patience);
+    if (job->err.kind == ERR_NONE)
+        err_set(&job->err, ERR_BUG, "the porter does not answer");
+    finish(job);
+}
+
+static int ask(struct files_job *job, const struct box_porter_call *call, int fd)
+{
+    if (io_send(job->porter.fd, call, sizeof *call, &fd, fd >= 0 ? 1 : 0) < 0)
+        return err_set(&job->err, ERR_BUG, "the porter is gone: %s", strerror(errno));
+    be_patient(job);
     return 0;
 }
 
-static int hear(int sock, struct box_porter_answer *word, int *fd, struct err *err)
+static void begin(struct files_job *job, struct loop *loop, int sock,
+                  const struct request *request, void (*done)(struct files_job *job))
 {
-    struct pollfd wait = { .fd = sock, .events = POLLIN };
-    size_t fds = 0;
-    int ready;
-    do {
-        ready = poll(&wait, 1, PATIENCE_MS);
-    } while (ready < 0 && errno == EINTR);
-    if (ready <= 0)
-        return err_set(err, ERR_BUG, "the porter does not answer");
-    int got = io_recv(sock, word, sizeof *word, fd, fd ? 1 : 0, &fds);
-    if (got != 1 || word->path_len >= sizeof word->path)
-        return err_set(err, ERR_BUG, "the porter is gone");
-    return 0;
+    *job = FILES_JOB_INIT;
+    job->loop = loop;
+    job->request = request;
+    job->done = done;
+    job->patience.due = on_patience;
+    job->porter = (struct loop_source){ .fd = sock, .ready = on_answer };
+    if (loop_add(loop, &job->porter, EPOLLIN) < 0)
+        err_sys(&job->err, "watch the porter");
+    be_patient(job);
 }
 
-static int put_one(int sock, const struct request_file *file, size_t index, struct err *err)
+/* From outside of the loop's callbacks of this job: its end must come later. */
+static void fail_soon(struct files_job *job)
 {
+    loop_set_timer(job->loop, &job->patience, clock_now_ns());
+}
+
+void files_drop(struct files_job *job)
+{
+    int sock = job->porter.fd;
+    if (job->loop) {
+        loop_set_timer(job->loop, &job->patience, LOOP_NEVER);
+        loop_remove(job->loop, &job->porter);
+    }
+    own_close_fd(&sock);
+    for (size_t i = 0; i < job->count; i++)
+        free(job->entries[i].path);
+    free(job->entries);
+    *job = FILES_JOB_INIT;
+}
+
+/* --- in --- */
+
+static int put_next(struct files_job *job)
+{
+    const struct request_file *file = &job->request->files[job->next];
     struct box_porter_call call = { .op = BOX_PORTER_PUT, .readonly = file->readonly,
                                     .size = file->data.len };
-    struct box_porter_answer word;
-    char field[48];
     own_fd content = io_sealed_memfd("input", file->data.at, file->data.len, 0);
     if (content < 0)
-        return err_sys(err, "make a memory file for '%s'", file->path);
+        return err_sys(&job->err, "make a memory file for '%s'", file->path);
     call.path_len = (uint32_t)strlen(file->path);
     memcpy(call.path, file->path, call.path_len);
-    if (ask(sock, &call, content, err) < 0 || hear(sock, &word, NULL, err) < 0)
-        return -1;
-    if (word.error == 0)
-        return 0;
-    snprintf(field, sizeof field, "files[%zu]", index);
-    err_input(err, field, NULL, "limits.disk_bytes", "cannot place '%s' in the box: %s", file->path,
-              strerror(word.error));
-    if (word.error == ENOSPC)
-        err_hint(err, "raise limits.disk_bytes and limits.memory_bytes, or send less");
+    return ask(job, &call, content);
+}
+
+static int on_put(struct files_job *job, const struct box_porter_answer *word)
+{
+    char field[48];
+    if (word->error == 0)
+        return ++job->next < job->request->file_count ? put_next(job) : 1;
+    snprintf(field, sizeof field, "files[%zu]", job->next);
+    err_input(&job->err, field, NULL, "limits.disk_bytes", "cannot place '%s' in the box: %s",
+              job->request->files[job->next].path, strerror(word->error));
+    if (word->error == ENOSPC)
+        err_hint(&job->err, "raise limits.disk_bytes and limits.memory_bytes, or send less");
     return -1;
 }
 
-int files_put(int sock, const struct request *request, struct err *err)
+void files_put(struct files_job *job, struct loop *loop, int sock, const struct request *request,
+               void (*done)(struct files_job *job))
 {
-    for (size_t i = 0; i < request->file_count; i++) {
-        if (put_one(sock, &request->files[i], i, err) < 0)
-            return -1;
-    }
-    return 0;
+    begin(job, loop, sock, request, done);
+    if (job->err.kind != ERR_NONE || put_next(job) < 0)
+        fail_soon(job);
 }
 
-struct entry {
-    char *path;
-    size_t len;
-    uint32_t type;
-    uint64_t size;
-};
-
-struct listing {
-    struct entry *at;
-    size_t count, room;
-    uint64_t cut;
-};
-
-static void listing_done(struct listing *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        free(list->at[i].path);
-    free(list->at);
-}
+/* --- out --- */
 
 static int by_path(const void *a, const void *b)
 {
-    const struct entry *left = a, *right = b;
+    const struct files_entry *left = a, *right = b;
     size_t len = left->len < right->len ? left->len : right->len;
     int order = memcmp(left->path, right->path, len);
     return order ? order : (left->len > right->len) - (left->len < right->len);
 }
 
-static int read_listing(int sock, struct listing *list, struct err *err)
+static void add_entry(struct files_job *job, const struct box_porter_answer *word)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_LIST };
-    struct box_porter_answer word;
-    if (ask(sock, &call, -1, err) < 0)
-        return -1;
-    for (;;) {
-        if (hear(sock, &word, NULL, err) < 0)
-            return -1;
-        if (word.last)
-            break;
-        if (word.type == BOX_ENTRY_DIR)
-            continue;
-        if (list->count == list->room) {
-            size_t room = list->room ? list->room * 2 : 64;
-            struct entry *more = buf_alloc_zero(room, sizeof *more);
-            if (list->count)
-                memcpy(more, list->at, list->count * sizeof *more);
-            free(list->at);
-            list->at = more;
-            list->room = room;
-        }
-        list->at[list->count++] = (struct entry){
-            .path = buf_strdup((struct str){ word.path, word.path_len }),
-            .len = word.path_len, .type = word.type, .size = word.size,
-        };
+    if (job->count == job->room) {
+        size_t room = job->room ? job->room * 2 : 64;
+        struct files_entry *more = buf_alloc_zero(room, sizeof *more);
+        if (job->count)
+            memcpy(more, job->entries, job->count * sizeof *more);
+        free(job->entries);
+        job->entries = more;
+        job->room = room;
     }
-    list->cut = word.cut;
-    if (list->count)
-        qsort(list->at, list->count, sizeof *list->at, by_path);
-    return 0;
+    job->entries[job->count++] = (struct files_entry){
+        .path = buf_strdup((struct str){ word->path, word->path_len }),
+        .len = word->path_len, .type = word->type, .size = word->size,
+    };
 }
 
 /* The bytes of one file: what is really read, never more than asked for. */
@@ -157,7 +169,7 @@ static char *fetch(int fd, uint64_t size, uint64_t *out_len)
     return bytes;
 }
 
-static bool is_unchanged_input(const struct request *request, const struct entry *entry,
+static bool is_unchanged_input(const struct request *request, const struct files_entry *entry,
                                struct str bytes)
 {
     for (size_t i = 0; i < request->file_count; i++) {
@@ -168,82 +180,139 @@ static bool is_unchanged_input(const struct request *request, const struct entry
     return false;
 }
 
-struct totals {
-    uint64_t bytes;
-    uint64_t files;
-};
-
-static int take_one(int sock, const struct request *request, const struct entry *entry,
-                    struct totals *so_far, struct result *result, struct files_caps *caps,
-                    struct err *err)
+static struct str path_of(const struct files_entry *entry)
 {
-    struct str path = { entry->path, entry->len };
-    const int64_t *limit = request->limits.value;
-    struct box_porter_call call = { .op = BOX_PORTER_OPEN, .path_len = (uint32_t)entry->len };
-    struct box_porter_answer word;
-    char sum[HASH_HEX_ROOM];
-    own_fd fd = -1;
-    uint64_t len = 0;
-    uint64_t room = (uint64_t)limit[LIMITS_ARTIFACT_BYTES] - so_far->bytes;
-    /* An unchanged input counts for nothing, so it may be larger than the cap. */
-    uint64_t most = room > (uint64_t)limit[LIMITS_INPUT] ? room : (uint64_t)limit[LIMITS_INPUT];
-    if (mutate(ARTIFACT_BYTES))
-        room = most = UINT64_MAX;
-    if (entry->size > most) {
-        caps->bytes_hit = true;
-        result_add_skipped(result, path, "too large: over limits.artifact_bytes");
-        return 0;
-    }
-    memcpy(call.path, entry->path, entry->len);
-    if (ask(sock, &call, -1, err) < 0 || hear(sock, &word, &fd, err) < 0)
-        return -1;
-    own_str bytes = fd < 0 ? NULL : fetch(fd, entry->size, &len);
-    if (!bytes) {
-        result_add_skipped(result, path,
-                           word.error == EACCES ? "not readable" : "cannot be opened");
-        return 0;
-    }
-    if (is_unchanged_input(request, entry, (struct str){ bytes, (size_t)len }))
-        return 0;
-    if (len > room) {
-        caps->bytes_hit = true;
-        result_add_skipped(result, path, "too large: over limits.artifact_bytes");
-        return 0;
-    }
-    if (!mutate(ARTIFACT_FILES) && so_far->files >= (uint64_t)limit[LIMITS_ARTIFACT_FILES]) {
-        caps->count_hit = true;
-        result_add_skipped(result, path, "too many: over limits.artifact_files");
-        return 0;
-    }
-    hash_hex((struct str){ bytes, (size_t)len }, sum);
-    so_far->bytes += len;
-    so_far->files++;
-    result_add_artifact(result, path, take_ptr(bytes), len, sum);
-    return 0;
+    return (struct str){ entry->path, entry->len };
 }
 
-int files_collect(int sock, const struct request *request, struct result *result,
-                  struct files_caps *out_caps, struct err *err)
+static uint64_t bytes_left(const struct files_job *job)
+{
+    int64_t most = job->request->limits.value[LIMITS_ARTIFACT_BYTES];
+    return mutate(ARTIFACT_BYTES) ? UINT64_MAX : (uint64_t)most - job->bytes_taken;
+}
+
+static void skip_large(struct files_job *job, const struct files_entry *entry)
+{
+    job->bytes_hit = true;
+    result_add_skipped(job->result, path_of(entry), "too large: over limits.artifact_bytes");
+}
+
+/* Ask for the next file that may be taken: 0; 1 where there is none any more. */
+static int open_next(struct files_job *job)
 {
     static const char *const not_files[] = { [BOX_ENTRY_LINK] = "not a regular file: a link",
                                              [BOX_ENTRY_OTHER] = "not a regular file" };
-    struct listing list attr_cleanup(listing_done) = { 0 };
-    struct totals so_far = { 0 };
-    *out_caps = (struct files_caps){ 0 };
-    if (read_listing(sock, &list, err) < 0)
-        return -1;
-    for (size_t i = 0; i < list.count; i++) {
-        const struct entry *entry = &list.at[i];
-        if (!mutate(REGULAR_LIST) && entry->type != BOX_ENTRY_FILE)
-            result_add_skipped(result, (struct str){ entry->path, entry->len },
-                               not_files[entry->type == BOX_ENTRY_LINK ? BOX_ENTRY_LINK
-                                                                       : BOX_ENTRY_OTHER]);
-        else if (take_one(sock, request, entry, &so_far, result, out_caps, err) < 0)
-            return -1;
+    uint64_t inputs = (uint64_t)job->request->limits.value[LIMITS_INPUT];
+    for (; job->next < job->count; job->next++) {
+        const struct files_entry *entry = &job->entries[job->next];
+        uint64_t room = bytes_left(job);
+        bool link = entry->type == BOX_ENTRY_LINK;
+        if (!mutate(REGULAR_LIST) && entry->type != BOX_ENTRY_FILE) {
+            result_add_skipped(job->result, path_of(entry),
+                               not_files[link ? BOX_ENTRY_LINK : BOX_ENTRY_OTHER]);
+            continue;
+        }
+        /* An unchanged input counts for nothing, so it may be larger than the cap. */
+        if (entry->size > room && entry->size > inputs) {
+            skip_large(job, entry);
+            continue;
+        }
+        struct box_porter_call call = { .op = BOX_PORTER_OPEN, .path_len = (uint32_t)entry->len };
+        memcpy(call.path, entry->path, entry->len);
+        return ask(job, &call, -1);
     }
-    if (list.cut > 0) {
-        out_caps->count_hit = true;
-        result_add_skipped(result, STR_NONE, "not looked at: too many or too deep");
+    if (job->cut) {
+        job->count_hit = true;
+        result_add_skipped(job->result, STR_NONE, "not looked at: too many or too deep");
     }
-    return 0;
+    return 1;
+}
+
+static int on_opened(struct files_job *job, const struct box_porter_answer *word, int fd)
+{
+    const struct files_entry *entry = &job->entries[job->next++];
+    uint64_t most = (uint64_t)job->request->limits.value[LIMITS_ARTIFACT_FILES];
+    char sum[HASH_HEX_ROOM];
+    uint64_t len = 0;
+    own_str bytes = fd < 0 ? NULL : fetch(fd, entry->size, &len);
+    struct str content = { bytes, (size_t)len };
+    if (!bytes) {
+        result_add_skipped(job->result, path_of(entry),
+                           word->error == EACCES ? "not readable" : "cannot be opened");
+    } else if (is_unchanged_input(job->request, entry, content)) {
+        return open_next(job);
+    } else if (len > bytes_left(job)) {
+        skip_large(job, entry);
+    } else if (!mutate(ARTIFACT_FILES) && job->files_taken >= most) {
+        job->count_hit = true;
+        result_add_skipped(job->result, path_of(entry), "too many: over limits.artifact_files");
+    } else {
+        hash_hex(content, sum);
+        job->bytes_taken += len;
+        job->files_taken++;
+        result_add_artifact(job->result, path_of(entry), take_ptr(bytes), len, sum);
+    }
+    return open_next(job);
+}
+
+static int on_listed(struct files_job *job, const struct box_porter_answer *word)
+{
+    if (!word->last) {
+        if (word->type != BOX_ENTRY_DIR)
+            add_entry(job, word);
+        return 0;
+    }
+    job->listing = false;
+    job->cut = word->cut > 0;
+    if (job->count)
+        qsort(job->entries, job->count, sizeof *job->entries, by_path);
+    return open_next(job);
+}
+
+void files_collect(struct files_job *job, struct loop *loop, int sock,
+                   const struct request *request, struct result *result,
+                   void (*done)(struct files_job *job))
+{
+    struct box_porter_call call = { .op = BOX_PORTER_LIST };
+    begin(job, loop, sock, request, done);
+    job->result = result;
+    job->listing = true;
+    if (job->err.kind != ERR_NONE || ask(job, &call, -1) < 0)
+        fail_soon(job);
+}
+
+/* --- both --- */
+
+/* One answer: 0 where more is to come, 1 where the job is done, -1. */
+static int take_answer(struct files_job *job)
+{
+    static struct box_porter_answer word;
+    own_fd fd = -1;
+    size_t fds = 0;
+    int got = io_recv(job->porter.fd, &word, sizeof word, &fd, 1, &fds);
+    if (got != 1 || word.path_len >= sizeof word.path)
+        return err_set(&job->err, ERR_BUG, "the porter is gone");
+    if (!job->result)
+        return on_put(job, &word);
+    return job->listing ? on_listed(job, &word) : on_opened(job, &word, fd);
+}
+
+static bool more_is_there(int sock)
+{
+    char byte;
+    return recv(sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static void on_answer(struct loop_source *source, uint32_t events)
+{
+    struct files_job *job = loop_owner(source, struct files_job, porter);
+    int state = 0;
+    (void)events;
+    for (int i = 0; i < ANSWERS_A_TURN && state == 0; i++) {
+        state = take_answer(job);
+        if (state == 0 && !more_is_there(job->porter.fd))
+            return;
+    }
+    if (state != 0)
+        finish(job);
 }

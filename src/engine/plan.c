@@ -22,6 +22,7 @@
 #define INODES_MAX 16384
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
+#define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is not known yet */
 
 void plan_done(struct plan *plan)
 {
@@ -78,22 +79,40 @@ static bool compiled_driver_fits(void)
     return strcmp(target, BUILD_PYTHON) == 0;
 }
 
+static struct box_plants *plants_of(struct plan *plan)
+{
+    return plan->create.op == BOX_OP_ZYGOTE ? &plan->create.zygote.plants
+                                            : &plan->create.create.plants;
+}
+
 static int add_plant(struct plan *plan, const char *name, int fd, struct err *err)
 {
-    uint32_t at = plan->create.create.plant_count;
+    struct box_plants *plants = plants_of(plan);
     if (fd < 0)
         return err_sys(err, "make a memory file for '%s'", name);
-    snprintf(plan->create.create.plant[at], BOX_PLANT_NAME, "%s", name);
-    plan->plant_fds[at] = fd;
-    plan->create.create.plant_count++;
+    snprintf(plants->name[plants->count], BOX_PLANT_NAME, "%s", name);
+    plan->plant_fds[plants->count++] = fd;
     return 0;
 }
 
+/* One memory file each for the life of the process: by the same file the broker
+ * knows the same box. */
 static int add_embedded(struct plan *plan, enum engine_embed_id id, struct err *err)
 {
+    static int files[ENGINE_EMBED_COUNT]; /* 0: none yet */
     struct str bytes = engine_embed(id);
     const char *name = engine_embed_name(id);
-    return add_plant(plan, name, io_sealed_memfd(name, bytes.at, bytes.len, 0), err);
+    if (files[id] <= 0)
+        files[id] = io_sealed_memfd(name, bytes.at, bytes.len, 0);
+    return add_plant(plan, name, files[id] < 0 ? -1 : fcntl(files[id], F_DUPFD_CLOEXEC, 3), err);
+}
+
+static int add_font_list(struct plan *plan, const char *font_list, int font_fd, struct err *err)
+{
+    if (!font_list)
+        return 0;
+    snprintf(plants_of(plan)->font_list, BOX_PLANT_NAME, "%s", font_list);
+    return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
 static int add_plants(struct plan *plan, const struct request *request,
@@ -108,12 +127,7 @@ static int add_plants(struct plan *plan, const struct request *request,
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
     }
-    if (font_list) {
-        snprintf(plan->create.create.font_list, BOX_PLANT_NAME, "%s", font_list);
-        if (add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err) < 0)
-            return -1;
-    }
-    return 0;
+    return add_font_list(plan, font_list, font_fd, err);
 }
 
 /* "NAME=" prefix equal in both? */
@@ -156,7 +170,18 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
     }
 }
 
-static int make_exec_block(const struct request *request, enum engine_embed_id driver,
+static int close_exec_block(struct buf *block, struct box_exec_head *head, struct plan *out,
+                            struct err *err)
+{
+    head->bytes = (uint32_t)(block->len - sizeof *head);
+    memcpy(block->at, head, sizeof *head);
+    if (head->argc + head->envc > BOX_EXEC_STRINGS)
+        return err_input(err, "args", NULL, NULL, "too many arguments and environment entries");
+    out->exec_block = io_sealed_memfd("exec", block->at, block->len, 0);
+    return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
+}
+
+static int make_exec_block(const struct request *request, enum engine_embed_id driver, bool waits,
                            struct plan *out, struct err *err)
 {
     const struct language *language = &languages[request->language];
@@ -175,19 +200,70 @@ static int make_exec_block(const struct request *request, enum engine_embed_id d
     snprintf(path, sizeof path, BOX_PLANT_DIR "/%s",
              language->code_in_file ? "main.sh" : engine_embed_name(driver));
     add_string(&block, &head.argc, str_of(path));
+    if (waits)
+        add_string(&block, &head.argc, STR("wait"));
     for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
     add_env(&block, &head, request);
-    head.bytes = (uint32_t)(block.len - sizeof head);
-    memcpy(block.at, &head, sizeof head);
-    if (head.argc + head.envc > BOX_EXEC_STRINGS)
-        return err_input(err, "args", NULL, NULL, "too many arguments and environment entries");
-    out->exec_block = io_sealed_memfd("exec", block.at, block.len, 0);
-    return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
+    return close_exec_block(&block, &head, out, err);
 }
 
-int plan_make(const struct request *request, const char *font_list, int font_fd,
-              struct plan *out, struct err *err)
+int plan_zygote(const char *font_list, int font_fd, struct plan *out, struct err *err)
+{
+    static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
+                                                  ENGINE_EMBED_DRIVER_PY,
+                                                  ENGINE_EMBED_MATPLOTLIBRC };
+    static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
+    struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
+    own_buf block = BUF_INIT(BOX_EXEC_ROOM);
+    *out = PLAN_INIT;
+    out->create.op = BOX_OP_ZYGOTE;
+    buf_add(&block, &head, sizeof head);
+    for (size_t i = 0; i < array_len(argv); i++)
+        add_string(&block, &head.argc, str_of(argv[i]));
+    for (size_t i = 0; i < array_len(common_env); i++)
+        add_string(&block, &head.envc, str_of(common_env[i]));
+    int failed = 0;
+    for (size_t i = 0; i < array_len(files) && !failed; i++)
+        failed = add_embedded(out, files[i], err);
+    if (failed || add_font_list(out, font_list, font_fd, err) < 0 ||
+        close_exec_block(&block, &head, out, err) < 0) {
+        plan_done(out);
+        return -1;
+    }
+    return 0;
+}
+
+bool plan_env_is_late(const struct request *request)
+{
+    static const char *const starts[] = { "PYTHON", "LD_",   "MALLOC_", "GLIBC_", "NODE_",
+                                          "LC_",    "LANG=", "LANGUAGE=", "TZ=",  "MPL",
+                                          "MATPLOTLIB", "OPENSSL_", "BASH_ENV=" };
+    for (size_t i = 0; i < request->env_count; i++) {
+        struct str entry = request->env[i];
+        if (memmem(entry.at, entry.len, "_NUM_THREADS=", 13))
+            return false;
+        for (size_t j = 0; j < array_len(starts); j++) {
+            size_t len = strlen(starts[j]);
+            if (entry.len >= len && memcmp(entry.at, starts[j], len) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool plan_same_box(const struct request *a, const struct request *b)
+{
+    static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
+    for (size_t i = 0; i < array_len(fixed); i++) {
+        if (a->limits.value[fixed[i]] != b->limits.value[fixed[i]])
+            return false;
+    }
+    return a->profile->strict == b->profile->strict;
+}
+
+static int make_plan(const struct request *request, const char *font_list, int font_fd, bool waits,
+                     struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
     enum engine_embed_id driver = languages[request->language].driver;
@@ -206,21 +282,46 @@ int plan_make(const struct request *request, const char *font_list, int font_fd,
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
     if (add_plants(out, request, driver, font_list, font_fd, err) < 0 ||
-        make_exec_block(request, driver, out, err) < 0) {
+        make_exec_block(request, driver, waits, out, err) < 0) {
         plan_done(out);
         return -1;
     }
     return 0;
 }
 
-char *plan_driver_line(const struct request *request)
+int plan_make(const struct request *request, const char *font_list, int font_fd,
+              struct plan *out, struct err *err)
+{
+    return make_plan(request, font_list, font_fd, /* waits= */ false, out, err);
+}
+
+int plan_pool(const struct request *request, struct plan *out, struct err *err)
+{
+    int failed = make_plan(request, NULL, -1, /* waits= */ true, out, err);
+    out->create.create.plants.again = 1;
+    out->start.start.waits = 1;
+    out->start.start.cpu_s = CPU_S_MOST;
+    return failed;
+}
+
+char *plan_driver_line(const struct request *request, bool with_env)
 {
     own_json args = json_array();
+    own_json env = json_object();
     for (size_t i = 0; i < request->arg_count; i++)
         json_array_append_new(args, json_text(request->args[i]));
+    for (size_t i = 0; with_env && i < request->env_count; i++) {
+        struct str entry = request->env[i];
+        const char *equals = memchr(entry.at, '=', entry.len);
+        own_str name = buf_strdup((struct str){ entry.at, (size_t)(equals - entry.at) });
+        struct str value = { equals + 1, entry.len - (size_t)(equals + 1 - entry.at) };
+        json_object_set_new(env, name, json_text(value));
+    }
     own_json line = json_pack("{s:s, s:o, s:O, s:O?, s:b}", "op", "run", "code",
                               json_text(request->code), "args", args, "call", request->call,
                               "stdin", request->stdin_text.len > 0);
+    if (json_object_size(env) > 0)
+        json_object_set(line, "env", env);
     char *text = json_write(line, JSON_COMPACT | JSON_ENSURE_ASCII);
     own_buf out = BUF_INIT(SIZE_MAX / 4);
     buf_add_text(&out, text);

@@ -14,14 +14,26 @@ struct plan {
     struct box_call start;
 };
 #define PLAN_INIT                                                            \
-    ((struct plan){ .plant_fds = { -1, -1, -1, -1, -1, -1 }, .exec_block = -1 })
+    ((struct plan){ .plant_fds = { -1, -1, -1, -1, -1, -1, -1, -1 }, .exec_block = -1 })
 void plan_done(struct plan *plan);
 
 /* font_list: a font list file prepared ahead (its name and an open descriptor),
  * or NULL and -1. */
 int plan_make(const struct request *request, const char *font_list, int font_fd,
               struct plan *out, struct err *err);
-/* The line that the driver reads first; heap. */
-char *plan_driver_line(const struct request *request);
+/* For a pool, whose occupants wait for requests like this one. */
+int plan_pool(const struct request *request, struct plan *out, struct err *err);
+/* A zygote for Python: `create` holds a BOX_OP_ZYGOTE call. */
+int plan_zygote(const char *font_list, int font_fd, struct plan *out, struct err *err);
+
+/* May a process that was started before the request run it? Not where `env` has
+ * names that interpreters read at their start. */
+bool plan_env_is_late(const struct request *request);
+/* The same box: every number that is fixed when a box is built. */
+bool plan_same_box(const struct request *a, const struct request *b);
+
+/* The line that the driver reads first; heap. with_env: the process was started
+ * without the request's environment, and sets it now. */
+char *plan_driver_line(const struct request *request, bool with_env);
 
 #endif

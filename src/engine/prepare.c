@@ -30,7 +30,6 @@ bool prepare_wants_fonts(const struct request *request)
 /* Run drivers/prepare.py with one argument; its artifacts are the answer. */
 static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
 {
-    struct engine_hooks hooks = { .interrupt_fd = -1 };
     struct str code = engine_embed(ENGINE_EMBED_PREPARE_PY);
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
     own_json object = json_pack("{s:s%, s:[s], s:s, s:{s:i, s:I}}", "code", code.at, code.len,
@@ -38,7 +37,7 @@ static int probe(struct engine *engine, const char *what, struct result *out, st
                                 "artifact_bytes", (json_int_t)FONT_LIST_MAX);
     own_request request = REQUEST_INIT;
     if (request_from_json(object, &ceilings, &request, err) < 0 ||
-        run_on_box(engine, &request, NULL, -1, &hooks, out, err) < 0)
+        engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, out, err) < 0)
         return -1;
     if (out->status == RESULT_OK)
         return 0;

@@ -1,246 +1,348 @@
-/* One run, stage by stage: build, files in, start, the loop until the occupant
- * ended and the box is empty, collect, decide. Whatever ends a run, the box is
- * killed and seen empty before its result is made: nothing can change afterwards.
- * Runs in the engine. */
+/* One run, stage by stage: a box from a pool or built, files in, start, watch, files
+ * out, the result. Each stage ends by news from the broker or the porter. Whatever
+ * ends a run, its box is vacated and never used again. Runs in the engine. */
 #include "engine/run.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/own.h"
-#include "engine/files.h"
-#include "engine/plan.h"
+#include "box/zygote.h"
 
-#define SNIPPET_MAX 400 /* bytes of one source line in an error */
-
-/* Wait for one kind of news while nothing else can happen yet. */
-static int await(struct run *run, enum box_news_kind kind, struct box_news *news, int fds[5],
-                 struct err *err)
+static void name_run(char out[32])
 {
-    for (;;) {
-        if (box_receive(&run->engine->broker, news, fds, err) < 0)
-            return -1;
-        if (news->box == run->box && news->kind == BOX_NEWS_FAILED)
-            return box_failure(news, err);
-        if (news->box == run->box && news->kind == kind)
-            return 0;
-        for (int i = 0; i < 5; i++)
-            own_close_fd(&fds[i]);
+    unsigned char bytes[12];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        memset(bytes, 0, sizeof bytes);
+    snprintf(out, 32, "r_");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
+}
+
+void run_drop(struct engine_run *run)
+{
+    *(run->before ? &run->before->after : &run->engine->runs) = run->after;
+    if (run->after)
+        run->after->before = run->before;
+    queue_leave(&run->engine->queue, &run->place);
+    run_unwatch(run);
+    files_drop(&run->files);
+    if (run->box != HOUSE_NOBODY)
+        house_vacate(&run->engine->house, run->box, run->clean);
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        own_close_fd(&run->taken.fd[i]);
+    driver_done(&run->driver);
+    plan_done(&run->plan);
+    buf_done(&run->spill[0]);
+    buf_done(&run->spill[1]);
+    result_done(&run->result);
+    free(run->line);
+    free(run);
+}
+
+/* The hook may begin another run: this one is out of the way. It is let go of in the
+ * next turn of the loop, when its answer is sent. */
+static void end(struct engine_run *run, const struct err *err)
+{
+    struct engine *engine = run->engine;
+    run->over = true;
+    loop_set_timer(&engine->loop, &run->timer, LOOP_NEVER);
+    queue_leave(&engine->queue, &run->place);
+    run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
+    loop_set_timer(&engine->loop, &engine->tidy, 0);
+    engine_admit(engine);
+}
+
+void runs_tidy(struct loop_timer *timer)
+{
+    struct engine *engine = loop_owner(timer, struct engine, tidy);
+    for (struct engine_run *run = engine->runs, *after; run; run = after) {
+        after = run->after;
+        if (run->over)
+            run_drop(run);
     }
 }
 
-static int porter(struct run *run, bool collect, struct err *err)
+void run_refuse(struct engine_run *run, const struct err *err)
+{
+    struct err kept = *err;
+    end(run, &kept);
+}
+
+static void end_with_result(struct engine_run *run, const struct err *ours)
+{
+    struct result *result = &run->result;
+    run->finished_ns = run->finished_ns ? run->finished_ns : clock_now_ns();
+    result->collect_ms = clock_ms_between(run->finished_ns, clock_now_ns());
+    run_conclude(run, ours);
+    if (run->engine->trace)
+        fprintf(stderr, "trace: kill_to_empty_ms=%.3f\n",
+                (double)run->stats.kill_to_empty_us / 1000);
+    end(run, NULL);
+}
+
+/* It ran, so there is a result, even if it says that the failure is ours. */
+void run_give_up(struct engine_run *run, const struct err *err)
+{
+    struct err kept = *err;
+    if (run->facts.started)
+        end_with_result(run, &kept);
+    else
+        end(run, &kept);
+}
+
+void run_abandon(struct engine_run *run, const struct err *err)
+{
+    if (run->over)
+        return;
+    run_drain(run);
+    run_give_up(run, err);
+}
+
+static void fail_with(struct engine_run *run, enum err_kind kind, const char *text)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, kind, "%s", text);
+    run_give_up(run, &err);
+}
+
+/* --- the stages --- */
+
+static void go(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news)
+{
+    run->line = plan_driver_line(run->request, run->forked || run->pooled);
+    run->to_control = str_of(run->line);
+    run->to_stdin = run->request->stdin_text;
+    run->result.warm = run->forked || run->pooled;
+    if (run_watch(run, fds, news) < 0)
+        fail_with(run, ERR_HOST, "cannot watch the pipes of the box");
+}
+
+static void go_pooled(struct engine_run *run)
+{
+    struct box_news news = { .walls = run->taken.walls, .stats = run->taken.stats };
+    /* Where the broker itself watches a box, it should begin now. */
+    if (!(news.walls & BOX_WALL_BIT(MEMORY_CG)) || run->taken.fd[RUN_PIPES + BOX_COUNTER_CPU] < 0)
+        house_ask(&run->engine->house, BOX_OP_BEGIN, run->box);
+    go(run, run->taken.fd, &news);
+}
+
+static void start_occupant(struct engine_run *run)
+{
+    struct box_call *call = &run->plan.start;
+    run->stage = RUN_STARTING;
+    call->box = run->box;
+    run->forked = pools_zygote(&run->engine->pools, run->request, &call->start.zygote);
+    call->op = run->forked ? BOX_OP_FORK : BOX_OP_START;
+    call->start.rehearsal = ZYGOTE_NO_REHEARSAL;
+    house_call(&run->engine->house, call, &run->plan.exec_block, run->forked ? 0 : 1);
+}
+
+static void on_files_in(struct files_job *job)
+{
+    struct engine_run *run = loop_owner(job, struct engine_run, files);
+    struct err err = job->err;
+    files_drop(job);
+    if (err.kind != ERR_NONE)
+        run_refuse(run, &err);
+    else if (run->pooled)
+        go_pooled(run);
+    else
+        start_occupant(run);
+}
+
+static void on_files_out(struct files_job *job)
+{
+    struct engine_run *run = loop_owner(job, struct engine_run, files);
+    struct err err = job->err;
+    run->facts.artifact_bytes_hit = job->bytes_hit;
+    run->facts.artifact_files_hit = job->count_hit;
+    files_drop(job);
+    end_with_result(run, err.kind == ERR_NONE ? NULL : &err);
+}
+
+static void ask_for_porter(struct engine_run *run, enum run_stage stage)
 {
     struct box_call call = { .op = BOX_OP_PORTER, .box = run->box };
-    struct box_news news;
-    int fds[5];
-    call.porter.collect = collect;
-    if (box_send(&run->engine->broker, &call, NULL, 0, err) < 0 ||
-        await(run, BOX_NEWS_PORTER, &news, fds, err) < 0)
-        return -1;
-    return fds[0];
+    run->stage = stage;
+    call.porter.collect = stage == RUN_FILES_OUT;
+    house_call(&run->engine->house, &call, NULL, 0);
 }
 
-static int build(struct run *run, struct plan *plan, struct err *err)
+static void on_built(struct engine_run *run)
 {
-    struct box_news news;
-    int fds[5];
-    plan->create.box = plan->start.box = run->box;
-    if (box_send(&run->engine->broker, &plan->create, plan->plant_fds,
-                 plan->create.create.plant_count, err) < 0 ||
-        await(run, BOX_NEWS_READY, &news, fds, err) < 0)
-        return -1;
-    run->created = true;
-    if (run->request->file_count == 0)
-        return 0;
-    own_fd sock = porter(run, /* collect= */ false, err);
-    return sock < 0 ? -1 : files_put(sock, run->request, err);
-}
-
-static void note_walls(struct run *run, uint32_t walls)
-{
-    for (int i = 0; i < BOX_WALL_COUNT; i++) {
-        json_t *list = walls & 1u << i ? run->result->walls : run->result->missing;
-        json_array_append_new(list, json_string(box_wall_names[i]));
-    }
-}
-
-static int start(struct run *run, struct plan *plan, struct err *err)
-{
-    struct box_news news;
-    int fds[5];
-    if (box_send(&run->engine->broker, &plan->start, &plan->exec_block, 1, err) < 0 ||
-        await(run, BOX_NEWS_STARTED, &news, fds, err) < 0)
-        return -1;
-    run->started_ns = clock_now_ns();
-    run->deadline_ns = run->started_ns + run_limit(run, LIMITS_TIMEOUT) * 1000000;
-    run->facts.started = true;
-    note_walls(run, news.walls);
-    static const enum run_source places[] = { RUN_IN, RUN_OUT, RUN_ERR, RUN_CONTROL, RUN_LISTENER };
-    static const uint32_t events[] = { EPOLLOUT, EPOLLIN, EPOLLIN, EPOLLIN | EPOLLOUT, EPOLLIN };
-    for (size_t i = 0; i < array_len(places); i++) {
-        if (fcntl(fds[i], F_SETFL, O_NONBLOCK) < 0 && places[i] != RUN_LISTENER)
-            return err_sys(err, "set a pipe non-blocking");
-        if (run_add_source(run, places[i], fds[i], events[i]) < 0)
-            return err_sys(err, "watch a pipe of the box");
-    }
-    run->notify.fd = run->fd[RUN_LISTENER];
-    if (run->to_stdin.len == 0)
-        run_drop_source(run, RUN_IN);
-    run_plan_cpu_look(run);
-    return 0;
-}
-
-static void add_spill(struct run *run, int which, const struct result_stream *stream,
-                      const char *path)
-{
-    struct buf *spill = &run->spill[which];
-    if (!stream->truncated || spill->len == 0)
-        return;
-    uint64_t len = spill->len;
-    result_add_artifact(run->result, str_of(path), buf_take(spill), len, NULL);
+    if (run->request->file_count > 0)
+        ask_for_porter(run, RUN_FILES_IN);
+    else
+        start_occupant(run);
 }
 
 /* With nothing written since the start there is nothing to collect. */
-static bool wrote_files(const struct run *run)
+static bool wrote_files(const struct engine_run *run)
 {
     return run->request->file_count > 0 || run->stats.blocks_free != run->stats.blocks_at_start ||
            run->stats.inodes_free != run->stats.inodes_at_start;
 }
 
-static int collect(struct run *run, struct err *err)
+void run_box_is_empty(struct engine_run *run)
 {
-    struct files_caps caps = { 0 };
-    if (wrote_files(run)) {
-        own_fd sock = porter(run, /* collect= */ true, err);
-        if (sock < 0 || files_collect(sock, run->request, run->result, &caps, err) < 0)
-            return -1;
-    }
-    add_spill(run, 0, &run->result->out, ".cupel/stdout");
-    add_spill(run, 1, &run->result->err_stream, ".cupel/stderr");
-    run->facts.artifact_bytes_hit = caps.bytes_hit;
-    run->facts.artifact_files_hit = caps.count_hit;
-    return 0;
+    run->finished_ns = clock_now_ns();
+    if (wrote_files(run))
+        ask_for_porter(run, RUN_FILES_OUT);
+    else
+        end_with_result(run, NULL);
 }
 
-/* Bash reports the line of its last failing command; it is the run's if its code
- * is. The source line comes from our own copy of the code, for syntax errors too. */
-static void take_fail_line(struct run *run)
+static bool has_writable_input(const struct request *request)
 {
-    struct result_error *error = &run->result->error;
-    struct str code = run->request->code;
-    if (error->kind == RESULT_E_NONE && run->driver.fail_code == run->facts.exit_code)
-        error->line = run->driver.fail_line;
-    if (run->request->language != REQUEST_BASH || error->line <= 0 || error->snippet)
+    for (size_t i = 0; i < request->file_count; i++) {
+        if (!request->files[i].readonly)
+            return true;
+    }
+    return false;
+}
+
+void run_is_done(struct engine_run *run)
+{
+    bool may_be_final = run->engine->options.warm && !has_writable_input(run->request);
+    if (!may_be_final)
         return;
-    const char *at = code.at, *end = code.at + code.len;
-    for (int64_t line = 1; at && line < error->line; line++) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        at = at ? at + 1 : NULL;
-    }
-    if (!at || at >= end)
+    run->asked_at_done = counters_read(run->counter, &run->stats) < 0;
+    if (run->asked_at_done)
+        house_ask(&run->engine->house, BOX_OP_STAT, run->box);
+    else
+        run_final_if_clean(run);
+}
+
+bool run_final_if_clean(struct engine_run *run)
+{
+    const struct box_stats *stats = &run->stats;
+    if (run->killed || run->occupant_gone || run->facts.interrupt_sent || run->notify.reports > 0)
+        return false;
+    bool clean = stats->oom_kills == 0 && stats->pids_hits == 0 &&
+                 stats->blocks_free == stats->blocks_at_start &&
+                 stats->inodes_free == stats->inodes_at_start;
+    if (!clean || stats->cpu_us / 1000 >= run_limit(run, LIMITS_CPU) || !run_drain(run))
+        return false;
+    run->clean = true;
+    run->facts.exited = true;
+    run->facts.exit_code = run->driver.done_code;
+    run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
+    end_with_result(run, NULL);
+    return true;
+}
+
+static void on_news(struct house_tenant *tenant, const struct box_news *news,
+                    int fds[BOX_NEWS_FDS])
+{
+    struct engine_run *run = loop_owner(tenant, struct engine_run, tenant);
+    struct err err = ERR_INIT;
+    if (run->over)
         return;
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    struct str text = { at, (size_t)((stop ? stop : end) - at) };
-    text.len = str_cut_utf8(text, SNIPPET_MAX);
-    error->snippet = buf_strdup(text);
-}
-
-static void conclude(struct run *run)
-{
-    struct result *result = run->result;
-    struct result_facts *facts = &run->facts;
-    facts->oom_kills = (uint64_t)run->stats.oom_kills;
-    facts->pids_hits = (uint64_t)run->stats.pids_hits;
-    facts->stdout_hit = result->out.truncated;
-    facts->stderr_hit = result->err_stream.truncated;
-    facts->driver_exception = run->driver.error.kind != RESULT_E_NONE;
-    facts->driver_interrupted = run->driver.interrupted;
-    result->cpu_ms = (double)run->stats.cpu_us / 1000;
-    result->memory_peak_bytes = run->stats.memory_peak_bytes;
-    if (run->driver.results) {
-        json_decref(result->results);
-        result->results = take_ptr(run->driver.results);
+    if (news->kind == BOX_NEWS_FAILED && run->stage == RUN_STARTING && run->forked) {
+        pools_zygote_failed(&run->engine->pools);
+        start_occupant(run); /* it is exec'd then, which needs no zygote */
+    } else if (news->kind == BOX_NEWS_FAILED) {
+        box_failure(news, &err);
+        run_give_up(run, &err);
+    } else if (news->kind == BOX_NEWS_READY && run->stage == RUN_BUILDING) {
+        on_built(run);
+    } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_IN) {
+        files_put(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request, on_files_in);
+    } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_OUT) {
+        files_collect(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request,
+                      &run->result, on_files_out);
+    } else if (news->kind == BOX_NEWS_STARTED && run->stage == RUN_STARTING) {
+        go(run, fds, news);
+    } else if (run->stage == RUN_GOING) {
+        run_on_news(run, news);
+    } else if (news->kind == BOX_NEWS_EMPTY && run->stage < RUN_GOING) {
+        fail_with(run, ERR_BUG, "the box died before the code began");
     }
-    result->error = run->driver.error;
-    memset(&run->driver.error, 0, sizeof run->driver.error);
-    take_fail_line(run);
-    notify_report(&run->notify, result);
-    if (facts->signal == SIGSYS)
-        result_add_denied(result, "foreign_abi", 1);
-    result_decide(result, facts);
-    result_explain(result, facts);
 }
 
-static int run_stages(struct run *run, struct plan *plan, struct err *err)
-{
-    int64_t began = clock_now_ns();
-    if (build(run, plan, err) < 0 || start(run, plan, err) < 0)
-        return -1;
-    run->result->start_ms = clock_ms_between(began, run->started_ns);
-    own_str line = plan_driver_line(run->request);
-    run->to_control = str_of(line);
-    run_loop(run, err);
-    int64_t ended = clock_now_ns();
-    /* It ran, so there is a result, even if it says that the failure is ours. */
-    bool ours = run->broken || collect(run, err) < 0;
-    run->facts.killed_for = ours ? RESULT_INTERNAL : run->facts.killed_for;
-    run->result->collect_ms = clock_ms_between(ended, clock_now_ns());
-    conclude(run);
-    if (ours) {
-        free(run->result->error.message);
-        run->result->error.message = buf_strdup(str_of(err->text));
-    }
-    if (run->engine->trace)
-        fprintf(stderr, "trace: kill_to_empty_ms=%.3f\n",
-                (double)run->stats.kill_to_empty_us / 1000);
-    return 0;
-}
+/* --- begin and end --- */
 
-int run_on_box(struct engine *engine, const struct request *request, const char *font_list,
-               int font_fd, const struct engine_hooks *hooks, struct result *out, struct err *err)
+struct engine_run *run_new(struct engine *engine, const struct request *request,
+                           const struct engine_hooks *hooks)
 {
-    struct plan plan attr_cleanup(plan_done) = PLAN_INIT;
+    struct engine_run *run = buf_alloc_zero(1, sizeof *run);
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
-    struct run run = {
-        .engine = engine, .request = request, .hooks = hooks, .result = out,
-        .box = engine->next_box++ % BOX_MAX, .fd = { -1, -1, -1, -1, -1, -1, -1, -1 },
-        .to_stdin = request->stdin_text, .driver = DRIVER_INIT, .notify.fd = -1,
-        .spill = { BUF_INIT(spill), BUF_INIT(spill) },
-        .deadline_ns = INT64_MAX, .cpu_look_ns = INT64_MAX, .again_ns = INT64_MAX,
+    *run = (struct engine_run){
+        .engine = engine, .request = request, .hooks = *hooks, .tenant.news = on_news,
+        .box = HOUSE_NOBODY, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
+        .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
+        .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
     };
-    if (plan_make(request, font_list, font_fd, &plan, err) < 0)
-        return -1;
-    own_fd epoll = epoll_create1(EPOLL_CLOEXEC);
-    own_fd timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    run.epoll = epoll;
-    run.timer = timer;
-    bool watched = epoll >= 0 && timer >= 0 &&
-                   run_add_source(&run, RUN_BROKER, engine->broker.sock, EPOLLIN) == 0 &&
-                   run_add_source(&run, RUN_TIMER, timer, EPOLLIN) == 0;
-    if (watched && hooks->interrupt_fd >= 0)
-        watched = run_add_source(&run, RUN_INTERRUPT, hooks->interrupt_fd, EPOLLIN) == 0;
-    if (!watched)
-        return err_sys(err, "make the event loop");
-    int failed = run_stages(&run, &plan, err);
-    struct err ignored = ERR_INIT;
-    for (int source = RUN_IN; source <= RUN_LISTENER; source++)
-        run_drop_source(&run, (enum run_source)source);
-    driver_done(&run.driver);
-    buf_done(&run.spill[0]);
-    buf_done(&run.spill[1]);
-    struct box_call release = { .op = BOX_OP_RELEASE, .box = run.box };
-    if (run.broken)
-        box_broker_close(&engine->broker); /* its death takes everything with it */
-    else if (run.created)
-        box_send(&engine->broker, &release, NULL, 0, &ignored);
-    return failed;
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        run->taken.fd[i] = -1;
+    for (int i = 0; i < BOX_COUNTERS; i++)
+        run->counter[i] = -1;
+    for (int i = 0; i < RUN_PIPES; i++)
+        run->pipe[i] = (struct run_pipe){ .source.fd = -1, .run = run };
+    run->after = engine->runs;
+    if (run->after)
+        run->after->before = run;
+    engine->runs = run;
+    result_init(&run->result);
+    name_run(run->result.run);
+    run->result.limits = request->limits;
+    run->result.tier = "native";
+    hash_hex(request->code, run->result.code_sha256);
+    request_inputs_sha256(request, run->result.inputs_sha256);
+    return run;
+}
+
+static void build(struct engine_run *run)
+{
+    struct engine *engine = run->engine;
+    struct err err = ERR_INIT;
+    bool fonts = engine->font_fd >= 0 && prepare_wants_fonts(run->request);
+    if (plan_make(run->request, fonts ? engine->font_list : NULL, engine->font_fd, &run->plan,
+                  &err) < 0) {
+        run_refuse(run, &err);
+        return;
+    }
+    if (!fonts)
+        run->box = pools_take_box(&engine->pools, run->request, &run->tenant);
+    if (run->box != HOUSE_NOBODY) {
+        on_built(run);
+        return;
+    }
+    run->box = house_take(&engine->house, &run->tenant);
+    if (run->box == HOUSE_NOBODY) {
+        fail_with(run, ERR_BUSY, "every box is taken");
+        return;
+    }
+    run->stage = RUN_BUILDING;
+    bool again = engine->options.warm && run->request->language != REQUEST_BASH;
+    run->plan.create.create.plants.again = again;
+    run->plan.create.box = run->box;
+    house_call(&engine->house, &run->plan.create, run->plan.plant_fds,
+               run->plan.create.create.plants.count);
+}
+
+void run_start(struct engine_run *run)
+{
+    struct engine *engine = run->engine;
+    run->began_ns = clock_now_ns();
+    run->result.queue_ms = clock_ms_between(run->place.since_ns, run->began_ns);
+    run->result.image = buf_strdup(str_of(engine->image.name));
+    run->result.image_digest = buf_strdup(str_of(engine->image.digest));
+    run->pooled = pools_take(&engine->pools, run->request, &run->tenant, &run->taken);
+    if (!run->pooled) {
+        build(run);
+        return;
+    }
+    run->box = run->taken.box;
+    if (run->request->file_count > 0)
+        ask_for_porter(run, RUN_FILES_IN);
+    else
+        go_pooled(run);
 }

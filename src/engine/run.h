@@ -1,49 +1,90 @@
-/* One run on one box: its state, shared by run.c (the stages) and loop.c. */
+/* One run: its state, shared by run.c (the stages), watch.c (while the code runs)
+ * and verdict.c (what came of it). */
 #ifndef ENGINE_RUN_H
 #define ENGINE_RUN_H
 
+#include "box/counters.h"
 #include "engine/driver.h"
 #include "engine/engine_int.h"
+#include "engine/files.h"
 #include "engine/notify.h"
+#include "engine/plan.h"
 
-enum run_source {
-    RUN_IN, RUN_OUT, RUN_ERR, RUN_CONTROL, RUN_LISTENER, /* ours to close */
-    RUN_BROKER, RUN_TIMER, RUN_INTERRUPT,
-    RUN_SOURCES
+/* The occupant's descriptors, as BOX_NEWS_STARTED gives them. */
+enum run_pipe_id { RUN_IN, RUN_OUT, RUN_ERR, RUN_CONTROL, RUN_LISTENER, RUN_PIPES };
+
+struct run_pipe {
+    struct loop_source source; /* fd -1: closed */
+    struct engine_run *run;
 };
 
-struct run {
+enum run_stage {
+    RUN_QUEUED,
+    RUN_BUILDING,   /* until READY */
+    RUN_FILES_IN,   /* until the porter is there, and then until it has everything */
+    RUN_STARTING,   /* until STARTED */
+    RUN_GOING,      /* until the result is final, or the box is empty */
+    RUN_FILES_OUT,
+};
+
+struct engine_run {
     struct engine *engine;
     const struct request *request;
-    const struct engine_hooks *hooks;
-    struct result *result;
+    struct engine_hooks hooks;
+    struct queue_place place;
+    struct house_tenant tenant;
+    struct engine_run *before, *after; /* all runs of the engine */
+    enum run_stage stage;
+    uint32_t box; /* HOUSE_NOBODY: none yet */
+    struct plan plan;
+    struct pool_taken taken; /* where it came from a pool */
+    bool pooled, forked;     /* the occupant waited already; it is a zygote's child */
+    struct files_job files;
+    struct run_pipe pipe[RUN_PIPES];
+    int counter[BOX_COUNTERS];
+    struct loop_timer timer;
+    int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, finished_ns;
+    struct result result;
     struct result_facts facts;
-    uint32_t box;
-    int epoll, timer;
-    int fd[RUN_SOURCES]; /* -1: closed or none; from RUN_BROKER on they are not ours */
+    char *line; /* for the driver; to_control is what is left of it */
     struct str to_stdin, to_control;
     struct driver driver;
     struct notify notify;
     struct buf spill[2]; /* whole stdout and stderr, up to the artifact cap */
     struct box_stats stats;
-    int64_t started_ns, deadline_ns, cpu_look_ns, again_ns;
     int interrupts;
-    bool created, occupant_gone, empty, killed;
-    bool broken; /* we failed: err says how */
+    bool occupant_gone, empty, killed, clean;
+    bool over; /* on_end was called; nothing of it counts any more */
+    bool asked_at_done; /* for counters, of which it depends whether that was the end */
 };
 
-/* loop.c */
-int run_add_source(struct run *run, enum run_source source, int fd, uint32_t events);
-void run_drop_source(struct run *run, enum run_source source);
-/* Look at the CPU counter again when the limit could first be reached. */
-void run_plan_cpu_look(struct run *run);
-/* Until the occupant has ended and the box is empty; then drains what is left. A
- * failure of ours is in run->broken and *err. */
-void run_loop(struct run *run, struct err *err);
-
-static inline int64_t run_limit(const struct run *run, enum limits_id id)
+static inline int64_t run_limit(const struct engine_run *run, enum limits_id id)
 {
     return run->request->limits.value[id];
 }
+
+/* watch.c */
+/* The occupant has its request: watch it. fds are taken over. */
+int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news);
+void run_on_news(struct engine_run *run, const struct box_news *news);
+void run_kill(struct engine_run *run, enum result_status why);
+void run_wish_to_stop(struct engine_run *run);
+/* Read what is in the pipes of a box that is dead or done. False: it never ends. */
+bool run_drain(struct engine_run *run);
+void run_unwatch(struct engine_run *run);
+
+/* run.c: what watch.c has come to */
+/* Everything in the box is dead: files out, then the end. */
+void run_box_is_empty(struct engine_run *run);
+/* We failed; the box is given up. */
+void run_give_up(struct engine_run *run, const struct err *err);
+/* The driver is done. If nothing speaks against it, the run ends here; else the box
+ * is waited for. */
+void run_is_done(struct engine_run *run);
+/* The same, with counters that are up to date. True: it is over. */
+bool run_final_if_clean(struct engine_run *run);
+
+/* verdict.c: facts and claims become the result. `ours`: what we failed in, or NULL. */
+void run_conclude(struct engine_run *run, const struct err *ours);
 
 #endif

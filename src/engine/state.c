@@ -70,7 +70,9 @@ int state_open(int *out_fd, struct err *err)
     *out_fd = -1;
     if (!pick_path(path, sizeof path, &named))
         return 0;
+    mode_t callers = umask(077); /* it may keep us out of our own folder */
     int made = make_path(path);
+    umask(callers);
     own_fd fd = made < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && is_usable(fd, made == 1 || !named)) {
         *out_fd = take_fd(&fd);

@@ -118,6 +118,16 @@ int image_open(const char *name, int state_dirfd, bool recompute, struct image *
     return image_open_at(root, name, state_dirfd, recompute, out, err);
 }
 
+bool image_is_current(const struct image *image)
+{
+    char key[IMAGE_KEY_ROOM];
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return false;
+    image_digest_key(root, key);
+    return strcmp(key, image->key) == 0;
+}
+
 int image_save(const struct image *image, int state_dirfd, struct err *err)
 {
     own_json root = json_pack("{s:i,s:s,s:s,s:O?}", "schema", CACHE_SCHEMA, "key", image->key,

@@ -33,6 +33,9 @@ void image_done(struct image *image);
 int image_open(const char *name, int state_dirfd, bool recompute, struct image *out,
                struct err *err);
 
+/* Are the host's stat facts still those that this image was opened under? */
+bool image_is_current(const struct image *image);
+
 /* Keep digest and manifest for the next run: whole or not at all. */
 int image_save(const struct image *image, int state_dirfd, struct err *err);
 

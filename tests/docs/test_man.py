@@ -66,7 +66,8 @@ def script(shell):
 
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
-    assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages"}
+    assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
+                          "cupel-bench"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 

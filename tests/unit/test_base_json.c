@@ -122,3 +122,61 @@ TEST(json_write_takes_any_value)
     CHECK_TEXT(text, "{\"a\":[true,null]}");
     free(text);
 }
+
+/* What jansson's own writer makes of it, with short numbers; see json_write. */
+static char *slowly(const json_t *value)
+{
+    char *text = json_write(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    CHECK(text != NULL);
+    return text;
+}
+
+static void check_same(const json_t *value)
+{
+    char *fast = json_write(value, JSON_COMPACT), *slow = slowly(value);
+    CHECK_TEXT(fast, slow);
+    free(fast);
+    free(slow);
+}
+
+TEST(json_is_written_fast_and_slowly_alike)
+{
+    static const double reals[] = { 0,     -0.0,    1,        0.1,     0.001,   1.5,    -2.25,
+                                    12.34, 0.0001,  1e20,     1.1e300, 1e-7,    1 / 3., 1e15,
+                                    1e12,  123.456, 0.30000000000000004, 999999999999.999, 5e-324,
+                                    9007199254740993.0, 1e14, 100000000000000.1, -0.5, 1e3 };
+    own_json all = json_pack("{s:[i,b,b,n], s:{}, s:[], s:{s:{s:s}}}", "a", -5, 1, 0, "b", "c", "d",
+                             "e", "f", "g");
+    json_t *list = json_array();
+    json_object_set_new(all, "reals \"quoted\"\n", list);
+    for (size_t i = 0; i < array_len(reals); i++)
+        json_array_append_new(list, json_real(reals[i]));
+    json_array_append_new(list, json_integer(INT64_MIN));
+    json_array_append_new(list, json_integer(INT64_MAX));
+    char every[0x80];
+    for (int i = 0; i < 0x80; i++)
+        every[i] = (char)i;
+    json_array_append_new(list, json_stringn(every, sizeof every));
+    json_array_append_new(list, json_string("\u00e9\u20ac\U0001f600/"));
+    check_same(all);
+    for (unsigned i = 0; i < 20000; i++) {
+        own_json real = json_real((double)(i * 7919u % 1000003u) / (i % 5 == 0 ? 1000. : 997.));
+        check_same(real);
+    }
+}
+
+TEST(json_passes_no_ceiling)
+{
+    own_json value = json_pack("{s:s}", "key", "value");
+    for (size_t most = 0; most < 15; most++) {
+        own_buf out = BUF_INIT(most + 3);
+        buf_add(&out, "abc", 3);
+        CHECK_INT(json_add(&out, value), -1);
+        CHECK_TEXT(out.at, "abc");
+        CHECK_INT(out.len, 3);
+    }
+    own_buf out = BUF_INIT(15);
+    CHECK_INT(json_add(&out, value), 0);
+    CHECK_TEXT(out.at, "{\"key\":\"value\"}");
+    CHECK_INT(json_add(&out, NULL), -1);
+}

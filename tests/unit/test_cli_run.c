@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/base64.h"
 #include "base/own.h"
 #include "cli/figures.h"
 #include "cli/run_inputs.h"
@@ -104,15 +105,15 @@ TEST(cli_run_shebang_names_a_language)
     CHECK_INT(cli_run_request_shebang(STR("#!")), -1);
 }
 
-TEST(cli_figures_decode_base64_or_nothing)
+TEST(base64_decodes_or_gives_nothing)
 {
     size_t len = 0;
-    own_str plain = cli_figures_decode(STR("aGVsbG8="), &len);
+    own_str plain = base64_decode(STR("aGVsbG8="), &len);
     CHECK(plain && len == 5 && memcmp(plain, "hello", 5) == 0);
-    own_str lines = cli_figures_decode(STR("aGVs\nbG8="), &len);
+    own_str lines = base64_decode(STR("aGVs\nbG8="), &len);
     CHECK(lines && len == 5);
-    CHECK(!cli_figures_decode(STR("aGV*bG8="), &len));
-    CHECK(!cli_figures_decode(STR("aG=sbG8="), &len));
-    own_str empty = cli_figures_decode(STR(""), &len);
+    CHECK(!base64_decode(STR("aGV*bG8="), &len));
+    CHECK(!base64_decode(STR("aG=sbG8="), &len));
+    own_str empty = base64_decode(STR(""), &len);
     CHECK(empty && len == 0);
 }

@@ -1,0 +1,115 @@
+/* The epoll loop. Any process of the host side; single-threaded. */
+#include "base/loop.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+int loop_open(struct loop *loop)
+{
+    *loop = LOOP_INIT;
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return loop->epoll < 0 ? -1 : 0;
+}
+
+void loop_close(struct loop *loop)
+{
+    if (loop->epoll >= 0)
+        close(loop->epoll);
+    *loop = LOOP_INIT;
+}
+
+int loop_add(struct loop *loop, struct loop_source *source, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.ptr = source };
+    return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, source->fd, &event);
+}
+
+void loop_change(struct loop *loop, struct loop_source *source, uint32_t events)
+{
+    struct epoll_event event = { .events = events, .data.ptr = source };
+    if (source->fd >= 0)
+        epoll_ctl(loop->epoll, EPOLL_CTL_MOD, source->fd, &event);
+}
+
+void loop_remove(struct loop *loop, struct loop_source *source)
+{
+    if (source->fd < 0)
+        return;
+    epoll_ctl(loop->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+    loop_forget(loop, source);
+}
+
+void loop_forget(struct loop *loop, struct loop_source *source)
+{
+    source->fd = -1;
+    for (int i = 0; i < loop->batch_len; i++) {
+        if (loop->batch[i].data.ptr == source)
+            loop->batch[i].data.ptr = NULL;
+    }
+}
+
+void loop_set_timer(struct loop *loop, struct loop_timer *timer, int64_t at_ns)
+{
+    timer->at_ns = at_ns;
+    if ((at_ns != LOOP_NEVER) == timer->set)
+        return;
+    if (timer->set) {
+        *(timer->before ? &timer->before->after : &loop->timers) = timer->after;
+        if (timer->after)
+            timer->after->before = timer->before;
+    } else {
+        timer->before = NULL;
+        timer->after = loop->timers;
+        if (loop->timers)
+            loop->timers->before = timer;
+        loop->timers = timer;
+    }
+    timer->set = !timer->set;
+}
+
+static struct loop_timer *earliest(const struct loop *loop)
+{
+    struct loop_timer *first = loop->timers;
+    for (struct loop_timer *timer = first; timer; timer = timer->after) {
+        if (timer->at_ns < first->at_ns)
+            first = timer;
+    }
+    return first;
+}
+
+static int patience_ms(const struct loop *loop)
+{
+    const struct loop_timer *first = earliest(loop);
+    if (!first)
+        return -1;
+    int64_t left = first->at_ns - clock_now_ns();
+    if (left <= 0)
+        return 0;
+    /* Rounded up: a time that is not yet due would be looked at again at once. */
+    int64_t ms = (left + NS_PER_MS - 1) / NS_PER_MS;
+    return ms > 3600000 ? 3600000 : (int)ms;
+}
+
+int loop_turn(struct loop *loop)
+{
+    int count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, patience_ms(loop));
+    if (count < 0)
+        return errno == EINTR ? 0 : -1;
+    loop->batch_len = count;
+    for (int i = 0; i < count; i++) {
+        struct loop_source *source = loop->batch[i].data.ptr;
+        if (source)
+            source->ready(source, loop->batch[i].events);
+    }
+    loop->batch_len = 0;
+    int64_t now = loop->timers ? clock_now_ns() : 0;
+    for (struct loop_timer *timer; (timer = earliest(loop)) && timer->at_ns <= now;) {
+        loop_set_timer(loop, timer, LOOP_NEVER);
+        timer->due(timer);
+    }
+    return 0;
+}

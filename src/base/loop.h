@@ -1,0 +1,59 @@
+/* One epoll loop for a whole process: descriptors and times that call back. No
+ * threads. A source or timer is a member of what it belongs to, and is found from
+ * it by the callback. Removing a source inside a callback is safe: events of the
+ * same round that are still due for it are dropped. */
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "base/attr.h"
+
+#define LOOP_BATCH 64
+#define LOOP_NEVER INT64_MAX
+
+struct loop_source {
+    int fd; /* -1: not watched */
+    void (*ready)(struct loop_source *source, uint32_t events);
+};
+
+struct loop_timer {
+    int64_t at_ns; /* of the monotonic clock */
+    void (*due)(struct loop_timer *timer);
+    struct loop_timer *before, *after;
+    bool set;
+};
+
+struct loop {
+    int epoll;
+    struct loop_timer *timers; /* unordered: there are few */
+    struct epoll_event batch[LOOP_BATCH];
+    int batch_len;
+};
+#define LOOP_INIT ((struct loop){ .epoll = -1 })
+
+/* The thing that a source or timer is a member of. */
+#define loop_owner(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+
+/* 0, or -1 with errno. */
+int loop_open(struct loop *loop) attr_must_use;
+void loop_close(struct loop *loop);
+
+/* Watch source->fd, whose callback is set, for epoll events. */
+int loop_add(struct loop *loop, struct loop_source *source, uint32_t events) attr_must_use;
+void loop_change(struct loop *loop, struct loop_source *source, uint32_t events);
+/* Stop watching and forget the descriptor, which stays open. */
+void loop_remove(struct loop *loop, struct loop_source *source);
+/* The same where it is closed already. */
+void loop_forget(struct loop *loop, struct loop_source *source);
+
+/* Call back once at that time; LOOP_NEVER takes it back. */
+void loop_set_timer(struct loop *loop, struct loop_timer *timer, int64_t at_ns);
+
+/* Wait for the next events and times, and serve them. 0, or -1 with errno. */
+int loop_turn(struct loop *loop) attr_must_use;
+
+#endif

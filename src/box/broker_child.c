@@ -1,0 +1,79 @@
+/* Children of the broker before they exec: cloning, hearing, reaping. Every wait
+ * has a bound: a child that says nothing is killed by whoever waited. */
+#include "box/broker.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define PATIENCE_MS 10000
+
+long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd)
+{
+    struct clone_args args = {
+        .flags = flags | (pidfd ? CLONE_PIDFD : 0),
+        .exit_signal = SIGCHLD,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
+    };
+    if (cgroup_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)cgroup_fd;
+    }
+    return syscall(SYS_clone3, &args, sizeof args);
+}
+
+int broker_child_await(int sock)
+{
+    struct pollfd wait = { .fd = sock, .events = POLLIN };
+    int ready;
+    do {
+        ready = poll(&wait, 1, PATIENCE_MS);
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0)
+        errno = ETIMEDOUT;
+    return ready > 0 ? 0 : -1;
+}
+
+enum box_step broker_child_hear(int sock, struct box_report *report, int *fd)
+{
+    size_t fds = 0;
+    if (broker_child_await(sock) < 0)
+        return BOX_STEP_PEER;
+    int got = io_recv(sock, report, sizeof *report, fd, fd ? 1 : 0, &fds);
+    if (got != 1) {
+        errno = got == 0 ? ECHILD : errno;
+        return BOX_STEP_PEER;
+    }
+    errno = report->error;
+    return report->step;
+}
+
+void broker_child_reap(pid_t *pid)
+{
+    int saved = errno;
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        while (waitpid(*pid, NULL, __WALL) < 0 && errno == EINTR)
+            continue;
+    }
+    *pid = 0;
+    errno = saved;
+}
+
+void broker_child_close(int *fds, int count)
+{
+    int saved = errno;
+    for (int i = 0; i < count; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+        fds[i] = -1;
+    }
+    errno = saved;
+}

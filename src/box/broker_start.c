@@ -1,0 +1,235 @@
+/* Putting processes into a box: the occupant by exec or by fork from a zygote, and
+ * the porter. Broker only. Children are clones of this small program; between
+ * clone and exec they use no heap. */
+#include "box/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "box/enter.h"
+#include "box/zygote.h"
+
+struct pipes {
+    int child[5]; /* stdin, stdout, stderr, control, report */
+    int ours[5];
+};
+
+static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pipes)
+{
+    int two[2];
+    *pipes = (struct pipes){ { -1, -1, -1, -1, -1 }, { -1, -1, -1, -1, -1 } };
+    for (int i = 0; i < 3; i++) {
+        if (pipe2(two, O_CLOEXEC) < 0)
+            return -1;
+        pipes->child[i] = two[i == 0 ? 0 : 1];
+        pipes->ours[i] = two[i == 0 ? 1 : 0];
+        /* A pipe belongs to the broker's uid: programs that reopen /dev/stdout
+         * need it to be the occupant's. */
+        uid_t uid = BROKER_FIRST_ID + 2 * id + 1;
+        if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
+            return -1;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) < 0)
+        return -1;
+    pipes->child[3] = two[1];
+    pipes->ours[3] = two[0];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, two) < 0)
+        return -1;
+    pipes->child[4] = two[1];
+    pipes->ours[4] = two[0];
+    return 0;
+}
+
+/* A child in the box's pid namespace: setns decides for the next clone only, and
+ * is taken back at once so that a dead box's namespace is not kept alive. */
+static long clone_into(const struct broker *broker, const struct broker_box *box, int cgroup_fd)
+{
+    if (setns(box->ns[POSTURE_NS_PID], CLONE_NEWPID) < 0)
+        return -1;
+    long pid = broker_child_clone(0, NULL, cgroup_fd);
+    if (pid != 0) {
+        int saved = errno;
+        if (setns(broker->own_pid_ns, CLONE_NEWPID) < 0)
+            _exit(72);
+        errno = saved;
+    }
+    return pid;
+}
+
+static void fill_start(const struct broker *broker, const struct broker_box *box,
+                       const struct box_call *call, const struct pipes *pipes, int exec_block,
+                       struct enter_start *start)
+{
+    bool memory = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
+    bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
+    *start = (struct enter_start){
+        .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
+        .control = pipes->child[3],
+        .exec_block = exec_block,
+        .required = call->start.required,
+        .broker_walls = box->walls,
+        .cpu_s = call->start.cpu_s,
+        .open_files = call->start.open_files,
+        /* With a pids cgroup the rlimit is only a backstop and must not be met first. */
+        .processes = box->pids + (pids ? 64 : 0),
+        /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
+        .file_bytes = box->disk_bytes + (1 << 20),
+        .data_bytes = memory ? 0 : box->memory_bytes,
+        .piped_core = broker->piped_core,
+    };
+}
+
+static long clone_occupant(struct broker *broker, struct broker_box *box,
+                           const struct enter_start *start, int report)
+{
+    long pid = clone_into(broker, box, box->cgroup.dir[BOX_CG_V2]);
+    if (pid == 0) {
+        struct enter_plan plan = {
+            .ns_fds = box->ns, .join_fds = box->cgroup.join, .join_count = box->cgroup.join_count,
+            .report = report, .two_ids = broker->two_ids, .outside = &broker->outside,
+        };
+        enter_and_exec(&plan, start);
+    }
+    return pid;
+}
+
+/* The zygote clones with us as the parent, into the box's pid namespace; the child
+ * enters the rest as ours do. It is trusted as far as this answer: it never ran
+ * user code and never reads from its children. */
+static long fork_occupant(struct broker *broker, struct broker_box *box,
+                          const struct box_call *call, const struct enter_start *start, int report)
+{
+    struct broker_zygote *zygote = &broker->zygote[call->start.zygote];
+    const struct cgroup *group = &box->cgroup;
+    struct zygote_order order = {
+        .join_count = (uint32_t)group->join_count, .has_cgroup = group->dir[BOX_CG_V2] >= 0,
+        .two_ids = broker->two_ids, .rehearsal = call->start.rehearsal,
+        .required = start->required, .broker_walls = start->broker_walls, .cpu_s = start->cpu_s,
+        .open_files = start->open_files, .processes = start->processes,
+        .file_bytes = start->file_bytes, .data_bytes = start->data_bytes,
+        .piped_core = start->piped_core, .outside = broker->outside,
+    };
+    struct zygote_answer answer;
+    int fds[IO_FDS_MAX];
+    size_t count = POSTURE_NS_COUNT;
+    memcpy(fds, box->ns, sizeof box->ns);
+    if (order.has_cgroup)
+        fds[count++] = group->dir[BOX_CG_V2];
+    for (int i = 0; i < group->join_count; i++)
+        fds[count++] = group->join[i];
+    for (int i = 0; i < 3; i++)
+        fds[count++] = start->stdio[i];
+    fds[count++] = start->control;
+    fds[count++] = report;
+    if (io_send(zygote->sock, &order, sizeof order, fds, count) < 0)
+        return -1;
+    if (broker_child_await(zygote->sock) < 0)
+        return -1;
+    size_t none = 0;
+    int got = io_recv(zygote->sock, &answer, sizeof answer, NULL, 0, &none);
+    if (got == 1 && answer.pid > 0)
+        return answer.pid;
+    errno = got == 1 ? answer.error : ECHILD;
+    return -1;
+}
+
+/* Copies for the engine, which must not get more by them than numbers. */
+static void copy_counters(const struct broker_box *box, int *out)
+{
+    for (int i = 0; i < BOX_COUNTERS; i++)
+        out[i] = box->cgroup.counter[i] < 0 ? -1
+                                            : fcntl(box->cgroup.counter[i], F_DUPFD_CLOEXEC, 3);
+    out[BOX_COUNTER_DISK] = openat(box->disk, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What the child says until it runs; out_listener is its filter's. */
+static enum box_step hear_entry(int report_fd, bool execs, struct box_report *report,
+                                int *out_listener)
+{
+    struct box_report second;
+    enum box_step step = broker_child_hear(report_fd, report, out_listener);
+    if (step || !execs)
+        return step;
+    /* A second word comes only if exec failed; its absence is the good news. */
+    step = broker_child_hear(report_fd, &second, NULL);
+    return step == BOX_STEP_PEER && errno == ECHILD ? BOX_STEP_NONE : step;
+}
+
+enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
+                               int exec_block, struct box_news *news, int out_fds[BOX_NEWS_FDS])
+{
+    struct broker_box *box = &broker->box[id];
+    struct pipes pipes;
+    struct box_report report;
+    struct enter_start start;
+    bool execs = exec_block >= 0;
+    if (make_pipes(broker, id, &pipes) < 0) {
+        broker_child_close(pipes.child, 5);
+        broker_child_close(pipes.ours, 5);
+        return BOX_STEP_PIPES;
+    }
+    fill_start(broker, box, call, &pipes, exec_block, &start);
+    box->cpu_us_at_start = counters_cpu_us(box->cgroup.counter[BOX_COUNTER_CPU]);
+    box->shared_bytes = execs ? 0 : broker->zygote[call->start.zygote].shared_bytes;
+    long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])
+                     : fork_occupant(broker, box, call, &start, pipes.child[4]);
+    broker_child_close(pipes.child, 5);
+    box->occupant = pid > 0 ? (pid_t)pid : 0;
+    enum box_step step = execs ? BOX_STEP_ENTER : BOX_STEP_ZYGOTE;
+    if (pid > 0)
+        step = hear_entry(pipes.ours[4], execs, &report, &out_fds[4]);
+    broker_child_close(&pipes.ours[4], 1);
+    if (step) {
+        broker_child_close(pipes.ours, 4);
+        broker_child_close(&out_fds[4], 1);
+        broker_child_reap(&box->occupant);
+        return step;
+    }
+    memcpy(out_fds, pipes.ours, 4 * sizeof(int));
+    copy_counters(box, out_fds + 5);
+    box->started = !call->start.waits;
+    news->walls = report.walls;
+    broker_box_stats(box, &news->stats);
+    return BOX_STEP_NONE;
+}
+
+enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock)
+{
+    struct broker_box *box = &broker->box[id];
+    struct box_report said;
+    int channel[2], report[2];
+    broker_child_reap(&box->porter);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
+        return BOX_STEP_PORTER;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0) {
+        broker_child_close(channel, 2);
+        return BOX_STEP_PORTER;
+    }
+    long pid = broker_child_clone(0, NULL, collect ? -1 : box->cgroup.dir[BOX_CG_V2]);
+    if (pid == 0) {
+        struct enter_plan plan = {
+            .ns_fds = box->ns, .join_fds = box->cgroup.join,
+            .join_count = collect ? 0 : box->cgroup.join_count,
+            .report = report[1], .two_ids = broker->two_ids, .outside = &broker->outside,
+        };
+        enter_and_port(&plan, channel[1]);
+    }
+    close(channel[1]);
+    close(report[1]);
+    box->porter = pid > 0 ? (pid_t)pid : 0;
+    enum box_step step = pid > 0 ? broker_child_hear(report[0], &said, NULL) : BOX_STEP_PORTER;
+    broker_child_close(report, 1);
+    if (step) {
+        broker_child_close(channel, 1);
+        broker_child_reap(&box->porter);
+        return step;
+    }
+    *out_sock = channel[0];
+    return BOX_STEP_NONE;
+}

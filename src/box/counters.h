@@ -1,0 +1,21 @@
+/* What a box has used, read from open counter files of its control groups. Pure
+ * reading: the broker opens the files, and hands copies to the engine. */
+#ifndef BOX_COUNTERS_H
+#define BOX_COUNTERS_H
+
+#include <stdint.h>
+
+#include "box/proto.h"
+
+/* Each -1 where there is nothing to read. The files tell by their form which
+ * hierarchy they are of. */
+int64_t counters_cpu_us(int fd);
+int64_t counters_oom_kills(int fd);
+int64_t counters_pids_hits(int fd);
+int64_t counters_memory_peak(int fd);
+
+/* Bring *stats, as it was at the start, up to date. 0, or -1 where the CPU time or
+ * the disk cannot be read this way, and the broker must be asked. */
+int counters_read(const int fd[BOX_COUNTERS], struct box_stats *stats);
+
+#endif

@@ -1,0 +1,264 @@
+/* The zygote's service, loaded into an interpreter that has its packages imported
+ * (drivers/zygote.py). It never runs user code and reads from nobody but the
+ * broker. It is uid 0 of W with CAP_SYS_ADMIN there and nothing else, in the
+ * broker's pid namespace; what it forks enters a box as src/box/enter.c says, and
+ * then goes on as the interpreter.
+ *
+ * The fork is a bare clone3: neither libc's nor the interpreter's handlers run. There
+ * is one thread, it holds no lock, and the two things that libc would set are set
+ * here: its cached thread id and the robust list. No heap, no stdio; from the freeze
+ * on nothing is written but the stack. */
+#include "box/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/io.h"
+#include "box/enter.h"
+#include "box/filter.h"
+#include "box/freeze.h"
+#include "box/mutate.h"
+
+#define SIGNALS 64
+#define DATA_UNKNOWN (-1)
+/* Just under the largest block that malloc adapts to (32 MiB on 64 bits). */
+#define LARGEST_BLOCK ((size_t)(32u << 20) - 8192)
+
+#define TIDY_BLOCK ((size_t)(1u << 20))
+
+/* As the kernel has it; libc's own struct differs. */
+struct kernel_sigaction {
+    unsigned long words[4];
+};
+
+struct service {
+    int sock, own_pid_ns;
+    uint64_t tid_slot; /* where libc caches the thread id */
+    void *robust_head;
+    size_t robust_len;
+    struct kernel_sigaction action[SIGNALS + 1]; /* those that are not the default */
+    bool has_action[SIGNALS + 1];
+    int64_t data_bytes; /* that the interpreter has already: RLIMIT_DATA counts them */
+};
+
+/* Slots that hold the thread id may be many where it is a small number. The right one
+ * is that from which libc takes the owner of a mutex. */
+static bool is_tid_slot(int *slot)
+{
+    pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    const int tid = *slot, other = tid ^ 0x10000000;
+    *(volatile int *)slot = other;
+    bool found = pthread_mutex_lock(&mutex) == 0 && mutex.__data.__owner == other;
+    pthread_mutex_unlock(&mutex);
+    *(volatile int *)slot = tid;
+    return found;
+}
+
+static int find_tid_slot(uint64_t *out)
+{
+    int *address = NULL;
+    const int tid = (int)syscall(SYS_gettid);
+    if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) == 0 && address && *address == tid &&
+        is_tid_slot(address)) {
+        *out = (uint64_t)(uintptr_t)address;
+        return 0;
+    }
+    int *block = __builtin_thread_pointer(); /* a kernel without checkpoint/restore */
+    for (int i = 0; i < 512; i++) {
+        if (block[i] == tid && is_tid_slot(&block[i])) {
+            *out = (uint64_t)(uintptr_t)&block[i];
+            return 0;
+        }
+    }
+    errno = ENOTSUP;
+    return -1;
+}
+
+/* The interpreter's own handlers, which entering a box sets back. */
+static int note_signals(struct service *service)
+{
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        struct kernel_sigaction *action = &service->action[sig];
+        if (syscall(SYS_rt_sigaction, sig, NULL, action, 8) < 0)
+            return -1;
+        service->has_action[sig] = action->words[0] != 0;
+    }
+    return 0;
+}
+
+static int64_t data_now(void)
+{
+    char text[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return DATA_UNKNOWN;
+    text[n] = 0;
+    const char *at = text;
+    int64_t pages = 0;
+    for (int field = 0; field < 5 && *at; field++) /* size resident shared text lib DATA */
+        at += strcspn(at, " ") + 1;
+    for (; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (*at - '0');
+    return pages * 4096;
+}
+
+static int confine(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_zygote / sizeof box_filter_zygote[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_zygote,
+    };
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
+}
+
+static int answer(const struct service *service, int32_t pid, int error)
+{
+    struct zygote_answer word = { .pid = pid, .error = error };
+    return io_send(service->sock, &word, sizeof word, NULL, 0);
+}
+
+/* In the child. Failures are reported by enter_box, which does not return then. */
+static void enter(const struct service *service, const struct zygote_order *order, const int *fds)
+{
+    const int *rest = fds + POSTURE_NS_COUNT + (order->has_cgroup ? 1 : 0);
+    const int *mine = rest + order->join_count;
+    struct enter_plan plan = {
+        .ns_fds = fds, .join_fds = rest, .join_count = (int)order->join_count,
+        .report = mine[4], .two_ids = order->two_ids, .outside = &order->outside,
+    };
+    struct enter_start start = {
+        .stdio = { mine[0], mine[1], mine[2] }, .control = mine[3], .exec_block = -1,
+        .required = order->required, .broker_walls = order->broker_walls,
+        .cpu_s = order->cpu_s, .open_files = order->open_files, .processes = order->processes,
+        .file_bytes = order->file_bytes,
+        .data_bytes = order->data_bytes ? order->data_bytes + service->data_bytes : 0,
+        .piped_core = order->piped_core,
+    };
+    enter_box(&plan, &start);
+    syscall(SYS_set_robust_list, service->robust_head, service->robust_len);
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        if (service->has_action[sig])
+            syscall(SYS_rt_sigaction, sig, &service->action[sig], NULL, 8);
+    }
+    close(ENTER_FD_REPORT);
+}
+
+static size_t fds_of(const struct zygote_order *order)
+{
+    if (order->join_count > IO_FDS_MAX)
+        return 0;
+    return POSTURE_NS_COUNT + (order->has_cgroup ? 1u : 0u) + order->join_count + 5;
+}
+
+/* 0 in the child, its pid in the zygote, or -1 with errno. */
+static long fork_into(const struct service *service, const struct zygote_order *order,
+                      const int *fds)
+{
+    struct clone_args args = {
+        .flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+        .child_tid = service->tid_slot,
+    };
+    if (order->has_cgroup) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)fds[POSTURE_NS_COUNT];
+    }
+    if (!mutate(PID_NS) && setns(fds[POSTURE_NS_PID], CLONE_NEWPID) < 0)
+        return -1;
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        return 0;
+    int saved = errno;
+    /* Else a dead box's namespace would be kept, and the next fork land in it. */
+    if (setns(service->own_pid_ns, CLONE_NEWPID) < 0)
+        _exit(72);
+    errno = saved;
+    return pid;
+}
+
+static int serve(const struct service *service)
+{
+    for (;;) {
+        struct zygote_order order;
+        int fds[IO_FDS_MAX];
+        size_t count = 0;
+        int got = io_recv(service->sock, &order, sizeof order, fds, IO_FDS_MAX, &count);
+        if (got != 1)
+            _exit(got == 0 ? 0 : 73); /* the broker is gone, or does not speak our language */
+        errno = EBADMSG;
+        long pid = count == fds_of(&order) ? fork_into(service, &order, fds) : -1;
+        if (pid == 0) {
+            enter(service, &order, fds);
+            return (int)order.rehearsal;
+        }
+        int error = pid < 0 ? errno : 0;
+        for (size_t i = 0; i < count; i++)
+            close(fds[i]);
+        if (answer(service, pid < 0 ? -1 : (int32_t)pid, error) < 0)
+            _exit(0);
+    }
+}
+
+/* The compiler would drop a plain pair of calls. */
+static void take_and_free(size_t len)
+{
+    void *volatile block = malloc(len);
+    free(block);
+}
+
+/* Large blocks of the heap come from the heap's end from now on, as they would after
+ * the program's first big array, and not from mappings of their own, which cannot be
+ * frozen. Called before the imports. */
+__attribute__((visibility("default"))) void zygote_prepare(void);
+void zygote_prepare(void)
+{
+    take_and_free(LARGEST_BLOCK);
+}
+
+/* Free blocks go to their places in the heap's books now. libc puts it off until a
+ * large block is asked for, and each child would write to every one of them. */
+static void tidy_heap(void)
+{
+    malloc_trim(0);
+    for (int i = 0; i < 64; i++) /* at most 10,000 of them at once */
+        take_and_free(TIDY_BLOCK);
+}
+
+/* Freeze, confine, tell the broker, and fork as it orders. Returns in each child,
+ * with what it shall rehearse; in the zygote it returns only -1, if it could not
+ * become one. */
+__attribute__((visibility("default"))) int zygote_serve(int sock);
+int zygote_serve(int sock)
+{
+    struct service service = { .sock = sock };
+    service.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    service.data_bytes = data_now();
+    if (service.own_pid_ns < 0 || service.data_bytes < 0 || find_tid_slot(&service.tid_slot) < 0 ||
+        syscall(SYS_get_robust_list, 0, &service.robust_head, &service.robust_len) < 0 ||
+        note_signals(&service) < 0 || confine() < 0)
+        return -1;
+    tidy_heap();
+    if (freeze_image() < 0 || answer(&service, 0, 0) < 0)
+        return -1;
+    return serve(&service);
+}

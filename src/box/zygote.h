@@ -1,0 +1,36 @@
+/* What the broker and a zygote say to each other: fixed-size structs with
+ * descriptors, over the SEQPACKET socket that the zygote has as descriptor 3. The
+ * zygote speaks first, once it is ready; then each order has one answer. */
+#ifndef BOX_ZYGOTE_H
+#define BOX_ZYGOTE_H
+
+#include <stdint.h>
+
+#include "box/posture.h"
+
+#define ZYGOTE_FD 3
+
+/* What an occupant does before it waits for its request. */
+enum zygote_rehearsal {
+    ZYGOTE_NO_REHEARSAL, /* forked on the path of a request */
+    ZYGOTE_REHEARSE,     /* a small program, so that the pages it touches are its own */
+    ZYGOTE_REHEARSE_ALL, /* also what the large packages touch */
+};
+
+/* Fork one occupant into a box. Descriptors, in this order: POSTURE_NS_COUNT
+ * namespaces, the v2 group's directory if has_cgroup, join_count v1 `tasks` files,
+ * stdin, stdout, stderr, control, report. */
+struct zygote_order {
+    uint32_t join_count, has_cgroup, two_ids, rehearsal;
+    uint32_t required, broker_walls;
+    int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
+    uint32_t piped_core;
+    struct posture_outside outside;
+};
+
+struct zygote_answer {
+    int32_t pid;   /* as the broker sees it; 0 in the first message: ready */
+    int32_t error; /* errno, or 0 */
+};
+
+#endif

@@ -1,0 +1,53 @@
+/* `cupel run` on an engine that runs already. */
+#ifndef CLI_REMOTE_H
+#define CLI_REMOTE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "cli/run_inputs.h"
+#include "contract/request.h"
+#include "contract/result.h"
+#include "embed/link.h"
+#include "engine/engine.h"
+
+struct cli_remote {
+    struct embed_link link;
+    json_t *result; /* as it came; struct result has views into it */
+    struct cli_remote_artifact {
+        char *path;
+        size_t path_len;
+        struct buf content;
+    } *artifacts;
+    size_t artifact_count;
+    uint64_t lost[2]; /* bytes of stdout and stderr that the engine left out */
+};
+#define CLI_REMOTE_INIT ((struct cli_remote){ .link = EMBED_LINK_INIT })
+
+/* Connect to this user's engine, as the caller. 0 either way: without an engine, or
+ * with inputs that its socket cannot carry, the remote is not open. -1 where
+ * $CUPEL_SOCKET names an engine that cannot be reached. */
+int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
+                    struct err *err);
+void cli_remote_close(struct cli_remote *remote);
+static inline bool cli_remote_is_open(const struct cli_remote *remote)
+{
+    return remote->link.fd >= 0;
+}
+
+struct cli_remote_hooks {
+    void (*on_event)(void *user, const struct engine_event *event); /* or NULL */
+    void *user;
+    int interrupt_fd; /* each byte is one wish to stop */
+    bool content;     /* with the bytes of artifacts */
+};
+
+/* Hand the request over; from here on it may run, and is never given to another. */
+int cli_remote_send(struct cli_remote *remote, const struct request *request,
+                    const struct cli_remote_hooks *hooks, struct err *err);
+/* As engine_run, for what was handed over. */
+int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
+                    struct result *out, struct err *err);
+
+#endif

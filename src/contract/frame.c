@@ -1,0 +1,164 @@
+/* Framing, and what a client may ask. Both ends of the socket; pure. */
+#include "contract/frame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/own.h"
+
+int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_len,
+               struct err *err)
+{
+    if (out_len)
+        *out_len = 0;
+    if (bytes.len < FRAME_HEAD)
+        return 0;
+    const unsigned char *at = (const unsigned char *)bytes.at;
+    size_t len = (size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+    if (len > max) {
+        char value[32], bound[48];
+        snprintf(value, sizeof value, "%zu", len);
+        snprintf(bound, sizeof bound, "at most %zu bytes", max);
+        err_input(err, "", value, bound, "a frame of %zu bytes is longer than %zu", len, max);
+        err_hint(err, "a frame is four bytes of length, the lowest first, and then JSON");
+        return -1;
+    }
+    if (out_len)
+        *out_len = FRAME_HEAD + len;
+    if (bytes.len - FRAME_HEAD < len)
+        return 0;
+    *out_text = (struct str){ bytes.at + FRAME_HEAD, len };
+    return 1;
+}
+
+int frame_add(struct buf *to, const json_t *value, size_t max)
+{
+    size_t before = to->len;
+    if (buf_add(to, "\0\0\0\0", FRAME_HEAD) < 0)
+        return -1;
+    int rc = json_add(to, value);
+    size_t len = to->len - before - FRAME_HEAD;
+    if (rc < 0 || len > max) {
+        to->len = before;
+        to->at[before] = 0;
+        return -1;
+    }
+    for (int i = 0; i < FRAME_HEAD; i++)
+        to->at[before + (size_t)i] = (char)(len >> 8 * i & 0xff);
+    return 0;
+}
+
+/* --- what a client asks --- */
+
+enum member { M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_COUNT };
+#define BIT(m) (1u << (m))
+
+static const char *const member_names[M_COUNT] = { "op",     "id",     "request", "stdin_base64",
+                                                   "events", "content" };
+
+static const struct {
+    const char *name;
+    unsigned may, must;
+    const char *members; /* for the refusal */
+} ops[FRAME_OPS] = {
+    [FRAME_RUN] = { "run",
+                    BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
+                        BIT(M_CONTENT),
+                    BIT(M_ID) | BIT(M_REQUEST), "op, id, request, stdin_base64, events, content" },
+    [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
+    [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
+    [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
+    [FRAME_INFO] = { "info", BIT(M_OP), 0, "op" },
+};
+
+static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
+                  struct err *err)
+{
+    char brief[sizeof err->value] = "";
+    if (value)
+        json_brief(value, brief, sizeof brief);
+    return err_input(err, field, brief, bound, "field '%.60s' of a frame is %s", field, why);
+}
+
+static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
+{
+    for (int op = 0; op < FRAME_OPS; op++) {
+        if (json_is_string(value) && str_is(json_str(value), ops[op].name)) {
+            out->op = (enum frame_op)op;
+            return 0;
+        }
+    }
+    return refuse("op", value, "one of run, cancel, interrupt, ping, info",
+                  value ? "none that is known" : "required", err);
+}
+
+static int take_id(const json_t *value, struct frame_ask *out, struct err *err)
+{
+    if (!value)
+        return 0;
+    struct str id = json_is_string(value) ? json_str(value) : STR_NONE;
+    if (id.len == 0 || id.len > FRAME_ID_MAX || memchr(id.at, 0, id.len))
+        return refuse("id", value, "text of 1 to 64 bytes", "no id", err);
+    out->id = id;
+    return 0;
+}
+
+static int take_flag(const json_t *root, enum member member, bool *out, struct err *err)
+{
+    const json_t *value = json_object_get(root, member_names[member]);
+    if (value && !json_is_boolean(value))
+        return refuse(member_names[member], value, "true or false", "not a boolean", err);
+    *out = json_is_true(value);
+    return 0;
+}
+
+static int check_members(const json_t *root, enum frame_op op, struct err *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        unsigned known = 0;
+        for (int m = 0; m < M_COUNT; m++)
+            known |= strcmp(name, member_names[m]) == 0 ? BIT(m) : 0;
+        if (!(known & ops[op].may)) {
+            own_str shown = buf_strdup((struct str){ name, strnlen(name, 60) });
+            return refuse(shown, value, ops[op].members, "unknown", err);
+        }
+    }
+    for (int m = 0; m < M_COUNT; m++)
+        if ((ops[op].must & BIT(m)) && !json_object_get(root, member_names[m]))
+            return refuse(member_names[m], NULL, ops[op].members, "required", err);
+    return 0;
+}
+
+int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
+{
+    out->root = json_read(text, FRAME_ASK_MAX, err);
+    if (!out->root)
+        return -1;
+    if (!json_is_object(out->root))
+        return refuse("", out->root, "an object with 'op'", "not an object", err);
+    if (take_op(json_object_get(out->root, "op"), out, err) < 0 ||
+        take_id(json_object_get(out->root, "id"), out, err) < 0 ||
+        check_members(out->root, out->op, err) < 0)
+        return -1;
+    out->request = json_object_get(out->root, "request");
+    out->stdin_base64 = json_object_get(out->root, "stdin_base64");
+    if (out->stdin_base64 && !json_is_string(out->stdin_base64))
+        return refuse("stdin_base64", out->stdin_base64, "a string", "not a string", err);
+    if (out->stdin_base64 && json_object_get(out->request, "stdin"))
+        return refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
+                      "there beside request.stdin", err);
+    return take_flag(out->root, M_EVENTS, &out->events, err) < 0 ||
+                   take_flag(out->root, M_CONTENT, &out->content, err) < 0
+               ? -1
+               : 0;
+}
+
+void frame_ask_done(struct frame_ask *ask)
+{
+    json_decref(ask->root);
+    *ask = FRAME_ASK_INIT;
+}

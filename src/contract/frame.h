@@ -1,0 +1,85 @@
+/* The engine's socket protocol: frames of a u32 length (little-endian) and that many
+ * bytes of JSON, as docs/protocol.md says. Pure: both ends and the fuzzers use it. */
+#ifndef CONTRACT_FRAME_H
+#define CONTRACT_FRAME_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "contract/request.h"
+
+#define FRAME_PROTOCOL 1
+#define FRAME_HEAD 4
+/* The longest frame of a client: a request, and what is around it. */
+#define FRAME_ASK_MAX ((size_t)REQUEST_JSON_MAX + (64u << 10))
+/* The longest of the engine: a result with both streams at their ceilings, every
+ * byte of them spelled \u00XX, and base64 beside. */
+#define FRAME_NEWS_MAX ((size_t)3 << 29)
+#define FRAME_ID_MAX 64
+#define FRAME_PART_MAX (4u << 20) /* bytes of an artifact in one frame */
+
+/* One whole frame at the start of `bytes`: 1 with its text, 0 where more bytes are
+ * needed, -1 with an err where it is longer than max. *out_len (may be NULL) is the
+ * frame's whole length with its head, or 0 while that is not there. */
+int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_len,
+               struct err *err);
+/* Append a value as a frame. -1 where it passes the buffer's ceiling or max. */
+int frame_add(struct buf *to, const json_t *value, size_t max);
+
+enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO, FRAME_OPS };
+
+/* What a client asks. The strings live in root. */
+struct frame_ask {
+    json_t *root;
+    enum frame_op op;
+    struct str id;       /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
+    json_t *request;     /* run: the contract's request, not yet checked */
+    const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
+    bool events, content;
+};
+#define FRAME_ASK_INIT ((struct frame_ask){ .op = FRAME_OPS })
+void frame_ask_done(struct frame_ask *ask);
+#define own_frame_ask attr_cleanup(frame_ask_done) struct frame_ask
+
+/* Read and check a client's frame. On failure op and id are filled as far as they
+ * were understood, so that the answer can name the run. */
+int frame_ask_read(struct str text, struct frame_ask *out, struct err *err);
+
+enum frame_kind {
+    FRAME_OTHER, /* an event or op that this version does not know: passed over */
+    FRAME_HELLO,
+    FRAME_START,
+    FRAME_STDOUT,
+    FRAME_STDERR,
+    FRAME_LOST,
+    FRAME_ARTIFACT,
+    FRAME_RESULT,
+    FRAME_ERROR,
+};
+
+/* What the engine says. The strings live in root or in owned. */
+struct frame_news {
+    json_t *root;
+    enum frame_kind kind;
+    struct str id;     /* empty: of the connection, not of a run */
+    char *owned;
+    struct str bytes;  /* stdout, stderr, artifact */
+    struct str path;   /* artifact, raw bytes */
+    char *path_owned;
+    uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and of how many */
+    const char *sha256;
+    int64_t protocol;  /* hello */
+    json_t *body;      /* result: the result; error: the error object */
+};
+#define FRAME_NEWS_INIT ((struct frame_news){ .kind = FRAME_OTHER })
+void frame_news_done(struct frame_news *news);
+#define own_frame_news attr_cleanup(frame_news_done) struct frame_news
+
+int frame_news_read(struct str text, struct frame_news *out, struct err *err);
+
+#endif

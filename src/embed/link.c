@@ -1,0 +1,288 @@
+/* Finding, starting and leaving an engine. Any client, also inside of somebody
+ * else's threaded process: no fork, no signal handler, no global state, nothing
+ * printed. Both ends ask the kernel who the other is. */
+#include "embed/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "contract/result.h"
+
+#define NS_PER_MS INT64_C(1000000)
+#define HELLO_MS 2000   /* of an engine that listens */
+#define START_MS 60000  /* of one that we start */
+#define END_MS 10000    /* for one that we started to leave */
+#define READ_PART (256u << 10)
+#define SPAWN_FD 3
+
+int embed_fill(struct embed_link *link, struct err *err)
+{
+    char *room = buf_room(&link->in, READ_PART);
+    if (!room)
+        return err_set(err, ERR_LIMIT, "the engine's frame is too long");
+    ssize_t n;
+    do {
+        n = recv(link->fd, room, READ_PART, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != ECONNRESET)
+        return err_sys(err, "read from the engine");
+    if (n <= 0)
+        return 0;
+    buf_grew(&link->in, (size_t)n);
+    return 1;
+}
+
+int embed_next(struct embed_link *link, struct str *out_text, struct err *err)
+{
+    struct str rest = { link->in.at + link->taken, link->in.len - link->taken };
+    size_t len = 0;
+    int got = rest.len ? frame_next(rest, FRAME_NEWS_MAX, out_text, &len, err) : 0;
+    if (got > 0)
+        link->taken += len;
+    if (got != 0)
+        return got;
+    if (link->taken == link->in.len && link->in.room > 4 * READ_PART) {
+        buf_done(&link->in);
+        link->taken = 0;
+    } else if (link->taken > link->in.len / 2) {
+        buf_drop(&link->in, link->taken);
+        link->taken = 0;
+    }
+    return 0;
+}
+
+int embed_send(struct embed_link *link, const json_t *frame, struct err *err)
+{
+    own_buf bytes = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD);
+    size_t sent = 0;
+    if (frame_add(&bytes, frame, FRAME_ASK_MAX) < 0) {
+        err_set(err, ERR_LIMIT, "the request is longer than the %zu bytes of a frame",
+                FRAME_ASK_MAX);
+        return -1;
+    }
+    while (sent < bytes.len) {
+        ssize_t n = send(link->fd, bytes.at + sent, bytes.len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "write to the engine");
+        sent += (size_t)n;
+    }
+    return 0;
+}
+
+/* --- finding one --- */
+
+static int wait_readable(int fd, int64_t until)
+{
+    for (;;) {
+        struct pollfd ready = { .fd = fd, .events = POLLIN };
+        int64_t left = (until - clock_now_ns()) / NS_PER_MS;
+        int n = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (n >= 0 || errno != EINTR)
+            return n;
+    }
+}
+
+static int hear_hello(struct embed_link *link, int patience_ms, struct err *err)
+{
+    int64_t until = clock_now_ns() + patience_ms * NS_PER_MS;
+    struct str text;
+    int got;
+    while ((got = embed_next(link, &text, err)) == 0) {
+        if (wait_readable(link->fd, until) <= 0)
+            return err_set(err, ERR_ABSENT, "the engine says nothing");
+        int filled = embed_fill(link, err);
+        if (filled <= 0)
+            return filled < 0 ? -1 : err_set(err, ERR_ABSENT, "the engine ended without a word");
+    }
+    own_frame_news news = FRAME_NEWS_INIT;
+    if (got < 0 || frame_news_read(text, &news, err) < 0)
+        return -1;
+    if (news.kind == FRAME_ERROR) {
+        result_refusal_read(news.body, err);
+        return -1;
+    }
+    if (news.kind != FRAME_HELLO || news.protocol != FRAME_PROTOCOL) {
+        err_set(err, ERR_ABSENT, "the engine speaks protocol %lld, not %d",
+                (long long)news.protocol, FRAME_PROTOCOL);
+        err_hint(err, "restart it: it is of another version of cupel");
+        return -1;
+    }
+    return 0;
+}
+
+/* A path may be longer than an address: then by way of its directory. */
+static int connect_to(const char *path, int fd)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const char *slash = strrchr(path, '/');
+    own_fd dir = -1;
+    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if ((size_t)n >= sizeof address.sun_path && slash) {
+        own_str above = buf_strdup((struct str){ path, (size_t)(slash - path) });
+        dir = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
+                     slash + 1);
+    }
+    if ((size_t)n >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return connect(fd, (const struct sockaddr *)&address, sizeof address);
+}
+
+/* Whoever listens gets our code and files, and its answers are believed. */
+static bool may_trust(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static int connect_one(const char *path, struct embed_link *out, struct err *err)
+{
+    /* A full backlog must not hold us up: nothing here waits but for the hello. */
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "make a socket");
+    if (connect_to(path, fd) < 0) {
+        err_sys(err, "connect to '%.200s'", path);
+        err->kind = ERR_ABSENT;
+        return -1;
+    }
+    if (!may_trust(fd))
+        return err_set(err, ERR_ABSENT, "the engine on '%.200s' is another user's", path);
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+        return err_sys(err, "set up the connection");
+    struct embed_link link = { .fd = fd, .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+    if (hear_hello(&link, HELLO_MS, err) < 0) {
+        buf_done(&link.in);
+        return -1;
+    }
+    take_fd(&fd);
+    *out = link;
+    return 0;
+}
+
+int embed_connect(const char *path, struct embed_link *out, struct err *err)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    char places[3][4096];
+    size_t count = 0;
+    if (path)
+        return connect_one(path, out, err);
+    if (geteuid() == 0)
+        snprintf(places[count++], sizeof places[0], "/run/cupel/engine/socket");
+    if (runtime && runtime[0] == '/')
+        snprintf(places[count++], sizeof places[0], "%s/cupel/engine/socket", runtime);
+    snprintf(places[count++], sizeof places[0], "/tmp/cupel-%u/engine/socket",
+             (unsigned)geteuid());
+    for (size_t i = 0; i < count; i++)
+        if (connect_one(places[i], out, err) == 0)
+            return 0;
+    return -1;
+}
+
+/* --- starting one --- */
+
+/* Whatever the host's process holds and has set is not the engine's: its descriptors,
+ * signals, terminal. What the engine has to say comes by the socket. */
+static int spawn(const char *program, int theirs, pid_t *out)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, all;
+    char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";
+    char *argv[] = { name, command, quiet, option, number, NULL };
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    if (posix_spawn_file_actions_init(&files) != 0)
+        return ENOMEM;
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETSID);
+    posix_spawn_file_actions_adddup2(&files, theirs, SPAWN_FD);
+    for (int fd = 0; fd < SPAWN_FD; fd++)
+        posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_addclosefrom_np(&files, SPAWN_FD + 1);
+    int rc = posix_spawnp(out, program, &files, &how, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    return rc;
+}
+
+int embed_spawn(const char *program, struct embed_link *out, struct err *err)
+{
+    int ends[2];
+    pid_t pid = 0;
+    if (!program)
+        program = "cupel";
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "make a socket pair");
+    own_fd theirs = ends[1];
+    struct embed_link link = { .fd = ends[0],
+                               .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+    int rc = spawn(program, theirs, &pid);
+    own_close_fd(&theirs);
+    if (rc != 0) {
+        errno = rc;
+        err_sys(err, "start '%.200s'", program);
+        err_hint(err, "install cupel, or name the path of the program");
+        embed_close(&link);
+        return -1;
+    }
+    link.pid = pid;
+    if (hear_hello(&link, START_MS, err) < 0) {
+        err_wrap(err, "start '%.100s serve'", program);
+        embed_close(&link);
+        return -1;
+    }
+    *out = link;
+    return 0;
+}
+
+/* It ends with the connection. The host's process may have waited for it already, or
+ * ignore its children: then there is nothing to wait for. */
+static void wait_for(pid_t pid)
+{
+    int64_t until = clock_now_ns() + END_MS * NS_PER_MS;
+    for (;;) {
+        pid_t got = waitpid(pid, NULL, WNOHANG);
+        if (got == pid || (got < 0 && errno != EINTR))
+            return;
+        if (clock_now_ns() > until) {
+            kill(pid, SIGKILL); /* ours and not yet waited for: the number is its own */
+            until += END_MS * NS_PER_MS;
+        }
+        poll(NULL, 0, 5);
+    }
+}
+
+void embed_close(struct embed_link *link)
+{
+    own_close_fd(&link->fd);
+    buf_done(&link->in);
+    if (link->pid > 0)
+        wait_for(link->pid);
+    *link = EMBED_LINK_INIT;
+}

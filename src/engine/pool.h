@@ -1,0 +1,96 @@
+/* Boxes prepared ahead, with an interpreter that waits in each, and the zygotes
+ * that Python's are forked from. */
+#ifndef ENGINE_POOL_H
+#define ENGINE_POOL_H
+
+#include <jansson.h>
+
+#include "contract/request.h"
+#include "engine/driver.h"
+#include "engine/house.h"
+#include "engine/plan.h"
+
+struct engine;
+
+/* POOL_BOX: boxes for Python in which nobody waits yet. */
+enum pool_id { POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_JAVASCRIPT, POOL_COUNT };
+
+/* An occupant that waits, or its box while it is made ready. */
+struct pool_entry {
+    struct house_tenant tenant;
+    struct pool *pool;
+    uint32_t box;
+    int fd[BOX_NEWS_FDS];
+    uint32_t walls;
+    struct box_stats stats;
+    struct loop_source control; /* until it says that it waits */
+    struct driver driver;
+    bool ready;
+    struct pool_entry *after;
+};
+
+struct pool {
+    struct engine *engine;
+    enum pool_id id;
+    struct pool_entry *entries;
+    unsigned ready, making, wanted;
+    unsigned failures; /* in a row */
+    struct request request; /* what a box of this pool is made for */
+    struct plan plan;
+};
+
+/* Python's zygotes: one serves, another may be on its way to replace it. */
+struct pool_zygote {
+    enum { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_READY } state;
+    uint32_t id;
+    uint64_t generation, forks;
+    int64_t since_ns;
+};
+
+struct pools {
+    struct engine *engine;
+    struct house_tenant tenant; /* hears of zygotes */
+    struct pool at[POOL_COUNT];
+    struct pool_zygote serving, coming;
+    uint64_t generations;
+    unsigned zygote_failures; /* in a row; too many: no zygote */
+    struct loop_timer refill, tend;
+    int64_t taken_ns; /* the last time that one was asked for */
+    bool open;
+};
+
+/* Make everything ready in the background. */
+int pools_open(struct pools *pools, struct engine *engine, struct err *err);
+void pools_close(struct pools *pools);
+
+/* An occupant that waits and may run this request, handed to the new tenant; its
+ * descriptors move to out_fd. False: there is none. */
+struct pool_taken {
+    uint32_t box, walls;
+    int fd[BOX_NEWS_FDS];
+    struct box_stats stats;
+};
+bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
+                struct pool_taken *out);
+/* An empty box that is what this request needs; HOUSE_NOBODY: there is none. */
+uint32_t pools_take_box(struct pools *pools, const struct request *request,
+                        struct house_tenant *tenant);
+/* May this request be forked from a zygote, and from which? False: exec. */
+bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
+/* The image is another one now: everything is made anew. */
+void pools_image_changed(struct pools *pools);
+/* It did not work: the zygote is replaced. */
+void pools_zygote_failed(struct pools *pools);
+
+/* pool_zygote.c, and what it needs of pool.c. */
+void pools_listen_to_zygotes(struct pools *pools);
+void pools_tend_zygotes(struct pools *pools, int64_t now);
+void pools_drop_forked(struct pools *pools);
+void pools_drop_all(struct pools *pools);
+void pools_refill(struct pools *pools);
+
+/* What is there, for describe. */
+json_t *pools_describe(const struct pools *pools);
+json_t *pools_describe_zygotes(const struct pools *pools);
+
+#endif

@@ -1,0 +1,37 @@
+/* Admission: how many runs go on at once, who waits, and who is next. Fair between
+ * clients: each has its turn, however many requests another has waiting. */
+#ifndef ENGINE_QUEUE_H
+#define ENGINE_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* A member of each run. */
+struct queue_place {
+    const void *client;
+    uint64_t turn;
+    int64_t since_ns;
+    struct queue_place *after;
+    bool waiting, going;
+};
+
+struct queue {
+    struct queue_place *first, **end;
+    unsigned waiting, going;
+    unsigned waiting_max, going_max;
+    uint64_t turn;      /* of the one that was served last */
+    double run_ms;      /* how long runs take, as a moving mean */
+};
+
+void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max);
+/* Wait in line; ERR_BUSY where the line is full. */
+int queue_enter(struct queue *queue, struct queue_place *place, const void *client,
+                struct err *err);
+/* The next one that may go, now counted as going; NULL: none, or no room. */
+struct queue_place *queue_next(struct queue *queue);
+/* One that went has ended, or one that waited gives up. */
+void queue_leave(struct queue *queue, struct queue_place *place);
+
+#endif

@@ -1,0 +1,79 @@
+/* What came of a run: kernel facts and the box's claims become its result. Runs in
+ * the engine. */
+#include "engine/run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+
+#define SNIPPET_MAX 400 /* bytes of one source line in an error */
+
+static void add_spill(struct engine_run *run, int which, const struct result_stream *stream,
+                      const char *path)
+{
+    struct buf *spill = &run->spill[which];
+    if (!stream->truncated || spill->len == 0)
+        return;
+    uint64_t len = spill->len;
+    result_add_artifact(&run->result, str_of(path), buf_take(spill), len, NULL);
+}
+
+/* Bash reports the line of its last failing command; it is the run's if its code
+ * is. The source line comes from our own copy of the code, for syntax errors too. */
+static void take_fail_line(struct engine_run *run)
+{
+    struct result_error *error = &run->result.error;
+    struct str code = run->request->code;
+    if (error->kind == RESULT_E_NONE && run->driver.fail_code == run->facts.exit_code)
+        error->line = run->driver.fail_line;
+    if (run->request->language != REQUEST_BASH || error->line <= 0 || error->snippet)
+        return;
+    const char *at = code.at, *end = code.at + code.len;
+    for (int64_t line = 1; at && line < error->line; line++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || at >= end)
+        return;
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    struct str text = { at, (size_t)((stop ? stop : end) - at) };
+    text.len = str_cut_utf8(text, SNIPPET_MAX);
+    error->snippet = buf_strdup(text);
+}
+
+void run_conclude(struct engine_run *run, const struct err *ours)
+{
+    struct result *result = &run->result;
+    struct result_facts *facts = &run->facts;
+    add_spill(run, 0, &result->out, ".cupel/stdout");
+    add_spill(run, 1, &result->err_stream, ".cupel/stderr");
+    facts->killed_for = ours ? RESULT_INTERNAL : facts->killed_for;
+    facts->oom_kills = (uint64_t)run->stats.oom_kills;
+    facts->pids_hits = (uint64_t)run->stats.pids_hits;
+    facts->stdout_hit = result->out.truncated;
+    facts->stderr_hit = result->err_stream.truncated;
+    facts->driver_exception = run->driver.error.kind != RESULT_E_NONE;
+    facts->driver_interrupted = run->driver.interrupted;
+    result->cpu_ms = (double)run->stats.cpu_us / 1000;
+    result->memory_peak_bytes = run->stats.memory_peak_bytes;
+    if (run->driver.results) {
+        json_decref(result->results);
+        result->results = take_ptr(run->driver.results);
+    }
+    result->error = run->driver.error;
+    memset(&run->driver.error, 0, sizeof run->driver.error);
+    take_fail_line(run);
+    notify_report(&run->notify, result);
+    if (facts->signal == SIGSYS)
+        result_add_denied(result, "foreign_abi", 1);
+    result_decide(result, facts);
+    result_explain(result, facts);
+    if (ours) {
+        free(result->error.message);
+        result->error.message = buf_strdup(str_of(ours->text));
+    }
+    hint_add(run->request, result);
+}

@@ -1,0 +1,303 @@
+/* One client's bytes. The serve process, inside of the engine's loop.
+ * 1. Nothing here waits: what cannot be written is kept, within a cap that only the
+ *    last frames of runs may pass, and their number is bounded.
+ * 2. A client that does not read is not read from either.
+ * 3. A conn outlives its descriptor until its last run has ended. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "serve/serve_int.h"
+
+#define READ_PART (256u << 10)
+
+size_t serve_conn_unsent(const struct serve_conn *conn)
+{
+    return conn->out.len - conn->sent;
+}
+
+bool serve_conn_is_quiet(const struct serve_conn *conn)
+{
+    return conn->source.fd < 0 || (serve_conn_unsent(conn) == 0 && !conn->answers);
+}
+
+void serve_answer_free(struct serve_answer *answer)
+{
+    for (size_t i = 0; i < answer->count; i++) {
+        free(answer->artifacts[i].path);
+        free(answer->artifacts[i].content);
+    }
+    free(answer->artifacts);
+    buf_done(&answer->last);
+    free(answer);
+}
+
+static bool may_read(const struct serve_conn *conn)
+{
+    return !conn->ended && !conn->starved && !conn->serve->stopping &&
+           serve_conn_unsent(conn) <= SERVE_OUT_LOW && !conn->answers;
+}
+
+static void watch(struct serve_conn *conn)
+{
+    uint32_t wanted = (may_read(conn) ? EPOLLIN : 0) | (serve_conn_unsent(conn) ? EPOLLOUT : 0);
+    if (conn->source.fd < 0 || wanted == conn->watched)
+        return;
+    conn->watched = wanted;
+    loop_change(conn->serve->loop, &conn->source, wanted);
+}
+
+/* --- out --- */
+
+void serve_conn_say(struct serve_conn *conn, json_t *value)
+{
+    own_json owned = value;
+    if (conn->source.fd >= 0)
+        frame_add(&conn->out, owned, FRAME_NEWS_MAX);
+}
+
+void serve_conn_answer(struct serve_conn *conn, struct serve_answer *answer)
+{
+    if (conn->source.fd < 0) {
+        serve_answer_free(answer);
+        return;
+    }
+    answer->next = NULL;
+    *conn->answers_end = answer;
+    conn->answers_end = &answer->next;
+}
+
+static void say_part(struct serve_conn *conn, struct serve_answer *answer)
+{
+    struct result_artifact *one = &answer->artifacts[answer->at];
+    struct str path = { one->path, one->path_len };
+    uint64_t left = one->size_bytes - answer->offset;
+    size_t part = left < FRAME_PART_MAX ? (size_t)left : FRAME_PART_MAX;
+    json_t *news = json_pack("{s:s, s:s, s:o}", "id", answer->id, "event", "artifact", "path",
+                             json_text(path));
+    if (!str_is_utf8(path))
+        json_object_set_new(news, "path_base64", base64_json(path));
+    json_object_set_new(news, "size_bytes", json_integer((json_int_t)one->size_bytes));
+    json_object_set_new(news, "sha256", json_string(one->sha256));
+    json_object_set_new(news, "offset", json_integer((json_int_t)answer->offset));
+    json_object_set_new(news, "base64",
+                        base64_json((struct str){ one->content + answer->offset, part }));
+    serve_conn_say(conn, news);
+    answer->offset += part;
+    if (answer->offset == one->size_bytes) {
+        free(one->content);
+        one->content = NULL;
+        answer->at++;
+        answer->offset = 0;
+    }
+}
+
+/* Encode of the answers as much as the reader keeps up with. */
+static void say_answers(struct serve_conn *conn)
+{
+    while (conn->answers && serve_conn_unsent(conn) <= SERVE_OUT_LOW) {
+        struct serve_answer *answer = conn->answers;
+        if (answer->at < answer->count) {
+            if (answer->artifacts[answer->at].content)
+                say_part(conn, answer);
+            else
+                answer->at++;
+            continue;
+        }
+        buf_add_str(&conn->out, buf_str(&answer->last));
+        conn->answers = answer->next;
+        if (!conn->answers)
+            conn->answers_end = &conn->answers;
+        serve_answer_free(answer);
+    }
+}
+
+/* False: the client is gone. */
+static bool send_some(struct serve_conn *conn)
+{
+    while (serve_conn_unsent(conn) > 0) {
+        ssize_t n = send(conn->source.fd, conn->out.at + conn->sent, serve_conn_unsent(conn),
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN;
+        conn->sent += (size_t)n;
+    }
+    return true;
+}
+
+/* Moving the rest to the front is paid for by at least as many sent bytes; what a
+ * long answer took is given back. */
+static void tidy_out(struct serve_conn *conn)
+{
+    if (conn->sent == conn->out.len && conn->out.room > SERVE_OUT_LOW) {
+        buf_done(&conn->out);
+        conn->sent = 0;
+    } else if (conn->sent > conn->out.len / 2) {
+        buf_drop(&conn->out, conn->sent);
+        conn->sent = 0;
+    }
+}
+
+/* --- in --- */
+
+void serve_unclaim(struct serve *serve, size_t claim)
+{
+    if (claim == 0)
+        return;
+    serve->claimed -= claim;
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
+        serve->again = serve->again || conn->starved;
+        conn->starved = false;
+    }
+}
+
+/* A larger frame needs a claim on what all of them may hold; the first always has one. */
+static bool claim(struct serve_conn *conn, size_t len)
+{
+    struct serve *serve = conn->serve;
+    if (len <= SERVE_IN_FREE || conn->claim)
+        return true;
+    if (serve->claimed > 0 && (len > SERVE_IN_MAX || serve->claimed > SERVE_IN_MAX - len)) {
+        conn->starved = true;
+        return false;
+    }
+    conn->claim = len;
+    serve->claimed += len;
+    return true;
+}
+
+/* Serve every whole frame that is there. */
+static void take_frames(struct serve_conn *conn)
+{
+    struct err err = ERR_INIT;
+    while (conn->source.fd >= 0 && may_read(conn)) {
+        struct str rest = { conn->in.at + conn->taken, conn->in.len - conn->taken }, text;
+        size_t len = 0;
+        int got = rest.len ? frame_next(rest, FRAME_ASK_MAX, &text, &len, &err) : 0;
+        if (got < 0) {
+            /* Where the next frame begins is lost with it. */
+            serve_say_error(conn, STR_NONE, &err);
+            conn->ended = true;
+            break;
+        }
+        if ((len && !claim(conn, len)) || got == 0)
+            break;
+        conn->taken += len;
+        size_t claimed = conn->claim;
+        conn->claim = 0;
+        serve_run_take(conn, text, claimed);
+    }
+    if (conn->taken == conn->in.len && conn->in.room > SERVE_OUT_LOW)
+        buf_done(&conn->in);
+    else if (conn->taken > 0)
+        buf_drop(&conn->in, conn->taken);
+    conn->taken = 0;
+}
+
+static void read_some(struct serve_conn *conn)
+{
+    char *room = buf_room(&conn->in, READ_PART);
+    ssize_t n = room ? recv(conn->source.fd, room, READ_PART, MSG_DONTWAIT) : -1;
+    if (n > 0)
+        buf_grew(&conn->in, (size_t)n);
+    else if (n == 0)
+        conn->ended = true; /* no more requests; those that run are still answered */
+    else if (errno != EAGAIN && errno != EINTR)
+        serve_conn_drop(conn);
+}
+
+void serve_conn_pump(struct serve_conn *conn)
+{
+    if (conn->source.fd < 0)
+        return;
+    take_frames(conn);
+    do {
+        say_answers(conn);
+        if (!send_some(conn)) {
+            serve_conn_drop(conn);
+            return;
+        }
+    } while (conn->answers && serve_conn_unsent(conn) == 0);
+    tidy_out(conn);
+    if (conn->ended && !conn->runs && serve_conn_is_quiet(conn))
+        serve_conn_drop(conn);
+    else
+        watch(conn);
+}
+
+static void on_ready(struct loop_source *source, uint32_t events)
+{
+    struct serve_conn *conn = loop_owner(source, struct serve_conn, source);
+    if (events & (EPOLLHUP | EPOLLERR)) {
+        serve_conn_drop(conn);
+        return;
+    }
+    if (events & EPOLLIN)
+        read_some(conn);
+    /* serve_go pumps after every turn */
+}
+
+struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err)
+{
+    struct serve_conn *conn = buf_alloc_zero(1, sizeof *conn);
+    conn->source = (struct loop_source){ .fd = fd, .ready = on_ready };
+    conn->serve = serve;
+    conn->in = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD + READ_PART);
+    conn->out = BUF_INIT((size_t)1 << 40); /* bounded by what is put in, see above */
+    conn->answers_end = &conn->answers;
+    conn->watched = EPOLLIN;
+    if (loop_add(serve->loop, &conn->source, conn->watched) < 0) {
+        free(conn);
+        err_sys(err, "watch a connection");
+        return NULL;
+    }
+    conn->after = serve->conns;
+    if (serve->conns)
+        serve->conns->before = conn;
+    serve->conns = conn;
+    serve->conn_count++;
+    serve_conn_say(conn, json_pack("{s:s, s:i, s:s}", "op", "hello", "protocol", FRAME_PROTOCOL,
+                                   "engine", "cupel " CUPEL_VERSION));
+    return conn;
+}
+
+void serve_conn_drop(struct serve_conn *conn)
+{
+    own_fd fd = conn->source.fd;
+    if (fd < 0)
+        return;
+    loop_remove(conn->serve->loop, &conn->source);
+    while (conn->answers) {
+        struct serve_answer *next = conn->answers->next;
+        serve_answer_free(conn->answers);
+        conn->answers = next;
+    }
+    conn->answers_end = &conn->answers;
+    serve_unclaim(conn->serve, conn->claim);
+    conn->claim = 0;
+    buf_done(&conn->in);
+    buf_done(&conn->out);
+    conn->sent = conn->taken = 0;
+    serve_run_cancel_all(conn);
+}
+
+void serve_conn_free_if_done(struct serve_conn *conn)
+{
+    if (conn->source.fd >= 0 || conn->runs)
+        return;
+    if (conn->before)
+        conn->before->after = conn->after;
+    else
+        conn->serve->conns = conn->after;
+    if (conn->after)
+        conn->after->before = conn->before;
+    conn->serve->conn_count--;
+    free(conn);
+}

@@ -1,0 +1,220 @@
+/* The engine's directory and socket. The serve process: opening happens as the
+ * caller, closing as whatever is left of it, through descriptors held since.
+ * 1. The lock decides, never the socket file: it goes with its holder's life.
+ * 2. The socket appears and disappears only under the lock.
+ * 3. Nobody else can open the socket (0600), and whoever does is asked for its uid. */
+#include "serve/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/boot.h"
+#include "box/confine.h"
+#include "box/slot.h"
+
+#define BACKLOG 128
+
+/* As root the engine loses the right to remove its socket; the directory that we made
+ * is therefore given to the uid it drops to. Nobody can reach it by its path then but
+ * root, whose the directory above is. */
+static int give_to_door(int dir)
+{
+    const uid_t door = BOOT_DOOR_UID;
+    return box_is_root() ? fchown(dir, door, door) : 0;
+}
+
+static int open_own_place(struct serve_place *out, struct err *err)
+{
+    struct stat st;
+    char above[PATH_MAX - 32];
+    own_fd parent = box_runtime_dir(above, sizeof above);
+    if (parent < 0)
+        return err_sys(err, "make the directory '%s'", above);
+    snprintf(out->path, sizeof out->path, "%s/engine/socket", above);
+    snprintf(out->name, sizeof out->name, "socket");
+    if (mkdirat(parent, "engine", 0700) < 0 && errno != EEXIST)
+        return err_sys(err, "make the directory '%s/engine'", above);
+    out->dir = openat(parent, "engine", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (out->dir < 0 || fstat(out->dir, &st) < 0)
+        return err_sys(err, "open the directory '%s/engine'", above);
+    if (st.st_uid != geteuid() && !(box_is_root() && st.st_uid == BOOT_DOOR_UID))
+        return err_set(err, ERR_HOST, "the directory '%s/engine' belongs to uid %u", above,
+                       (unsigned)st.st_uid);
+    if (fchmod(out->dir, 0700) < 0 || give_to_door(out->dir) < 0)
+        return err_sys(err, "close the directory '%s/engine' to others", above);
+    return 0;
+}
+
+/* --socket PATH: its directory is made where it is missing, and then it is ours as
+ * well; one that is there stays as it is. */
+static int open_named_place(const char *path, struct serve_place *out, struct err *err)
+{
+    char above[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    size_t len = slash ? (size_t)(slash - path) : 1;
+    if (!*name || strlen(name) + strlen(".lock") > NAME_MAX || strcmp(name, ".") == 0 ||
+        strcmp(name, "..") == 0 || strlen(path) >= sizeof out->path)
+        return err_set(err, ERR_USAGE, "option '--socket' takes the path of a socket, not '%.200s'",
+                       path);
+    snprintf(out->path, sizeof out->path, "%s", path);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(above, sizeof above, "%.*s", (int)(len ? len : 1), !slash ? "." : len ? path : "/");
+    bool made = mkdir(above, 0700) == 0;
+    out->dir = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->dir < 0 || (made && give_to_door(out->dir) < 0)) {
+        err_sys(err, "open the directory '%.200s' of '--socket'", above);
+        err_hint(err, "make it, or name another path");
+        return -1;
+    }
+    return 0;
+}
+
+static int refuse_second(const struct serve_place *place, struct err *err)
+{
+    char pid[24] = "";
+    ssize_t n = pread(place->lock, pid, sizeof pid - 1, 0);
+    pid[n > 0 ? n : 0] = 0;
+    pid[strspn(pid, "0123456789")] = 0;
+    err_set(err, ERR_BUSY, "an engine serves '%.200s' already%s%s%s", place->path,
+            pid[0] ? " (process " : "", pid, pid[0] ? ")" : "");
+    err_hint(err, "it is the one that 'cupel run' uses; end it first, or choose another --socket");
+    return -1;
+}
+
+static int take_lock(struct serve_place *place, struct err *err)
+{
+    char name[NAME_MAX + 1], pid[24];
+    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    snprintf(name, sizeof name, "%.*s.lock", NAME_MAX - 5, place->name);
+    place->lock = openat(place->dir, name, flags, 0600);
+    if (place->lock < 0)
+        return err_sys(err, "open '%.200s.lock'", place->path);
+    if (flock(place->lock, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? refuse_second(place, err)
+                                    : err_sys(err, "lock '%.200s.lock'", place->path);
+    snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    if (ftruncate(place->lock, 0) < 0 || io_write_all(place->lock, pid, strlen(pid)) < 0)
+        return err_sys(err, "write '%.200s.lock'", place->path);
+    return 0;
+}
+
+static int remove_stale(const struct serve_place *place, struct err *err)
+{
+    struct stat st;
+    if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "look at '%.200s'", place->path);
+    if (!S_ISSOCK(st.st_mode)) {
+        err_set(err, ERR_USAGE, "'%.200s' is there already and no socket", place->path);
+        err_hint(err, "remove it, or name another path");
+        return -1;
+    }
+    return unlinkat(place->dir, place->name, 0) < 0 ? err_sys(err, "remove '%.200s'", place->path)
+                                                     : 0;
+}
+
+static int listen_there(struct serve_place *place, struct err *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    /* A path may be longer than an address: then by way of the directory. */
+    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", place->path);
+    if ((size_t)n >= sizeof address.sun_path)
+        n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%.80s",
+                     place->dir, place->name);
+    if ((size_t)n >= sizeof address.sun_path || strlen(place->name) > 80)
+        return err_set(err, ERR_USAGE, "the name '%.100s' is too long for a socket", place->name);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(err, "make a socket");
+    mode_t before = umask(0177);
+    int bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
+    int why = errno;
+    umask(before);
+    errno = why;
+    if (bound < 0 || listen(fd, BACKLOG) < 0)
+        return err_sys(err, "listen on '%.200s'", place->path);
+    place->listener = take_fd(&fd);
+    return 0;
+}
+
+/* As root in a directory that is not ours: who may remove the socket there later is a
+ * helper with the caller's uid, no capability, and Landlock to that directory. It knows
+ * one word, and ends with the pipe. */
+static attr_noreturn void sweep(int from, const struct serve_place *place)
+{
+    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
+    char word;
+    for (size_t i = 0; i < array_len(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    if (box_confine_steward(from, place->dir) < 0 || io_read_all(from, &word, 1) < 0)
+        _exit(1);
+    _exit(unlinkat(place->dir, place->name, 0) < 0 ? errno : 0);
+}
+
+static int start_sweeper(struct serve_place *place, struct err *err)
+{
+    struct stat st;
+    int ends[2];
+    if (!box_is_root() || (fstat(place->dir, &st) == 0 && st.st_uid == BOOT_DOOR_UID))
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(err, "make a pipe");
+    own_fd from = ends[0], to = ends[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(err, "start the helper that removes the socket");
+    if (pid == 0) {
+        close(take_fd(&to));
+        sweep(from, place);
+    }
+    place->sweeper = take_fd(&to);
+    place->sweeper_pid = pid;
+    return 0;
+}
+
+static int remove_socket(struct serve_place *place)
+{
+    int status = 0;
+    if (place->sweeper < 0)
+        return unlinkat(place->dir, place->name, 0);
+    if (place->listener >= 0 && io_write_all(place->sweeper, "r", 1) < 0)
+        status = -1;
+    own_close_fd(&place->sweeper);
+    while (waitpid(place->sweeper_pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+    return errno == 0 ? 0 : -1;
+}
+
+int serve_place_open(const char *path, struct serve_place *out, struct err *err)
+{
+    *out = SERVE_PLACE_INIT;
+    if ((path ? open_named_place(path, out, err) : open_own_place(out, err)) == 0 &&
+        take_lock(out, err) == 0 && remove_stale(out, err) == 0 &&
+        start_sweeper(out, err) == 0 && listen_there(out, err) == 0)
+        return 0;
+    serve_place_close(out);
+    return -1;
+}
+
+int serve_place_close(struct serve_place *place)
+{
+    bool ours = place->listener >= 0;
+    int rc = ours || place->sweeper >= 0 ? remove_socket(place) : 0;
+    own_close_fd(&place->listener);
+    own_close_fd(&place->lock);
+    own_close_fd(&place->dir);
+    return ours ? rc : 0;
+}

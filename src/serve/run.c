@@ -1,0 +1,305 @@
+/* Frames to runs, and the news of runs to frames. The serve process. The request
+ * was checked by the contract alone; its code never touches anything here but as
+ * bytes on their way to the client. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "serve/serve_int.h"
+
+static const char *const stream_names[2] = { "stdout", "stderr" };
+
+void serve_run_free(struct serve_run *run)
+{
+    struct serve_conn *conn = run->conn;
+    *(run->before ? &run->before->after : &conn->runs) = run->after;
+    if (run->after)
+        run->after->before = run->before;
+    conn->run_count--;
+    request_done(&run->request);
+    free(run->stdin_bytes);
+    serve_unclaim(conn->serve, run->claim);
+    free(run);
+}
+
+/* One that ends at once is taken out of the list by its end. */
+void serve_run_cancel_all(struct serve_conn *conn)
+{
+    for (struct serve_run *run = conn->runs, *next; run; run = next) {
+        next = run->after;
+        engine_cancel(run->run);
+    }
+}
+
+static struct serve_run *find(struct serve_conn *conn, struct str id)
+{
+    for (struct serve_run *run = conn->runs; run; run = run->after)
+        if (str_is(id, run->id))
+            return run;
+    return NULL;
+}
+
+static json_t *error_frame(struct str id, const struct err *err)
+{
+    json_t *frame = json_object();
+    own_json refusal = result_refusal(err);
+    if (id.len > 0)
+        json_object_set_new(frame, "id", json_stringn(id.at, id.len));
+    json_object_update(frame, refusal);
+    return frame;
+}
+
+void serve_say_error(struct serve_conn *conn, struct str id, const struct err *err)
+{
+    serve_conn_say(conn, error_frame(id, err));
+}
+
+/* --- the engine's news --- */
+
+/* Bytes at the end that begin a UTF-8 sequence which may still be completed. */
+static size_t unfinished(struct str bytes)
+{
+    for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
+        unsigned char c = (unsigned char)bytes.at[bytes.len - back];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        size_t want = c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
+        return want > back ? back : 0;
+    }
+    return 0;
+}
+
+static void say_bytes(struct serve_run *run, int which, struct str bytes)
+{
+    struct serve_held *held = &run->held[which];
+    if (bytes.len == 0)
+        return;
+    if (serve_conn_unsent(run->conn) > SERVE_OUT_MAX) {
+        held->lost += bytes.len; /* told when there is room again, or at the end */
+        return;
+    }
+    if (held->lost > 0) {
+        serve_conn_say(run->conn, json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event", "lost",
+                                            "stream", stream_names[which], "bytes",
+                                            (json_int_t)held->lost));
+        held->lost = 0;
+    }
+    json_t *text = json_stringn(bytes.at, bytes.len);
+    serve_conn_say(run->conn, json_pack("{s:s, s:s, s:o}", "id", run->id, "event",
+                                        stream_names[which], text ? "text" : "base64",
+                                        text ? text : base64_json(bytes)));
+}
+
+static void on_bytes(struct serve_run *run, int which, struct str bytes)
+{
+    struct serve_held *held = &run->held[which];
+    own_buf joined = BUF_INIT(held->len + bytes.len);
+    if (held->len > 0) {
+        buf_add(&joined, held->bytes, held->len);
+        buf_add_str(&joined, bytes);
+        bytes = buf_str(&joined);
+    }
+    size_t rest = unfinished(bytes);
+    bytes.len -= rest;
+    say_bytes(run, which, bytes);
+    memcpy(held->bytes, bytes.at + bytes.len, rest);
+    held->len = rest;
+}
+
+static void on_event(void *user, const struct engine_event *event)
+{
+    struct serve_run *run = user;
+    if (!run->events || run->conn->source.fd < 0)
+        return;
+    if (event->kind == ENGINE_START)
+        serve_conn_say(run->conn, json_pack("{s:s, s:s}", "id", run->id, "event", "start"));
+    else
+        on_bytes(run, event->kind == ENGINE_STDERR, event->bytes);
+}
+
+/* What is held back goes out as it is, and what was lost is told. */
+static void finish_streams(struct serve_run *run)
+{
+    for (int which = 0; which < 2; which++) {
+        struct serve_held *held = &run->held[which];
+        say_bytes(run, which, (struct str){ held->bytes, held->len });
+        if (held->lost > 0)
+            serve_conn_say(run->conn, json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event",
+                                                "lost", "stream", stream_names[which], "bytes",
+                                                (json_int_t)held->lost));
+    }
+}
+
+static void set_last(struct serve_answer *answer, json_t *value)
+{
+    own_json owned = value;
+    answer->last = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD);
+    if (frame_add(&answer->last, owned, FRAME_NEWS_MAX) == 0)
+        return;
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_LIMIT, "the result is longer than a frame may be");
+    err_hint(&err, "lower limits.stdout_bytes and limits.stderr_bytes");
+    own_json refusal = error_frame(str_of(answer->id), &err);
+    frame_add(&answer->last, refusal, FRAME_NEWS_MAX);
+}
+
+static void finish(struct serve_run *run, struct result *result, const struct err *err)
+{
+    struct serve_conn *conn = run->conn;
+    if (conn->source.fd >= 0) {
+        struct serve_answer *answer = buf_alloc_zero(1, sizeof *answer);
+        memcpy(answer->id, run->id, sizeof answer->id);
+        finish_streams(run);
+        set_last(answer, result ? json_pack("{s:s, s:o}", "id", run->id, "result",
+                                            result_to_json(result))
+                                : error_frame(str_of(run->id), err));
+        if (result && run->content) {
+            answer->artifacts = take_ptr(result->artifacts);
+            answer->count = result->artifact_count;
+            result->artifact_count = 0;
+        }
+        serve_conn_answer(conn, answer);
+    }
+    serve_run_free(run);
+}
+
+static void on_end(void *user, struct result *result, const struct err *err)
+{
+    finish(user, result, err);
+}
+
+void serve_run_fail(struct serve_run *run, const struct err *err)
+{
+    finish(run, NULL, err);
+}
+
+/* --- the client's frames --- */
+
+static int take_stdin(struct serve_run *run, const json_t *coded, struct err *err)
+{
+    size_t len = 0;
+    uint64_t most = (uint64_t)run->request.limits.value[LIMITS_INPUT], total = 0;
+    if (!coded)
+        return 0;
+    run->stdin_bytes = base64_decode(json_str(coded), &len);
+    if (!run->stdin_bytes)
+        return err_input(err, "stdin_base64", NULL, "base64", "field 'stdin_base64' is no base64");
+    for (size_t i = 0; i < run->request.file_count; i++)
+        total += run->request.files[i].data.len;
+    if (len > most || total > most - len) {
+        char value[32], bound[64];
+        snprintf(value, sizeof value, "%llu", (unsigned long long)(total + len));
+        snprintf(bound, sizeof bound, "at most %llu bytes in stdin and files together",
+                 (unsigned long long)most);
+        err_input(err, "stdin_base64", value, bound, "stdin and files have %s bytes together",
+                  value);
+        err_hint(err, "send less, or raise limits.input_bytes");
+        return -1;
+    }
+    run->request.stdin_text = (struct str){ run->stdin_bytes, len };
+    return 0;
+}
+
+static struct serve_run *run_new(struct serve_conn *conn, const struct frame_ask *ask)
+{
+    struct serve_run *run = buf_alloc_zero(1, sizeof *run);
+    run->conn = conn;
+    memcpy(run->id, ask->id.at, ask->id.len);
+    run->events = ask->events;
+    run->content = ask->content;
+    run->after = conn->runs;
+    if (conn->runs)
+        conn->runs->before = run;
+    conn->runs = run;
+    conn->run_count++;
+    return run;
+}
+
+static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t claim)
+{
+    struct serve *serve = conn->serve;
+    struct err err = ERR_INIT;
+    struct serve_run *run = run_new(conn, ask);
+    struct engine_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
+                                  .user = run };
+    run->claim = claim;
+    if (request_from_json(ask->request, &serve->ceilings, &run->request, &err) == 0 &&
+        take_stdin(run, ask->stdin_base64, &err) == 0)
+        run->run = engine_begin(serve->engine, &run->request, conn, &hooks, &err);
+    if (run->run)
+        return;
+    serve_say_error(conn, ask->id, &err);
+    serve_run_free(run);
+}
+
+static json_t *info_frame(const struct serve *serve)
+{
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:i, s:o}", "op", "info", "engine",
+                     "cupel " CUPEL_VERSION, "version", CUPEL_VERSION, "protocol", FRAME_PROTOCOL,
+                     "pid", (json_int_t)getpid(), "connections", (int)serve->conn_count, "state",
+                     engine_describe(serve->engine));
+}
+
+static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char *bound,
+                     const char *why, struct err *err)
+{
+    own_json value = json_stringn(ask->id.at, ask->id.len);
+    char brief[sizeof err->value];
+    json_brief(value, brief, sizeof brief);
+    err_input(err, "id", brief, bound, "field 'id' of a frame is %s", why);
+    err->kind = kind;
+    return -1;
+}
+
+/* A run's frame: *of_run says whether its refusal ends that id. */
+static int check_run(struct serve_conn *conn, const struct frame_ask *ask, bool *of_run,
+                     struct err *err)
+{
+    *of_run = !find(conn, ask->id);
+    if (!*of_run)
+        return refuse_id(ask, ERR_INPUT, "an id that no run of this connection has",
+                         "that of a run under way", err);
+    if (conn->run_count < SERVE_RUNS_MAX)
+        return 0;
+    err_set(err, ERR_BUSY, "this connection has %u runs under way, the most it may",
+            conn->run_count);
+    err_hint(err, "wait for one of them to end");
+    return -1;
+}
+
+void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
+{
+    own_frame_ask ask = FRAME_ASK_INIT;
+    struct err err = ERR_INIT;
+    bool of_run = false;
+    int rc = frame_ask_read(frame, &ask, &err);
+    if (ask.op == FRAME_RUN && ask.id.len > 0) {
+        struct err other = ERR_INIT;
+        if (check_run(conn, &ask, &of_run, &other) < 0) {
+            rc = -1;
+            err = other;
+        }
+    }
+    struct serve_run *run = rc == 0 && ask.op != FRAME_RUN ? find(conn, ask.id) : NULL;
+    if (rc == 0 && ask.op == FRAME_RUN) {
+        begin(conn, &ask, claim);
+        return;
+    }
+    serve_unclaim(conn->serve, claim);
+    if (rc == 0 && ask.op == FRAME_PING)
+        serve_conn_say(conn, json_pack("{s:s}", "op", "pong"));
+    else if (rc == 0 && ask.op == FRAME_INFO)
+        serve_conn_say(conn, info_frame(conn->serve));
+    else if (run && ask.op == FRAME_CANCEL)
+        engine_cancel(run->run);
+    else if (run)
+        engine_interrupt(run->run);
+    else if (rc == 0)
+        refuse_id(&ask, ERR_ABSENT, "the id of a run under way", "of no run that goes on", &err);
+    if (err.kind != ERR_NONE)
+        serve_say_error(conn, of_run ? ask.id : STR_NONE, &err);
+}

@@ -1,0 +1,219 @@
+/* Accepting, stopping, and the loop. The serve process; as root it has the doors'
+ * private uid by now, and the socket that it listens on was opened before. */
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "serve/serve_int.h"
+
+#define NS_PER_MS INT64_C(1000000)
+#define PAUSE_MS 100     /* of accepting, when no descriptor is left */
+#define STOP_MS 10000    /* for runs to end and clients to read it */
+#define LAST_WORDS_MS 2000
+
+static bool is_owner(const struct serve *serve, int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == serve->owner;
+}
+
+void serve_refuse(int fd, const struct err *err)
+{
+    own_json refusal = result_refusal(err);
+    own_buf frame = BUF_INIT(1 << 16);
+    if (frame_add(&frame, refusal, 1 << 16) == 0 &&
+        send(fd, frame.at, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return; /* it will see the end */
+}
+
+static void welcome(struct serve *serve, int fd)
+{
+    own_fd owned = fd;
+    struct err err = ERR_INIT;
+    if (!is_owner(serve, fd))
+        return;
+    if (serve->conn_count >= SERVE_CONNS_MAX) {
+        err_set(&err, ERR_BUSY, "the engine has %u connections, the most it may",
+                serve->conn_count);
+        serve_refuse(fd, &err);
+        return;
+    }
+    if (serve_conn_new(serve, fd, &err))
+        take_fd(&owned);
+}
+
+static void on_connect(struct loop_source *source, uint32_t events)
+{
+    struct serve *serve = loop_owner(source, struct serve, listener);
+    (void)events;
+    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        welcome(serve, fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        /* Whoever waits there would wake us again at once. */
+        loop_remove(serve->loop, source);
+        loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + PAUSE_MS * NS_PER_MS);
+    }
+}
+
+static void on_pause_over(struct loop_timer *timer)
+{
+    struct serve *serve = loop_owner(timer, struct serve, pause);
+    if (serve->stopping)
+        return;
+    serve->listener.fd = serve->listen_fd;
+    if (loop_add(serve->loop, &serve->listener, EPOLLIN) < 0) {
+        serve->listener.fd = -1;
+        loop_set_timer(serve->loop, timer, clock_now_ns() + PAUSE_MS * NS_PER_MS);
+    }
+}
+
+static void stop(struct serve *serve)
+{
+    if (serve->stopping++)
+        return;
+    loop_set_timer(serve->loop, &serve->pause, LOOP_NEVER);
+    loop_remove(serve->loop, &serve->listener);
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+        serve_run_cancel_all(conn);
+}
+
+static void on_stop(struct loop_source *source, uint32_t events)
+{
+    struct serve *serve = loop_owner(source, struct serve, stop);
+    char wishes[16];
+    (void)events;
+    if (read(source->fd, wishes, sizeof wishes) == 0)
+        loop_remove(serve->loop, source);
+    stop(serve);
+}
+
+static void pump_all(struct serve *serve)
+{
+    do {
+        serve->again = false;
+        for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
+            next = conn->after;
+            serve_conn_pump(conn);
+            serve_conn_free_if_done(conn);
+        }
+    } while (serve->again);
+}
+
+/* Has everybody who waited been answered, and read it? */
+static bool is_done(const struct serve *serve)
+{
+    if (serve->one && !serve->conns)
+        return true;
+    if (!serve->stopping)
+        return false;
+    for (const struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+        if (conn->runs || !serve_conn_is_quiet(conn))
+            return false;
+    return true;
+}
+
+/* The engine is broken and so is its loop: every run ends here, and what clients can
+ * read at once is written. */
+static void last_words(struct serve *serve, const struct err *err)
+{
+    int64_t until = clock_now_ns() + LAST_WORDS_MS * NS_PER_MS;
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+        while (conn->runs)
+            serve_run_fail(conn->runs, err);
+    serve->stopping = 1;
+    pump_all(serve);
+    for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
+        next = conn->after;
+        while (!serve_conn_is_quiet(conn)) {
+            int64_t left_ms = (until - clock_now_ns()) / NS_PER_MS;
+            struct pollfd ready = { .fd = conn->source.fd, .events = POLLOUT };
+            if (left_ms <= 0 || poll(&ready, 1, (int)left_ms) == 0)
+                break;
+            serve_conn_pump(conn);
+        }
+    }
+}
+
+static void on_late(struct loop_timer *timer)
+{
+    struct serve *serve = loop_owner(timer, struct serve, pause);
+    serve->stopping++;
+}
+
+int serve_go(struct serve *serve, struct err *err)
+{
+    pump_all(serve);
+    while (!is_done(serve)) {
+        if (loop_turn(serve->loop) < 0)
+            return err_sys(err, "wait for events");
+        if (engine_is_broken(serve->engine, err)) {
+            last_words(serve, err);
+            return -1;
+        }
+        pump_all(serve);
+        if (serve->stopping == 1 && !serve->pause.set) {
+            serve->pause.due = on_late;
+            loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + STOP_MS * NS_PER_MS);
+        } else if (serve->stopping > 1) {
+            break;
+        }
+    }
+    return 0;
+}
+
+struct serve *serve_open(const struct serve_options *options, struct err *err)
+{
+    struct serve *serve = buf_alloc_zero(1, sizeof *serve);
+    int fd = options->fd;
+    serve->engine = options->engine;
+    serve->loop = engine_loop(options->engine);
+    serve->listen_fd = options->listener;
+    serve->listener = (struct loop_source){ .fd = options->listener, .ready = on_connect };
+    serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = on_stop };
+    serve->pause.due = on_pause_over;
+    serve->owner = options->owner;
+    serve->one = fd >= 0;
+    serve->ceilings.host_memory_bytes =
+        (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    if ((serve->stop.fd >= 0 && loop_add(serve->loop, &serve->stop, EPOLLIN) < 0) ||
+        (serve->listener.fd >= 0 && loop_add(serve->loop, &serve->listener, EPOLLIN) < 0)) {
+        err_sys(err, "watch the engine's socket");
+        free(serve);
+        return NULL;
+    }
+    if (fd >= 0 && serve_conn_new(serve, fd, err) == NULL) {
+        loop_remove(serve->loop, &serve->stop);
+        free(serve);
+        return NULL;
+    }
+    return serve;
+}
+
+/* The engine may look at a request until it is closed: runs are freed after it. */
+void serve_close(struct serve *serve)
+{
+    if (!serve)
+        return;
+    loop_set_timer(serve->loop, &serve->pause, LOOP_NEVER);
+    loop_remove(serve->loop, &serve->listener);
+    loop_remove(serve->loop, &serve->stop);
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+        serve_conn_drop(conn);
+    engine_close(serve->engine);
+    while (serve->conns) {
+        struct serve_conn *conn = serve->conns;
+        while (conn->runs)
+            serve_run_free(conn->runs);
+        serve_conn_free_if_done(conn);
+    }
+    free(serve);
+}

@@ -1,0 +1,114 @@
+/* Between the files of serve; nobody else includes this. */
+#ifndef SERVE_SERVE_INT_H
+#define SERVE_SERVE_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "contract/frame.h"
+#include "contract/request.h"
+#include "contract/result.h"
+#include "serve/serve.h"
+
+#define SERVE_CONNS_MAX 256
+#define SERVE_RUNS_MAX 1024          /* of one connection: waiting and running */
+#define SERVE_OUT_MAX (64u << 20)    /* unsent bytes past which output events are left out */
+#define SERVE_OUT_LOW (1u << 20)     /* unsent bytes past which no frame is read */
+#define SERVE_IN_FREE (64u << 10)    /* a frame up to this needs no claim */
+#define SERVE_IN_MAX ((size_t)1 << 30) /* bytes of all larger frames, until their runs end */
+
+struct serve_conn;
+
+/* One request of a client, from its frame to its last frame. */
+struct serve_run {
+    struct serve_conn *conn;
+    struct serve_run *before, *after;
+    struct engine_run *run;
+    char id[FRAME_ID_MAX + 1];
+    struct request request;
+    char *stdin_bytes;
+    size_t claim;
+    bool events, content;
+    struct serve_held {
+        char bytes[4]; /* the beginning of a UTF-8 sequence whose end has not come */
+        size_t len;
+        uint64_t lost; /* bytes left out and not yet told */
+    } held[2]; /* stdout, stderr */
+};
+
+/* What is still to be said of a run that ended: its artifacts in parts, then the
+ * last frame. Encoded as the reader takes it. */
+struct serve_answer {
+    struct serve_answer *next;
+    char id[FRAME_ID_MAX + 1];
+    struct result_artifact *artifacts; /* owned, with their contents */
+    size_t count, at;
+    uint64_t offset;
+    struct buf last; /* a whole frame */
+};
+
+struct serve_conn {
+    struct loop_source source; /* fd -1: the client is gone, runs are still ending */
+    struct serve *serve;
+    struct serve_conn *before, *after;
+    struct buf in;
+    size_t taken; /* bytes of `in` that are done with */
+    size_t claim; /* of the frame that is coming in */
+    struct buf out;
+    size_t sent;
+    struct serve_answer *answers, **answers_end;
+    struct serve_run *runs;
+    unsigned run_count;
+    uint32_t watched;
+    bool ended;   /* the client sends no more, or nothing that we could read */
+    bool starved; /* waits for a claim */
+};
+
+struct serve {
+    struct engine *engine;
+    struct loop *loop;
+    struct loop_source listener, stop;
+    struct loop_timer pause; /* of the listener, when no descriptor is left */
+    int listen_fd;
+    uid_t owner;
+    struct request_ceilings ceilings;
+    struct serve_conn *conns;
+    unsigned conn_count;
+    size_t claimed;
+    bool again; /* somebody who waited for a claim may go on */
+    bool one; /* a single connection: its end is ours */
+    int stopping; /* how often we were asked to */
+};
+
+/* conn.c: bytes in and out. */
+struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err);
+/* The client is gone: cancel its runs. The conn is freed once they have ended. */
+void serve_conn_drop(struct serve_conn *conn);
+void serve_conn_free_if_done(struct serve_conn *conn);
+/* Frame a value for the client (which is given up). */
+void serve_conn_say(struct serve_conn *conn, json_t *value);
+void serve_conn_answer(struct serve_conn *conn, struct serve_answer *answer);
+size_t serve_conn_unsent(const struct serve_conn *conn);
+/* Write what the socket takes, read on where that made room. */
+void serve_conn_pump(struct serve_conn *conn);
+/* Is there nothing left to say? */
+bool serve_conn_is_quiet(const struct serve_conn *conn);
+void serve_answer_free(struct serve_answer *answer);
+/* Give a claim back; whoever waited for one goes on. */
+void serve_unclaim(struct serve *serve, size_t claim);
+
+/* run.c: frames and runs. */
+void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim);
+/* The end of a run that the engine does not end any more. */
+void serve_run_fail(struct serve_run *run, const struct err *err);
+void serve_run_cancel_all(struct serve_conn *conn);
+/* After the engine's end. */
+void serve_run_free(struct serve_run *run);
+/* {"id","error"}; without an id, {"error"}. */
+void serve_say_error(struct serve_conn *conn, struct str id, const struct err *err);
+
+#endif

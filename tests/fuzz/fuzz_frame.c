@@ -1,0 +1,64 @@
+/* Any bytes on the engine's socket, in both directions: as what a client sends and as
+ * what an engine says. Frames are taken one after the other; whatever is understood is
+ * used as the receiver would. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "contract/frame.h"
+#include "contract/result.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
+
+static void as_ask(struct str text)
+{
+    static const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)8 << 30 };
+    own_frame_ask ask = FRAME_ASK_INIT;
+    struct err err = ERR_INIT;
+    if (frame_ask_read(text, &ask, &err) < 0) {
+        if (err.kind != ERR_INPUT || !*err.text)
+            abort();
+        return;
+    }
+    if (ask.op >= FRAME_OPS || ask.id.len > FRAME_ID_MAX)
+        abort();
+    own_request request = REQUEST_INIT;
+    if (ask.op == FRAME_RUN && request_from_json(ask.request, &ceilings, &request, &err) < 0 &&
+        err.kind != ERR_INPUT)
+        abort();
+}
+
+static void as_news(struct str text)
+{
+    own_frame_news news = FRAME_NEWS_INIT;
+    struct err err = ERR_INIT;
+    if (frame_news_read(text, &news, &err) < 0) {
+        if (err.kind != ERR_INPUT || !*err.text)
+            abort();
+        return;
+    }
+    if (news.kind == FRAME_ARTIFACT && (news.offset + news.bytes.len > news.size_bytes ||
+                                        strlen(news.sha256) > 64))
+        abort();
+    if (news.kind == FRAME_ERROR)
+        result_refusal_read(news.body, &err);
+    if (news.kind == FRAME_RESULT) {
+        own_result result;
+        result_init(&result);
+        if (result_from_json(news.body, &result, &err) == 0)
+            json_decref(result_to_json(&result));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    struct str rest = { (const char *)bytes, len }, text = STR_NONE;
+    struct err err = ERR_INIT;
+    size_t whole = 0;
+    while (frame_next(rest, FRAME_ASK_MAX, &text, &whole, &err) == 1) {
+        as_ask(text);
+        as_news(text);
+        rest = (struct str){ rest.at + whole, rest.len - whole };
+    }
+    return 0;
+}
