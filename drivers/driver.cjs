@@ -394,8 +394,7 @@ function runBody(body, call) {
 // The last value, then the call that was asked for. A promise is shown by what it comes to.
 async function finish(value, find) {
     show(util.types.isPromise(value) ? await value : value);
-    if (!request.call)
-        return;
+    if (!request.call) return;
     const name = request.call.function;
     const wanted = find();
     if (typeof wanted !== 'function')
@@ -467,13 +466,15 @@ function watchExit() {
 // In a pool there is time before the request comes: what node loads when it is first used, and V8
 // compiles then, is loaded and compiled now. Nothing is written, and nothing stays to be seen.
 function rehearse() {
+    const streams = [process.stdout, process.stderr];
     parse('let a = await 1; a', 'module');
-    [process.stdout, process.stderr].forEach((stream) => stream.write(''));
+    streams.forEach((stream) => { stream.write(''); stream.write = () => true; });
     for (let i = 0; i < 20; i++) {
-        util.format('%s', plain([i, { a: 'b' }, new Map([[1, new Error('x')]])]));
-        compile(`let a${i} = [${i}]; a${i}`).script.runInNewContext({}, { breakOnSigint: true });
-        toJson(JSON.parse(`{"op":"run","code":"console.log(${i})","args":[],"env":{}}`));
+        const { code } = JSON.parse(`{"code":"console.log(${i}, [{a: 1}]); console.error('b')"}`);
+        compile(code).script.runInThisContext({ breakOnSigint: true });
+        toJson({ lines: code.split('\n'), plain: plain([i, new Map([[1, new Error('x')]])]) });
     }
+    streams.forEach((stream) => delete stream.write);
 }
 
 function main() {
@@ -486,8 +487,7 @@ function main() {
     process.argv = [process.execPath, filename, ...request.args];
     lines = request.code.split('\n');
     let call = request.call && request.call.function;
-    if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call))
-        call = undefined; // no name: nothing will be found under it
+    if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // no name
     const program = compile(request.code);
     if (program.module)
         runModule(request.code, call).catch((error) => process.nextTick(() => { throw error; }));

@@ -31,6 +31,7 @@ CAPS = {kind: 8 << 20 if kind.startswith("image/") else 1 << 20 for kind in KIND
 FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
+NOTHING = compile("", FILE, "exec")
 main_pid, source = posix.getpid(), ""
 runner = None         # the event loop, once the code awaits something
 sent_results = sent_bytes = sent_error = 0
@@ -233,8 +234,9 @@ def after_spawn(module):
     module.get_preparation_data = prepare_with_main
 
 
-def after_linecache(module):
-    module.cache[FILE] = len(source), None, [line + "\n" for line in source.split("\n")], FILE
+def after_linecache(module):   # or None, or a file of the user's
+    cache = getattr(module, "cache", {})
+    cache[FILE] = len(source), None, [line + "\n" for line in source.split("\n")], FILE
 
 
 class Hooks:
@@ -331,11 +333,10 @@ def compile_program():
     if shows:   # unless it ends in `;`, which asks to be quiet
         rest = source_line(last.end_lineno).encode()[last.end_col_offset:]
         shows = not rest.strip().startswith(b";")
-    if shows:
-        del tree.body[-1]
-    code = compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True)
     if not shows:
-        return code, None
+        return compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True), None
+    del tree.body[-1]
+    code = compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True) if tree.body else NOTHING
     flags = TOP_LEVEL_AWAIT | code.co_flags & FUTURE_FLAGS
     return code, compile(_ast.Expression(last.value), FILE, "eval", flags, True)
 
@@ -415,16 +416,12 @@ def run_program(request, scope):
 def finish(scope):
     """What the interpreter's end would do, but for its slow rest."""
     threading = sys.modules.get("threading")
+    ours = hasattr(threading, "_shutdown")   # else a file of the user's, or none
     runner and runner.close()
-    if threading:
-        threading._shutdown()
+    ours and threading._shutdown()
     atexit._run_exitfuncs()
-    if not threading or threading.active_count() == 1:   # a daemon thread may still use them
-        clear(scope)
-
-
-def clear(scope):
-    scope.update(dict.fromkeys([name for name in scope if name != "__builtins__"]))
+    if not ours or threading.active_count() == 1:   # a daemon thread may still use them
+        scope.update(dict.fromkeys([name for name in scope if name != "__builtins__"]))
 
 
 def flush_files():
@@ -439,18 +436,21 @@ def flush_files():
             pass
 
 
-def set_world():
-    """What `python3 main.py` would have found, though site was not imported."""
-    global driver_folder, driver_code
-    import _sitebuiltins
-    driver_code = set_world.__code__.co_filename
-    driver_folder = sys.argv[0].rpartition("/")[0]
-    sys.path[:1] = [] if sys.path[0] == driver_folder else sys.path[:1]
-    version = f"python3.{sys.version_info[1]}"
+def set_path():
+    """sys.path as site would have it, without the driver's own folder."""
+    folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
+    sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
     sys.path += [path for path in (f"{sys.prefix}/local/lib/{version}/dist-packages",
                                    f"{sys.prefix}/lib/python3/dist-packages",
                                    f"{sys.prefix}/lib/{version}/dist-packages")
                  if posix.access(path, posix.F_OK)]
+
+
+def set_world():
+    """What `python3 main.py` would have found, though site was not imported."""
+    global driver_code
+    import _sitebuiltins
+    driver_code = set_world.__code__.co_filename
     sys.meta_path.insert(0, Hooks)
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):
@@ -470,12 +470,11 @@ def take(request):
     sys.argv = [FILE, *request["args"]]
     if request.get("env"):
         __import__("os").environ.update(request["env"])
-    if "linecache" in sys.modules:
-        after_linecache(sys.modules["linecache"])
+    after_linecache(sys.modules.get("linecache"))
 
 
 def perform(request, scope):
-    """The run, up to the end of the process."""
+    """The run, but for the end of the process: its exit status."""
     status = settle(run_program, request, scope)
     for step in (show_figures, finish):
         later = settle(step, scope)
@@ -483,17 +482,18 @@ def perform(request, scope):
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)   # too late to interrupt anything
     flush_files()
     send(f'{{"op":"done","exit_code":{status or 0}}}')
-    posix._exit(status or 0)
+    return status or 0
 
 
 def main():
+    set_path()
     scope = set_world()
     arrive()
     # A copy of a zygote that cannot serve a request (zygote.py) hands it on in a file.
     request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else control).decode(), 0)[0]
     take(request)
     gc.freeze()   # what is there by now need not be looked through at the end
-    perform(request, scope)
+    posix._exit(perform(request, scope))
 
 
 if __name__ == "__main__":

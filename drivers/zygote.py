@@ -7,16 +7,22 @@
 # 2. What an occupant does before its request comes (the rehearsal) leaves warm pages and nothing
 #    that a program could see.
 # 3. Nothing is open but stdio and the broker's socket, and nothing of the training is left.
+# 4. A fork pays for every page that it writes to, be it one reference count. So what small programs
+#    use is made last, into memory without gaps, and every cache is left as they would leave it.
 import sys
+AT_FIRST = {*sys.modules}   # what a cold run has, too
 
+import array
+import atexit
 import ctypes
 import gc
 import importlib
 import os
 import posix
+import _signal
 
 BROKER_FD = 3
-REHEARSE, REHEARSE_ALL = 1, 2
+REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote.h
 SKIP = "--without="
 # Settings that the interpreter, libc or a package reads when it starts.
 AT_START = ("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LC_", "LANG", "TZ", "OMP_", "OPENBLAS_", "MKL_",
@@ -55,6 +61,13 @@ print(frame.groupby("k")["v"].agg(["mean", "sum"]).head())
 print(frame.describe(), frame.sort_values("v").iloc[-1], (np.arange(16.0).reshape(4, 4) @ np.eye(4)).sum())
 frame.groupby("k").mean()
 """
+GROUPS = """
+import pandas as pd
+frame = pd.DataFrame({"k": [n % 7 for n in range(1000)], "v": range(1000)})
+print(frame.groupby("k").v.sum())
+"""
+SMALLEST = "print(1)"
+TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS]   # one for each of enum zygote_training
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [1, 4, 9], label='a')\nplt.legend()\nplt.title('t')\n"
 
 
@@ -99,6 +112,38 @@ def preload(skipped):
             posix.execv(sys.executable, [sys.executable, "-S", "-s", sys.argv[0], without])
 
 
+class AtExit:
+    """What libraries want done at the end, noted while they register it: an end that was only
+    rehearsed has used it up."""
+    found = []
+    register = staticmethod(atexit.register)
+
+    @classmethod
+    def catch(cls, function, *args, **kwargs):
+        cls.found.append((function, args, kwargs))
+        return cls.register(function, *args, **kwargs)
+
+    @classmethod
+    def ease(cls):
+        """A cheaper form for the program that did not use the package."""
+        logging = sys.modules["logging"]
+        cls.found = [(end_logging if function is logging.shutdown else function, args, kwargs)
+                     for function, args, kwargs in cls.found]
+        atexit._clear()
+        cls.renew()
+
+    @classmethod
+    def renew(cls):
+        for function, args, kwargs in cls.found:
+            cls.register(function, *args, **kwargs)
+
+
+def end_logging():
+    logging = sys.modules["logging"]
+    if len(logging._handlerList) > 1:   # the one of last resort is flushed with the streams
+        logging.shutdown()
+
+
 class Hooks:
     """What libraries want done in a child of fork, caught while they register it. The interpreter
     keeps it for the forks of the program."""
@@ -136,61 +181,78 @@ class Hooks:
         return [hook for hook in cls.found if cls.names(hook) not in cls.needless]
 
 
+NOT_YET = ("tempfile._name_sequence", "tempfile.tempdir", "uuid._node", "uuid._last_timestamp")
+
+
 def clear_training():
     """What imports and training left behind."""
     font_manager = sys.modules.get("matplotlib.font_manager")
     if font_manager:
         sys.modules["matplotlib.pyplot"].close("all")
         getattr(font_manager._get_font, "cache_clear", int)()
-    sys.path_importer_cache.pop(posix.getcwd(), None)
+    for folder in (posix.getcwd(), HERE):
+        sys.path_importer_cache.pop(folder, None)
     for module in [*sys.modules.values()]:   # else a warning given here would not come again
         if isinstance(module, type(sys)):
             vars(module).pop("__warningregistry__", None)
     for name in ("last_type", "last_value", "last_traceback"):
         vars(sys).pop(name, None)
+    for module, _, attribute in (name.partition(".") for name in NOT_YET):
+        if module in sys.modules:
+            setattr(sys.modules[module], attribute, None)
+    sys._clear_type_cache()   # of lookups that a small program would have to push out
+    gc.collect()
+
+
+def find_fresh():
+    """Where the states of random generators lie in memory, and other secrets: [(address, length)].
+    In every occupant they are filled from the kernel's randomness."""
+    fresh = []
+
+    def add(address, known):
+        if ctypes.string_at(address, len(known)) != known:
+            raise RuntimeError("state is not where it is expected")
+        fresh.append((address, len(known)))
+    import random
+    key = array.array("I", range(1, 625))
+    for one in gc.get_objects():   # also packages' own; all of it used up: it is stirred before use
+        if isinstance(one, random.Random) and not isinstance(one, random.SystemRandom):
+            one.setstate((3, (*key, 624), None))
+            add(id(one) + object.__basicsize__ + 4, key.tobytes())   # behind an int, the index
+    if "numpy.random" in sys.modules:
+        import numpy
+        numpy.random.set_state(("MT19937", key, 624, 0, 0.0))
+        add(numpy.random.mtrand._rand._bit_generator.ctypes.state_address, key.tobytes())
+    if "multiprocessing.process" in sys.modules:
+        process = sys.modules["multiprocessing.process"]
+        secret = process.AuthenticationString(b"never seen: replaced in the fork")
+        process._current_process._config["authkey"] = secret
+        add(id(secret) + bytes.__basicsize__ - 1, bytes(secret))
+    return fresh
+
+
+def fill_gaps():
+    """Free memory between what is used is taken, for ever."""
+    names = ("GetArenaAllocator", "SetArenaAllocator", "Malloc", "Free")   # struct freeze_allocator
+    functions = [getattr(ctypes.pythonapi, f"PyObject_{name}") for name in names]
+    library.zygote_fill_gaps((ctypes.c_void_p * 4)(*[ctypes.cast(function, ctypes.c_void_p).value
+                                                     for function in functions]))
+
+
+class Setup(ctypes.Structure):
+    """struct zygote_setup of src/box/zygote.c"""
+    _fields_ = [("requests", ctypes.c_char_p * len(TRAININGS)), ("fresh_count", ctypes.c_uint64),
+                ("fresh", ctypes.c_uint64 * 2 * 16)]
+
+    def __init__(self):
+        for at, code in enumerate(TRAININGS):
+            self.requests[at] = (REQUEST % driver.to_json(code)).encode()
+        for at, place in enumerate(find_fresh()):
+            self.fresh[at][:] = place
+            self.fresh_count = at + 1
 
 
 # ---- in the child ----
-def fresh_numpy():
-    """numpy.random's global state, from the kernel's randomness."""
-    import numpy
-    key = numpy.frombuffer(posix.urandom(624 * 4), numpy.uint32)
-    numpy.random.set_state(("MT19937", key, 624, 0, 0.0))
-
-
-def fresh_multiprocessing():
-    process = sys.modules["multiprocessing.process"]
-    config = process._current_process._config
-    config["authkey"] = process.AuthenticationString(posix.urandom(32))
-
-
-def fresh_openssl():
-    """Its generator tells a fork by the pid, which may be the same number in a box."""
-    if posix.getpid() == zygote_pid:
-        sys.modules["_ssl"].RAND_add(posix.urandom(32), 32.0)
-
-
-def fresh_tempfile():
-    tempfile = sys.modules["tempfile"]
-    tempfile._name_sequence = tempfile.tempdir = None
-
-
-def fresh_uuid():
-    uuid = sys.modules["uuid"]
-    uuid._node = uuid._last_timestamp = None
-
-
-OWN_STATE = {   # module: how an occupant comes to its own
-    "random": lambda: sys.modules["random"]._inst.seed(),
-    "numpy.random": fresh_numpy,
-    "threading": lambda: sys.modules["threading"]._main_thread._set_native_id(),
-    "multiprocessing.process": fresh_multiprocessing,
-    "_ssl": fresh_openssl,
-    "tempfile": fresh_tempfile,
-    "uuid": fresh_uuid,
-}
-
-
 def rehearse(programs):
     """Run programs as the driver would, to nowhere, so that the pages they touch are ours."""
     kept = {name: getattr(driver, name) for name in
@@ -203,14 +265,10 @@ def rehearse(programs):
     driver.control, driver.control_id = null, posix.fstat(null)[1:3]
     for code in programs:
         request = driver.scan(REQUEST % driver.to_json(code), 0)[0]
+        needs_cold_start(request)
         driver.take(request)
-        main = dict(scope)
-        driver.settle(driver.run_program, request, main)
-        driver.settle(driver.show_figures, main)
-        driver.clear(main)
-        driver.flush_files()
-        driver.send('{"op":"done","exit_code":0}')
-        driver.sent_error = False
+        driver.perform(request, dict(scope))
+        revive()
     for fd, copy in streams:
         posix.dup2(copy, fd)
         posix.close(copy)
@@ -218,7 +276,20 @@ def rehearse(programs):
     for name, value in kept.items():
         setattr(driver, name, value)
     sys.argv = argv
-    linecache.clearcache()
+    sys.modules["linecache"].clearcache()
+
+
+def revive():
+    """Take back what the end of a program has ended."""
+    driver.sent_error = False
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    AtExit.renew()
+    if main_thread.get("_is_stopped"):
+        threading = sys.modules["threading"]
+        main_lock.acquire()
+        main_thread.update(_is_stopped=False, _tstate_lock=main_lock)
+        threading._shutdown_locks.add(main_lock)
+        threading._SHUTTING_DOWN = False
 
 
 REQUEST = '{"op":"run","code":%s,"args":[],"call":null,"stdin":false,"env":{}}\n'
@@ -250,49 +321,93 @@ def start_cold(line, request):
 
 def live(rehearsal):
     """The occupant: in its box, with nothing of the zygote's power left."""
-    driver.main_pid = posix.getpid()
+    driver.main_pid = pid = posix.getpid()
     driver.arrive()
-    for renew in renewals:
-        renew()
-    if rehearsal:
-        rehearse([PROGRAM, FAILING, PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
+    main_thread["_native_id"] = pid
+    for hook in hooks:
+        hook()
+    if openssl and pid == zygote_pid:   # it tells a fork by the pid, which may be the same in a box
+        openssl.RAND_add(posix.urandom(32), 32.0)
+    if rehearsal and rehearsal < TRAINING:
+        rehearse([PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
         gc.freeze()
         driver.send('{"op":"ready"}')
     line = driver.read_line(driver.control)
+    if not rehearsal and b"pandas" in line:
+        make_ready()
     request = driver.scan(line.decode(), 0)[0]
     if needs_cold_start(request):
         start_cold(line, request)
     driver.take(request)
-    driver.perform(request, scope)
+    status = driver.perform(request, scope)
+    if rehearsal >= TRAINING:
+        note_pages(rehearsal - TRAINING)
+    posix._exit(status)
 
 
-def main():
-    global driver, driver_path, linecache, preloaded, renewals, scope, zygote_pid
-    zygote_pid = posix.getpid()
-    library = ctypes.PyDLL(f"{HERE}/zygote.so")   # the interpreter's lock is kept: we are alone
-    library.zygote_prepare()
+def load_driver():
+    if sys.path[0] != HERE:
+        sys.path.insert(0, HERE)
+    module = importlib.import_module("driver")
+    del sys.modules["driver"], sys.path[0]   # a program may have a module of that name
+    return module
+
+
+def arrange():
+    """Packages imported and used, so that what they put off until then is there."""
     renew_streams()
-    at_start = {*sys.modules} - {"ctypes", "importlib", "os"}
+    load_driver().set_path()
     os.register_at_fork = posix.register_at_fork = Hooks.catch
-    import driver
-    import linecache
-    del sys.modules["driver"]   # a program may have a module of that name
-    driver_path = driver.__file__
-    scope = driver.set_world()
+    atexit.register = AtExit.catch
     preload([name for arg in sys.argv[1:] if arg.startswith(SKIP)
              for name in arg[len(SKIP):].split(",")])
     os.register_at_fork = posix.register_at_fork = Hooks.register
-    driver.control, driver.control_id = -1, None
-    rehearse([PROGRAM, FAILING] * 8 + [FRAMES] * 3 + [FIGURE] * 2)
+    atexit.register = AtExit.register
+    AtExit.ease()
+    for code in [FRAMES, GROUPS] * 3 + [FIGURE] * 2:
+        try:
+            exec(code, {"__name__": "__main__"})
+        except ImportError:   # not in this image
+            pass
     clear_training()
-    preloaded = {name for name in sys.modules if "." not in name} - at_start
-    renewals = [renew for name, renew in OWN_STATE.items() if name in sys.modules] + Hooks.wanted()
-    for renew in renewals:   # so that in the child they find all made that they use
-        renew()
+
+
+def arrange_driver():
+    """The driver comes when all else is there, and is used often: what a small program uses of it
+    lies together, and does not change any more."""
+    global driver, driver_path, preloaded, scope, hooks, openssl, main_thread, main_lock
+    threading = sys.modules["threading"]
+    main_thread = vars(threading._main_thread)
+    main_lock = main_thread.get("_tstate_lock")
+    driver = load_driver()
+    driver_path = driver.__file__
+    driver.control, driver.control_id = -1, None
+    scope = driver.set_world()
+    for name in {*driver.Hooks.after} & {*sys.modules}:
+        driver.Hooks.after.pop(name)(sys.modules[name])
+    preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST
+    hooks, openssl = Hooks.wanted(), sys.modules.get("_ssl")
     sys.orig_argv[3:] = [driver_path]
+    rehearse([FRAMES, FIGURE, GROUPS])
+    clear_training()
+    rehearse([PROGRAM, FAILING, PROGRAM, SMALLEST] * 8)
+
+
+def main():
+    global library, make_ready, note_pages, zygote_pid
+    zygote_pid = posix.getpid()
+    library = ctypes.PyDLL(f"{HERE}/zygote.so")   # the interpreter's lock is kept: we are alone
+    make_ready, note_pages = library.zygote_make_ready, library.zygote_note_pages
+    library.zygote_prepare()
+    arrange()
+    fill_gaps()
+    arrange_driver()
+    setup = Setup()
+    rehearse([SMALLEST] * 8)
     gc.collect()
     gc.freeze()
-    rehearsal = library.zygote_serve(BROKER_FD)
+    fill_gaps()
+    rehearsal = library.zygote_serve(BROKER_FD, ctypes.byref(setup))
     if rehearsal < 0:
         posix._exit(1)
     live(rehearsal)

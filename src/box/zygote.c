@@ -7,7 +7,12 @@
  * The fork is a bare clone3: neither libc's nor the interpreter's handlers run. There
  * is one thread, it holds no lock, and the two things that libc would set are set
  * here: its cached thread id and the robust list. No heap, no stdio; from the freeze
- * on nothing is written but the stack. */
+ * on nothing is written but the stack.
+ *
+ * What a fork costs is the pages that it writes: each is copied when it is first
+ * written, by a fault of its own. Which they are is known from one that was let live a
+ * whole life before (training); every occupant copies them in a few calls, which takes
+ * half the time. */
 #include "box/zygote.h"
 
 #include <errno.h>
@@ -23,8 +28,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -39,6 +48,18 @@
 /* Just under the largest block that malloc adapts to (32 MiB on 64 bits). */
 #define LARGEST_BLOCK ((size_t)(32u << 20) - 8192)
 
+#define PAGE UINT64_C(4096)
+#define FRESH_MAX 16
+#define RANGES_MAX 8000
+#define MAPS_ROOM ((size_t)(1u << 20))
+#define ENTRIES_AT_ONCE 4096
+/* /proc/self/pagemap: the page is there, is no file's, and no other process maps it. */
+#define PAGEMAP_KIND (UINT64_C(1) << 63 | UINT64_C(1) << 61 | UINT64_C(1) << 56)
+#define PAGEMAP_OWN (UINT64_C(1) << 63 | UINT64_C(1) << 56)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define TIDY_BLOCK ((size_t)(1u << 20))
 
 /* As the kernel has it; libc's own struct differs. */
@@ -46,7 +67,30 @@ struct kernel_sigaction {
     unsigned long words[4];
 };
 
+/* What drivers/zygote.py hands over, by the same layout. */
+struct zygote_setup {
+    const char *request[ZYGOTE_TRAININGS];
+    uint64_t fresh_count;
+    struct {
+        void *at;
+        uint64_t len;
+    } fresh[FRESH_MAX]; /* must be random, and another's in every occupant */
+};
+
+struct pages {
+    uint64_t count;
+    struct {
+        char *at;
+        size_t len;
+    } range[RANGES_MAX];
+};
+
+/* Of each training. Written by their children, read by every occupant; the address is
+ * set before the freeze. */
+static struct pages *trained;
+
 struct service {
+    const struct zygote_setup *setup;
     int sock, own_pid_ns;
     uint64_t tid_slot; /* where libc caches the thread id */
     void *robust_head;
@@ -138,6 +182,30 @@ static int answer(const struct service *service, int32_t pid, int error)
     return io_send(service->sock, &word, sizeof word, NULL, 0);
 }
 
+/* A hint: an old kernel does not know it, and a full box will fault soon enough. */
+static void make_ready(const struct pages *pages)
+{
+    for (uint64_t i = 0; i < pages->count; i++) {
+        if (madvise(pages->range[i].at, pages->range[i].len, MADV_POPULATE_WRITE) < 0 &&
+            errno == EINVAL)
+            return;
+    }
+}
+
+/* What is random must not be what another occupant has. */
+static void refresh(const struct zygote_setup *setup)
+{
+    for (uint64_t i = 0; i < setup->fresh_count; i++) {
+        uint64_t done = 0;
+        while (done < setup->fresh[i].len) {
+            ssize_t n = getrandom((char *)setup->fresh[i].at + done, setup->fresh[i].len - done, 0);
+            if (n < 0 && errno != EINTR)
+                _exit(75);
+            done += n > 0 ? (uint64_t)n : 0;
+        }
+    }
+}
+
 /* In the child. Failures are reported by enter_box, which does not return then. */
 static void enter(const struct service *service, const struct zygote_order *order, const int *fds)
 {
@@ -156,6 +224,12 @@ static void enter(const struct service *service, const struct zygote_order *orde
         .piped_core = order->piped_core,
     };
     enter_box(&plan, &start);
+    make_ready(&trained[ZYGOTE_TRAIN_LEAST]);
+    if (order->rehearsal != ZYGOTE_NO_REHEARSAL)
+        make_ready(&trained[ZYGOTE_TRAIN_COMMON]);
+    if (order->rehearsal == ZYGOTE_REHEARSE_ALL)
+        make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
+    refresh(service->setup);
     syscall(SYS_set_robust_list, service->robust_head, service->robust_len);
     for (int sig = 1; sig <= SIGNALS; sig++) {
         if (service->has_action[sig])
@@ -244,21 +318,138 @@ static void tidy_heap(void)
         take_and_free(TIDY_BLOCK);
 }
 
-/* Freeze, confine, tell the broker, and fork as it orders. Returns in each child,
- * with what it shall rehearse; in the zygote it returns only -1, if it could not
- * become one. */
-__attribute__((visibility("default"))) int zygote_serve(int sock);
-int zygote_serve(int sock)
+/* --- training --- */
+
+static void note_page(struct pages *out, char *page)
 {
-    struct service service = { .sock = sock };
+    uint64_t last = out->count - 1;
+    if (out->count && out->range[last].at + out->range[last].len == page) {
+        out->range[last].len += PAGE;
+    } else if (out->count < RANGES_MAX) {
+        out->range[out->count].at = page;
+        out->range[out->count++].len = PAGE;
+    }
+}
+
+/* Those of one mapping that are this process's own. */
+static void note_mapping(struct pages *out, int pagemap, uint64_t from, uint64_t to)
+{
+    uint64_t entries[ENTRIES_AT_ONCE];
+    for (uint64_t at = from; at < to;) {
+        size_t want = (to - at) / PAGE;
+        want = want < ENTRIES_AT_ONCE ? want : ENTRIES_AT_ONCE;
+        ssize_t n = pread(pagemap, entries, want * sizeof entries[0],
+                          (off_t)(at / PAGE * sizeof entries[0]));
+        if (n < (ssize_t)sizeof entries[0])
+            return;
+        for (size_t i = 0; i < (size_t)n / sizeof entries[0]; i++, at += PAGE) {
+            if ((entries[i] & PAGEMAP_KIND) == PAGEMAP_OWN)
+                note_page(out, (char *)(uintptr_t)at);
+        }
+    }
+}
+
+/* The end of a training, in its child: never returns. */
+__attribute__((visibility("default"))) void zygote_note_pages(int training);
+void zygote_note_pages(int training)
+{
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    char *text = mmap(NULL, MAPS_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (maps < 0 || pagemap < 0 || text == MAP_FAILED)
+        _exit(1);
+    size_t len = 0;
+    ssize_t n;
+    while (len < MAPS_ROOM - 1 && (n = read(maps, text + len, MAPS_ROOM - 1 - len)) > 0)
+        len += (size_t)n;
+    for (const char *line = text; *line; line = strchrnul(line, '\n') + 1) {
+        char *at;
+        uint64_t from = strtoull(line, &at, 16), to = strtoull(at + 1, &at, 16);
+        if (from != (uint64_t)(uintptr_t)text && at[2] == 'w' && at[4] == 'p')
+            note_mapping(&trained[training], pagemap, from, to);
+        if (!*strchrnul(line, '\n'))
+            break;
+    }
+    _exit(0);
+}
+
+/* A child that lives an occupant's life, here, with a request of ours, and is done. 0 in
+ * the child. One that fails has noted nothing. */
+static int train(const struct service *service, int training)
+{
+    struct clone_args args = {
+        .flags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+        .child_tid = service->tid_slot, .exit_signal = SIGCHLD,
+    };
+    const char *request = service->setup->request[training];
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    int failed = io_write_all(pair[1], request, strlen(request));
+    long pid = failed ? -1 : syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0) {
+        if (dup2(pair[0], ZYGOTE_FD) < 0)
+            _exit(1);
+        close(pair[0]);
+        refresh(service->setup);
+        return 0;
+    }
+    close(pair[0]);
+    while (pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    close(pair[1]);
+    return pid > 0 ? 1 : -1;
+}
+
+/* From shared memory into memory of each one's own, at the same address. */
+static int keep_trained(void)
+{
+    const size_t len = ZYGOTE_TRAININGS * sizeof *trained;
+    void *copy = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return -1;
+    for (int i = 0; i < ZYGOTE_TRAININGS; i++)
+        memcpy((struct pages *)copy + i, &trained[i],
+               offsetof(struct pages, range) + trained[i].count * sizeof trained[i].range[0]);
+    return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, trained) == trained ? 0 : -1;
+}
+
+/* Before the program of a large request starts. */
+__attribute__((visibility("default"))) void zygote_make_ready(void);
+void zygote_make_ready(void)
+{
+    make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
+}
+
+__attribute__((visibility("default"))) void zygote_fill_gaps(const struct freeze_allocator *python);
+void zygote_fill_gaps(const struct freeze_allocator *python)
+{
+    tidy_heap();
+    freeze_fill_gaps(python);
+}
+
+/* Freeze, train, confine, tell the broker, and fork as it orders. Returns in each
+ * child, with what it shall rehearse; in the zygote it returns only -1, if it could not
+ * become one. */
+__attribute__((visibility("default"))) int zygote_serve(int sock, const struct zygote_setup *setup);
+int zygote_serve(int sock, const struct zygote_setup *setup)
+{
+    struct service service = { .sock = sock, .setup = setup };
     service.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     service.data_bytes = data_now();
-    if (service.own_pid_ns < 0 || service.data_bytes < 0 || find_tid_slot(&service.tid_slot) < 0 ||
+    trained = mmap(NULL, ZYGOTE_TRAININGS * sizeof *trained, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (service.own_pid_ns < 0 || service.data_bytes < 0 || trained == MAP_FAILED ||
+        find_tid_slot(&service.tid_slot) < 0 ||
         syscall(SYS_get_robust_list, 0, &service.robust_head, &service.robust_len) < 0 ||
-        note_signals(&service) < 0 || confine() < 0)
+        note_signals(&service) < 0 || freeze_image() < 0)
         return -1;
-    tidy_heap();
-    if (freeze_image() < 0 || answer(&service, 0, 0) < 0)
+    for (int training = 0; training < ZYGOTE_TRAININGS; training++) {
+        int state = train(&service, training);
+        if (state <= 0)
+            return state < 0 ? -1 : ZYGOTE_TRAINING + training;
+    }
+    if (keep_trained() < 0 || confine() < 0 || answer(&service, 0, 0) < 0)
         return -1;
     return serve(&service);
 }

@@ -17,6 +17,17 @@ enum zygote_rehearsal {
     ZYGOTE_REHEARSE_ALL, /* also what the large packages touch */
 };
 
+/* Whole lives of an occupant, led once before the first is forked: the pages that they
+ * write are noted, and made ready at once in those of whom the like is expected. In the
+ * child of a training zygote_serve returns ZYGOTE_TRAINING and its number. */
+enum zygote_training {
+    ZYGOTE_TRAIN_LEAST,  /* what every program writes */
+    ZYGOTE_TRAIN_COMMON, /* what a small one does, and an error */
+    ZYGOTE_TRAIN_LARGE,  /* large packages */
+    ZYGOTE_TRAININGS,
+};
+#define ZYGOTE_TRAINING 16
+
 /* Fork one occupant into a box. Descriptors, in this order: POSTURE_NS_COUNT
  * namespaces, the v2 group's directory if has_cgroup, join_count v1 `tasks` files,
  * stdin, stdout, stderr, control, report. */

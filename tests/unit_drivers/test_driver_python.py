@@ -276,6 +276,20 @@ def test_a_forked_child_that_falls_into_the_driver_sends_nothing():
     assert "ValueError: child" in outcome.stderr and len(outcome.all("done")) == 1
 
 
+@pytest.mark.parametrize("name", ["threading", "linecache", "traceback", "json"])
+def test_a_file_of_the_code_may_have_the_name_of_a_module_that_the_driver_looks_at(name):
+    code = f"import {name}\nprint({name}.own)"
+    outcome = python(code, files={f"{name}.py": "own = 'mine'"})
+    assert (outcome.stdout, outcome.error, outcome.done) == ("mine\n", None, 0)
+
+
+@pytest.mark.parametrize("code,text", [("'words'", "'words'"), ("1;", None), ("", None), ("x = 5", None),
+                                       ("await __import__('asyncio').sleep(0, 7)", "7")])
+def test_a_program_of_one_statement_or_none(code, text):
+    outcome = python(code)
+    assert outcome.done == 0 and outcome.texts == ([text] if text else [])
+
+
 def test_children_get_no_control_channel_and_files_start_at_3():
     outcome = python("import subprocess, sys\nprint(open('/dev/null').fileno())\n"
                      "subprocess.run(['ls', '/proc/self/fd'], close_fds=False)")
