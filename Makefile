@@ -179,6 +179,7 @@ soak: deps
 	@dev/bootstrap bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/leak.py
+	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak.py
 
 asan: deps
 	@$(MAKE) --no-print-directory test B=build/asan SAN=address,undefined

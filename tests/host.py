@@ -310,7 +310,7 @@ def stray_files():
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
         if os.path.isdir(folder):
             found |= {os.path.join(folder, name) for name in os.listdir(folder)
-                      if "cupel" in name and not name.startswith(("cupel-tests-", "cupel-bench-"))}
+                      if "cupel" in name and not name.startswith(("cupel-tests-", "cupel-bench-", "cupel-fonts-"))}
     return found
 
 
