@@ -42,6 +42,7 @@ let failed = false;
 let waiting = false;     // for a top-level await, or a function that was called
 let drained = false;
 let userRequire;
+const pooled = process.argv.length > 2;
 
 // ---- frames ----
 
@@ -122,9 +123,7 @@ function toJson(value, depth = 0) {
 function plain(value) {
     try {
         return clean(util.inspect(value));
-    } catch (error) {
-        return `[inspect failed: ${error && error.name}]`;
-    }
+    } catch (error) { return `[inspect failed: ${error && error.name}]`; }
 }
 
 function show(value) {
@@ -222,11 +221,8 @@ function failSyntax(error) {
 // ---- programs ----
 
 function acorn() {
-    try {
-        return require('internal/deps/acorn/acorn/dist/acorn');
-    } catch {
-        return null; // then there is no last value where a parser would be needed
-    }
+    try { return require('internal/deps/acorn/acorn/dist/acorn');
+    } catch { return null; } // then there is no last value where a parser would be needed
 }
 
 function parse(code, sourceType) {
@@ -455,7 +451,10 @@ function watchExit() {
             process.exitCode = args[0] = 13;
         }
         const heard = emit.call(this, event, ...args);
-        if (event === 'exit') send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
+        if (event === 'exit')
+            send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
+        if (event === 'exit' && pooled) // to die takes long: the answer first; then we are killed
+            Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
         return heard;
     };
     setHidden(process, 'emit', emitAndTell);
@@ -479,7 +478,7 @@ function rehearse() {
 
 function main() {
     setWorld();
-    if (process.argv.length > 2) rehearse();
+    if (pooled) rehearse();
     watchExit();
     send('{"op":"ready"}');
     request = readRequest();

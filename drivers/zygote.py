@@ -19,9 +19,11 @@ import gc
 import importlib
 import os
 import posix
+from select import poll
 import _signal
 
 BROKER_FD = 3
+LINGER_MS = 20
 REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote.h
 SKIP = "--without="
 # Settings that the interpreter, libc or a package reads when it starts.
@@ -342,7 +344,17 @@ def live(rehearsal):
     status = driver.perform(request, scope)
     if rehearsal >= TRAINING:
         note_pages(rehearsal - TRAINING)
+    elif posix.getpid() == pid:   # not in a child that the program forked
+        linger()
     posix._exit(status)
+
+
+def linger():
+    """To die takes longer than most programs: not before the engine has sent the answer. It kills
+    us then; or it ends the channel, if it wants to see how we end; or it did not understand us."""
+    watch = poll()
+    watch.register(driver.control, 1)
+    watch.poll(LINGER_MS)
 
 
 def load_driver():

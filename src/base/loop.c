@@ -94,9 +94,25 @@ static int patience_ms(const struct loop *loop)
     return ms > 3600000 ? 3600000 : (int)ms;
 }
 
+/* To wake a processor that sleeps can take longer than what we wait for. */
+static int wait_awake(struct loop *loop)
+{
+    int count;
+    do {
+        count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, 0);
+    } while (count == 0 && clock_now_ns() < loop->awake_until_ns);
+    return count;
+}
+
 int loop_turn(struct loop *loop)
 {
-    int count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, patience_ms(loop));
+    int count = 0, patience = patience_ms(loop);
+    if (loop->awake_until_ns && patience != 0)
+        count = wait_awake(loop);
+    if (count == 0) {
+        loop->awake_until_ns = 0;
+        count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, patience);
+    }
     if (count < 0)
         return errno == EINTR ? 0 : -1;
     loop->batch_len = count;

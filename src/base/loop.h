@@ -32,6 +32,7 @@ struct loop {
     struct loop_timer *timers; /* unordered: there are few */
     struct epoll_event batch[LOOP_BATCH];
     int batch_len;
+    int64_t awake_until_ns; /* do not sleep before: something is due at any moment */
 };
 #define LOOP_INIT ((struct loop){ .epoll = -1 })
 

@@ -44,8 +44,16 @@ int house_ask(struct house *house, enum box_op op, uint32_t box)
     return house_call(house, &call, NULL, 0);
 }
 
+static void let_go(struct house *house, uint32_t box)
+{
+    if (house->box[box].hold > 0)
+        close(house->box[box].hold);
+    house->box[box].hold = 0;
+}
+
 static void release(struct house *house, uint32_t box)
 {
+    let_go(house, box);
     /* It may have died by itself before its time: its place is another's now. */
     for (unsigned i = 0; i < house->doomed_count; i++) {
         if (house->doomed[i] == box)
@@ -88,6 +96,7 @@ static void kill_doomed(struct loop_timer *timer)
     for (unsigned i = 0; i < house->doomed_count; i++) {
         struct box_call kill = { .op = BOX_OP_KILL, .box = house->doomed[i], .kill.plain = 1 };
         house_call(house, &kill, NULL, 0);
+        let_go(house, house->doomed[i]);
     }
     house->doomed_count = 0;
 }
@@ -134,6 +143,8 @@ int house_open(struct house *house, struct loop *loop)
 
 void house_close(struct house *house)
 {
+    for (uint32_t i = 0; i < BOX_MAX; i++)
+        let_go(house, i);
     house->on_broken = house->on_released = NULL;
     if (house->loop)
         loop_remove(house->loop, &house->source);
@@ -160,9 +171,10 @@ void house_hand_over(struct house *house, uint32_t box, struct house_tenant *ten
     house->box[box].tenant = tenant;
 }
 
-void house_vacate(struct house *house, uint32_t box, bool clean)
+void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
 {
     house->box[box].tenant = NULL;
+    house->box[box].hold = hold > 0 ? hold : 0;
     if (house->box[box].empty) {
         release(house, box);
     } else if (house->box[box].created && clean) {

@@ -26,6 +26,7 @@ struct house {
         bool taken;   /* by a tenant, or being vacated */
         bool created; /* the broker has it: it must be released */
         bool empty;   /* and every process of it is gone */
+        int hold;     /* kept open until it is killed; 0: nothing */
     } box[BOX_MAX];
     uint32_t next, taken, limit;
     uint32_t doomed[BOX_MAX]; /* vacated and clean: killed in a quiet moment */
@@ -46,8 +47,9 @@ void house_close(struct house *house);
 uint32_t house_take(struct house *house, struct house_tenant *tenant);
 void house_hand_over(struct house *house, uint32_t box, struct house_tenant *tenant);
 /* The tenant leaves. `clean`: it hit no limit, so that its box dies as it is, and a
- * moment later, when nobody waits for an answer. */
-void house_vacate(struct house *house, uint32_t box, bool clean);
+ * moment later, when nobody waits for an answer; until then `hold` is kept open (-1:
+ * nothing), which keeps an occupant that waits for its end from dying by itself. */
+void house_vacate(struct house *house, uint32_t box, bool clean, int hold);
 
 /* Send a call. Where the broker is gone, on_broken is called, and -1 is returned. */
 int house_call(struct house *house, const struct box_call *call, const int *fds, size_t count);

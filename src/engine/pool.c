@@ -72,7 +72,8 @@ static void entry_free(struct pool_entry *entry)
 static void entry_drop(struct pool_entry *entry)
 {
     entry_unlink(entry);
-    house_vacate(&entry->pool->engine->house, entry->box, /* clean= */ true);
+    house_vacate(&entry->pool->engine->house, entry->box, /* clean= */ true,
+                 take_fd(&entry->fd[3]));
     entry_free(entry);
 }
 

@@ -31,10 +31,11 @@ void run_drop(struct engine_run *run)
     if (run->after)
         run->after->before = run->before;
     queue_leave(&run->engine->queue, &run->place);
+    int control = run->clean ? run_take_control(run) : -1;
     run_unwatch(run);
     files_drop(&run->files);
     if (run->box != HOUSE_NOBODY)
-        house_vacate(&run->engine->house, run->box, run->clean);
+        house_vacate(&run->engine->house, run->box, run->clean, control);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&run->taken.fd[i]);
     driver_done(&run->driver);
@@ -211,13 +212,11 @@ static bool has_writable_input(const struct request *request)
 void run_is_done(struct engine_run *run)
 {
     bool may_be_final = run->engine->options.warm && !has_writable_input(run->request);
-    if (!may_be_final)
-        return;
-    run->asked_at_done = counters_read(run->counter, &run->stats) < 0;
+    run->asked_at_done = may_be_final && counters_read(run->counter, &run->stats) < 0;
     if (run->asked_at_done)
         house_ask(&run->engine->house, BOX_OP_STAT, run->box);
-    else
-        run_final_if_clean(run);
+    else if (!may_be_final || !run_final_if_clean(run))
+        run_let_exit(run);
 }
 
 bool run_final_if_clean(struct engine_run *run)

@@ -72,6 +72,8 @@ void run_wish_to_stop(struct engine_run *run);
 /* Read what is in the pipes of a box that is dead or done. False: it never ends. */
 bool run_drain(struct engine_run *run);
 void run_unwatch(struct engine_run *run);
+/* The control channel, no longer watched. */
+int run_take_control(struct engine_run *run);
 
 /* run.c: what watch.c has come to */
 /* Everything in the box is dead: files out, then the end. */
@@ -81,6 +83,8 @@ void run_give_up(struct engine_run *run, const struct err *err);
 /* The driver is done. If nothing speaks against it, the run ends here; else the box
  * is waited for. */
 void run_is_done(struct engine_run *run);
+/* It was not: the driver waits for this before it ends. */
+void run_let_exit(struct engine_run *run);
 /* The same, with counters that are up to date. True: it is over. */
 bool run_final_if_clean(struct engine_run *run);
 

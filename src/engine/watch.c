@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #define CPU_LOOK_MS 10 /* the least time between two looks at the CPU counter */
 #define DRAIN_MAX 64   /* chunks that are read of a box that may still write */
 #define MS INT64_C(1000000)
+#define AWAKE_NS INT64_C(400000) /* a lone run from a pool of Python is often done within this */
 
 static void close_pipe(struct engine_run *run, enum run_pipe_id id)
 {
@@ -122,6 +124,12 @@ static void write_pipe(struct engine_run *run, enum run_pipe_id id, struct str *
         close_pipe(run, RUN_IN);
     else
         loop_change(&run->engine->loop, &run->pipe[RUN_CONTROL].source, EPOLLIN);
+}
+
+void run_let_exit(struct engine_run *run)
+{
+    if (run->pipe[RUN_CONTROL].source.fd >= 0)
+        shutdown(run->pipe[RUN_CONTROL].source.fd, SHUT_WR);
 }
 
 static struct engine_run *run_of(struct loop_source *source)
@@ -257,6 +265,8 @@ static void on_stat(struct engine_run *run, const struct box_stats *stats)
     take_stats(run, stats);
     if (run->asked_at_done && run_final_if_clean(run))
         return;
+    if (run->asked_at_done)
+        run_let_exit(run);
     run->asked_at_done = false;
     if (run->killed || run->occupant_gone)
         return;
@@ -345,6 +355,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
         run->pipe[i].source = (struct loop_source){ take_fd(&fds[i]), pipes[i].ready };
     /* The request first: the occupant works while we get ready to listen. */
     int control = run->pipe[RUN_CONTROL].source.fd;
+    if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
+        run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
     failed |= fcntl(control, F_SETFL, O_NONBLOCK) < 0;
     write_some(control, &run->to_control);
     for (int i = 0; i < RUN_PIPES; i++) {
@@ -359,6 +371,13 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
     }
     run->notify.fd = run->pipe[RUN_LISTENER].source.fd;
     return failed ? -1 : 0;
+}
+
+int run_take_control(struct engine_run *run)
+{
+    int fd = run->pipe[RUN_CONTROL].source.fd;
+    loop_remove(&run->engine->loop, &run->pipe[RUN_CONTROL].source);
+    return fd;
 }
 
 void run_unwatch(struct engine_run *run)
