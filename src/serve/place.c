@@ -201,7 +201,11 @@ static int remove_socket(struct serve_place *place)
 int serve_place_open(const char *path, struct serve_place *out, struct err *err)
 {
     *out = SERVE_PLACE_INIT;
-    if ((path ? open_named_place(path, out, err) : open_own_place(out, err)) == 0 &&
+    /* The caller's may keep us out of the very directory that we make. */
+    mode_t callers = umask(077);
+    int failed = path ? open_named_place(path, out, err) : open_own_place(out, err);
+    umask(callers);
+    if (failed == 0 &&
         take_lock(out, err) == 0 && remove_stale(out, err) == 0 &&
         start_sweeper(out, err) == 0 && listen_there(out, err) == 0)
         return 0;
