@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import signal as signals
 import socket
 import subprocess
 import tempfile
@@ -61,7 +62,7 @@ def read_all(channel, chunks):
 
 
 def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None, home_files=None,
-        signal=None, signal_after=0.5, slow_reader_s=0, argv=None, timeout=60):
+        signal=None, signal_after=1, slow_reader_s=0, argv=None, timeout=60):
     """Run code with the driver of a language in a fresh folder; give back an Outcome."""
     root = Path(tempfile.mkdtemp(prefix="cupel-driver-"))
     home, work = root / "lib", root / "workspace"
@@ -84,7 +85,8 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
     world.update(env or {})
     ours, theirs = socket.socketpair()
 
-    def place_control():   # between fork and exec
+    def place_control():   # between fork and exec; as in a box, no signal is ignored
+        signals.signal(signals.SIGINT, signals.SIG_DFL)
         os.dup2(theirs.fileno(), 3, inheritable=True)
 
     process = subprocess.Popen(
