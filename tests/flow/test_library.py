@@ -23,7 +23,7 @@ NAP = {"code": "print('ready', flush=True)\nimport time\ntime.sleep(60)", "limit
 
 
 @pytest.fixture(scope="module")
-def served(cupel_of_all, place):
+def served(cupel_of_all, place, left_behind):
     with Engine(cupel_of_all, place.fresh("lib", 0o755) / "own" / "socket") as engine:
         yield engine
 

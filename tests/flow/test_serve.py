@@ -19,7 +19,7 @@ LONG = {"timeout_s": 90}
 
 
 @pytest.fixture(scope="module")
-def engines(cupels, place):
+def engines(cupels, place, left_behind):
     """One engine for each who, for the tests that only talk to it."""
     running = {}
     for who, cupel in cupels.items():
