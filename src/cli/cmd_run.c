@@ -39,8 +39,67 @@ struct job {
     struct cli_figures figures;
     struct cli_stream out, err_stream;
     const struct cli_stream *last; /* the one of them that wrote last */
+    struct loop_source room[2];    /* in our own engine's loop, while they are behind */
     int interrupt_fd;
 };
+
+/* A reader that fell behind is written to as soon as it takes more, also where the
+ * code says nothing further. Regular files cannot be watched, nor fall behind. */
+static void watch_readers(struct job *job)
+{
+    const struct cli_stream *streams[] = { &job->out, &job->err_stream };
+    for (int i = 0; i < 2 && job->engine; i++) {
+        bool behind = cli_stream_is_behind(streams[i]);
+        struct loop_source *room = &job->room[i];
+        if (!behind)
+            loop_remove(engine_loop(job->engine), room);
+        else if (room->fd < 0) {
+            room->fd = streams[i]->fd;
+            if (loop_add(engine_loop(job->engine), room, EPOLLOUT) < 0)
+                room->fd = -1;
+        }
+    }
+}
+
+static void after_writing(struct job *job, bool was_closed)
+{
+    if (job->out.closed && !was_closed)
+        cli_interrupt_kill(); /* nobody reads any more: as SIGPIPE would end a program */
+    watch_readers(job);
+}
+
+static void on_event(void *user, const struct engine_event *event)
+{
+    struct job *job = user;
+    if (event->kind == ENGINE_START)
+        return;
+    struct cli_stream *stream = event->kind == ENGINE_STDOUT ? &job->out : &job->err_stream;
+    bool was_closed = job->out.closed;
+    cli_stream_add(stream, event->bytes);
+    job->last = stream;
+    after_writing(job, was_closed);
+}
+
+static void on_room(void *user)
+{
+    struct job *job = user;
+    bool was_closed = job->out.closed;
+    cli_stream_catch_up(&job->out);
+    cli_stream_catch_up(&job->err_stream);
+    after_writing(job, was_closed);
+}
+
+static void on_out_ready(struct loop_source *source, uint32_t events)
+{
+    (void)events;
+    on_room(loop_owner(source, struct job, room[0]));
+}
+
+static void on_err_ready(struct loop_source *source, uint32_t events)
+{
+    (void)events;
+    on_room(loop_owner(source, struct job, room[1]));
+}
 
 static void job_init(struct job *job)
 {
@@ -49,6 +108,7 @@ static void job_init(struct job *job)
                          .steward = CLI_STEWARD_INIT,
                          .remote = CLI_REMOTE_INIT,
                          .request = REQUEST_INIT,
+                         .room = { { -1, on_out_ready }, { -1, on_err_ready } },
                          .interrupt_fd = -1 };
     result_init(&job->result);
 }
@@ -67,19 +127,6 @@ static void job_done(struct job *job)
     cli_run_inputs_done(&job->inputs);
     cli_run_options_done(&job->options);
     own_close_fd(&job->interrupt_fd);
-}
-
-static void on_event(void *user, const struct engine_event *event)
-{
-    struct job *job = user;
-    if (event->kind == ENGINE_START)
-        return;
-    struct cli_stream *stream = event->kind == ENGINE_STDOUT ? &job->out : &job->err_stream;
-    bool was_closed = job->out.closed;
-    cli_stream_add(stream, event->bytes);
-    job->last = stream;
-    if (job->out.closed && !was_closed)
-        cli_interrupt_kill(); /* nobody reads any more: as SIGPIPE would end a program */
 }
 
 static int open_engine(struct job *job, struct err *err)
@@ -109,6 +156,8 @@ static int run(struct job *job, struct err *err)
 {
     struct cli_remote_hooks remote = {
         .on_event = job->options.json ? NULL : on_event,
+        .streams = { &job->out, &job->err_stream },
+        .on_room = on_room,
         .user = job,
         .content = job->options.out != NULL,
     };

@@ -212,6 +212,12 @@ static int take_all(struct cli_remote *remote, const struct cli_remote_hooks *ho
     return rc;
 }
 
+/* -1 in a pollfd is no descriptor: nothing waits for that one. */
+static int fd_if_behind(const struct cli_stream *stream)
+{
+    return stream && cli_stream_is_behind(stream) ? stream->fd : -1;
+}
+
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
                     struct result *out, struct err *err)
 {
@@ -220,12 +226,16 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
         if (rc != 0)
             return rc < 0 ? -1 : 0;
         struct pollfd ready[] = { { .fd = remote->link.fd, .events = POLLIN },
-                                  { .fd = hooks->interrupt_fd, .events = POLLIN } };
+                                  { .fd = hooks->interrupt_fd, .events = POLLIN },
+                                  { .fd = fd_if_behind(hooks->streams[0]), .events = POLLOUT },
+                                  { .fd = fd_if_behind(hooks->streams[1]), .events = POLLOUT } };
         if (poll(ready, array_len(ready), -1) < 0) {
             if (errno == EINTR)
                 continue;
             return err_sys(err, "wait for the engine");
         }
+        if (ready[2].revents || ready[3].revents)
+            hooks->on_room(hooks->user);
         if (ready[1].revents && interrupt(remote, hooks, err) < 0)
             return -1;
         int filled = ready[0].revents ? embed_fill(&remote->link, err) : 1;

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "cli/run_inputs.h"
+#include "cli/stream.h"
 #include "contract/request.h"
 #include "contract/result.h"
 #include "embed/link.h"
@@ -38,6 +39,10 @@ static inline bool cli_remote_is_open(const struct cli_remote *remote)
 
 struct cli_remote_hooks {
     void (*on_event)(void *user, const struct engine_event *event); /* or NULL */
+    /* Streams with bytes that wait for their reader, and what to call where one may
+     * have taken some, or be gone. */
+    const struct cli_stream *streams[2];
+    void (*on_room)(void *user);
     void *user;
     int interrupt_fd; /* each byte is one wish to stop */
     bool content;     /* with the bytes of artifacts */

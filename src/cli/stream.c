@@ -70,6 +70,16 @@ void cli_stream_add(struct cli_stream *stream, struct str bytes)
     flush(stream, /* wait= */ false);
 }
 
+bool cli_stream_is_behind(const struct cli_stream *stream)
+{
+    return !stream->closed && stream->written < stream->pending.len;
+}
+
+void cli_stream_catch_up(struct cli_stream *stream)
+{
+    flush(stream, /* wait= */ false);
+}
+
 void cli_stream_finish(struct cli_stream *stream)
 {
     if (!stream->raw)

@@ -25,6 +25,9 @@ void cli_stream_done(struct cli_stream *stream);
 /* Take bytes in, and write what the fd takes without waiting: the engine's loop,
  * which keeps the time limit, must not stand still for a slow reader. */
 void cli_stream_add(struct cli_stream *stream, struct str bytes);
+/* Whether bytes wait for the reader; cli_stream_catch_up writes what it takes now. */
+bool cli_stream_is_behind(const struct cli_stream *stream);
+void cli_stream_catch_up(struct cli_stream *stream);
 /* The run is over: write the rest, waiting. */
 void cli_stream_finish(struct cli_stream *stream);
 

@@ -1,7 +1,7 @@
 /* One client's bytes. The serve process, inside of the engine's loop.
  * 1. Nothing here waits: what cannot be written is kept, within a cap that only the
  *    last frames of runs may pass, and their number is bounded.
- * 2. A client that does not read is not read from either.
+ * 2. A client that does not read its answers is not read from either.
  * 3. A conn outlives its descriptor until its last run has ended. */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void serve_answer_free(struct serve_answer *answer)
 static bool may_read(const struct serve_conn *conn)
 {
     return !conn->ended && !conn->starved && !conn->serve->stopping &&
-           serve_conn_unsent(conn) <= SERVE_OUT_LOW && !conn->answers;
+           serve_conn_unsent(conn) <= SERVE_OUT_FULL && !conn->answers;
 }
 
 static void watch(struct serve_conn *conn)
@@ -100,7 +100,7 @@ static void say_part(struct serve_conn *conn, struct serve_answer *answer)
 /* Encode of the answers as much as the reader keeps up with. */
 static void say_answers(struct serve_conn *conn)
 {
-    while (conn->answers && serve_conn_unsent(conn) <= SERVE_OUT_LOW) {
+    while (conn->answers && serve_conn_unsent(conn) <= SERVE_OUT_FULL) {
         struct serve_answer *answer = conn->answers;
         if (answer->at < answer->count) {
             if (answer->artifacts[answer->at].content)
@@ -136,7 +136,7 @@ static bool send_some(struct serve_conn *conn)
  * long answer took is given back. */
 static void tidy_out(struct serve_conn *conn)
 {
-    if (conn->sent == conn->out.len && conn->out.room > SERVE_OUT_LOW) {
+    if (conn->sent == conn->out.len && conn->out.room > SERVE_KEEP) {
         buf_done(&conn->out);
         conn->sent = 0;
     } else if (conn->sent > conn->out.len / 2) {
@@ -194,7 +194,7 @@ static void take_frames(struct serve_conn *conn)
         conn->claim = 0;
         serve_run_take(conn, text, claimed);
     }
-    if (conn->taken == conn->in.len && conn->in.room > SERVE_OUT_LOW)
+    if (conn->taken == conn->in.len && conn->in.room > SERVE_KEEP)
         buf_done(&conn->in);
     else if (conn->taken > 0)
         buf_drop(&conn->in, conn->taken);

@@ -17,7 +17,11 @@
 #define SERVE_CONNS_MAX 256
 #define SERVE_RUNS_MAX 1024          /* of one connection: waiting and running */
 #define SERVE_OUT_MAX (64u << 20)    /* unsent bytes past which output events are left out */
-#define SERVE_OUT_LOW (1u << 20)     /* unsent bytes past which no frame is read */
+/* Unsent bytes past which no frame is read and no answer encoded. Above what output
+ * events alone can reach: a run that floods must not keep its own cancel from being
+ * read, nor another run's answer from being sent. */
+#define SERVE_OUT_FULL (SERVE_OUT_MAX + (1u << 20))
+#define SERVE_KEEP (1u << 20) /* an empty buffer larger than this is given back */
 #define SERVE_IN_FREE (64u << 10)    /* a frame up to this needs no claim */
 #define SERVE_IN_MAX ((size_t)1 << 30) /* bytes of all larger frames, until their runs end */
 

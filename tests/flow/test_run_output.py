@@ -98,6 +98,30 @@ def test_a_reader_that_goes_away_ends_the_run(cupel_as):
     assert host.wait_until(lambda: not host.ours(), 3), host.ours()
 
 
+MORE_THAN_A_PIPE_HOLDS = 1 << 20
+THEN_SILENT = f"import time\nprint('x' * {MORE_THAN_A_PIPE_HOLDS}, flush=True)\ntime.sleep(60)"
+
+
+def test_a_reader_that_fell_behind_gets_the_rest_while_the_code_is_silent(cupel_as):
+    child = cupel_as.popen(["run", "-t", "90", "-c", THEN_SILENT])
+    child.stdout.read(10)
+    time.sleep(1)  # by now all of it has come out of the box
+    assert len(child.stdout.read(MORE_THAN_A_PIPE_HOLDS - 10)) == MORE_THAN_A_PIPE_HOLDS - 10
+    time.sleep(1)
+    assert child.poll() is None, "the rest came with the end"
+    child.terminate()
+    child.communicate(timeout=20)
+
+
+def test_a_reader_that_goes_away_ends_silent_code_that_still_has_to_be_read(cupel_as):
+    child = cupel_as.popen(["run", "-t", "90", "-c", THEN_SILENT])
+    child.stdout.read(10)
+    time.sleep(1)
+    child.stdout.close()
+    child.wait(timeout=20)
+    child.stderr.close()
+
+
 def test_bytes_that_are_no_text_come_beside_as_base64(cupel):
     result = cupel.run_json("import sys\nsys.stderr.buffer.write(b'a\\xffb')")
     assert base64.b64decode(result["stderr_base64"]) == b"a\xffb" and result["stderr"] == "a\ufffdb"

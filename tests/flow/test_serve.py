@@ -317,6 +317,17 @@ def test_what_a_slow_reader_misses_is_counted_and_the_result_is_not_lost(engine)
     assert last["result"]["stdout_bytes"] == total == lost + got and lost > 0 and got > 1 << 20
 
 
+def test_a_flood_that_nobody_reads_does_not_hold_up_its_cancel(engine):
+    with engine.client() as client, engine.client() as other:
+        client.start("x", {"code": "while True: print('x' * 1000)", "limits": LONG}, events=True)
+        next_event(client, "x", "stdout")
+        time.sleep(1)  # for the engine to have more to send than it may
+        assert other.info()["state"]["runs"] == 1, "the control"
+        client.send({"op": "cancel", "id": "x"})
+        assert host.wait_until(lambda: other.info()["state"]["runs"] == 0, 10), other.info()
+        assert client.finish("x")[1]["result"]["status"] == "interrupted"
+
+
 # Where it listens, and who may speak.
 
 def test_the_socket_is_for_its_user_alone(engine):

@@ -1,6 +1,7 @@
 """What cupel does with programs, once more in warm boxes: every status, values, errors, files,
 output and refusals. The short form leaves out what differs least."""
 import os
+import time
 
 import test_run_bash
 import test_run_inputs
@@ -39,6 +40,7 @@ def test_metrics_are_filled_and_sane(cupel_as):
 def test_a_reader_that_goes_away_ends_the_run(cupel_as, engine):
     child = cupel_as.popen(["run", "-t", "60", "-c", ENDLESS])
     child.stdout.read(10)
+    time.sleep(0.5)  # for the engine to have more to send than it may
     assert engine.state()["runs"] == 1, "the control"
     child.stdout.close()
     child.wait(timeout=20)
