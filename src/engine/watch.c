@@ -221,13 +221,27 @@ void run_wish_to_stop(struct engine_run *run)
     set_timer(run);
 }
 
+/* The kernel or the broker takes too long to end it. An engine that serves others
+ * gives up this run alone: its box stays taken until it is empty after all. */
+static void on_wedged(struct engine_run *run)
+{
+    static const char why[] = "the box is not empty so long after its kill";
+    struct err err = ERR_INIT;
+    if (!run->engine->options.warm) {
+        house_break(&run->engine->house, why);
+        return;
+    }
+    err_set(&err, ERR_BUG, "%s", why);
+    run_give_up(run, &err);
+}
+
 /* May end the run. */
 static void on_timer(struct loop_timer *timer)
 {
     struct engine_run *run = loop_owner(timer, struct engine_run, timer);
     int64_t now = clock_now_ns();
     if (now >= run->deadline_ns && run->killed) {
-        house_break(&run->engine->house, "the box is not empty so long after its kill");
+        on_wedged(run);
         return;
     }
     if (!mutate(WALL_TIMER) && now >= run->deadline_ns) {

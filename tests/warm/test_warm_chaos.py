@@ -198,6 +198,26 @@ def test_zygotes_that_die_again_and_again_do_not_stop_the_engine(cupel_as, place
         assert engine.process.poll() is None
 
 
+def test_a_box_that_takes_too_long_to_end_costs_its_own_run_alone(cupel_as, place):
+    """The broker stands still, so a kill is not carried out."""
+    with Watched(cupel_as.cold, socket_path(place, cupel_as)) as engine, engine.client() as client:
+        engine.wait_until_full()
+        broker = facts.below(engine.process.pid)["cupel-broker"][0]
+        client.start("x", {"code": "print('ready', flush=True)\nimport time\ntime.sleep(60)",
+                           "limits": {"timeout_s": 90}}, events=True)
+        while client.receive().get("event") != "stdout":
+            pass
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            client.send({"op": "cancel", "id": "x"})
+            result = client.finish("x")[1]["result"]
+        finally:
+            os.kill(broker, signal.SIGCONT)
+        assert result["status"] == "internal" and "not empty" in result["error"]["message"], result
+        assert client.run("print(1)")[1]["result"]["stdout"] == "1\n"
+        assert host.wait_until(lambda: engine.spare_boxes() == 0, 20), engine.state()
+
+
 def test_nothing_of_a_dead_engine_keeps_its_socket(cupel_as, place):
     """Every process at once, as when a host runs out of memory."""
     path = socket_path(place, cupel_as)
