@@ -39,7 +39,8 @@ STANDARD = """abc argparse array ast asyncio base64 bisect calendar cmath collec
     multiprocessing operator pathlib pickle pprint queue random re secrets shutil signal statistics
     string struct subprocess tempfile textwrap threading time timeit traceback types typing uuid
     warnings weakref xml.etree.ElementTree zipfile zlib""".split()
-PACKAGES = ["numpy", "pandas", "matplotlib.pyplot", "sympy"]
+LARGE = "large" in sys.argv[1:]
+PACKAGES = ["numpy", "pandas", "matplotlib.pyplot", "sympy"] if LARGE else []
 
 PROGRAM = """
 import math
@@ -69,7 +70,7 @@ frame = pd.DataFrame({"k": [n % 7 for n in range(1000)], "v": range(1000)})
 print(frame.groupby("k").v.sum())
 """
 SMALLEST = "print(1)"
-TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS]   # one for each of enum zygote_training
+TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS if LARGE else SMALLEST]   # one for each of enum zygote_training
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [1, 4, 9], label='a')\nplt.legend()\nplt.title('t')\n"
 
 
@@ -111,7 +112,8 @@ def preload(skipped):
         if threads() > 1:
             posix.set_inheritable(BROKER_FD, True)
             without = SKIP + ",".join([*skipped, name])
-            posix.execv(sys.executable, [sys.executable, "-S", "-s", sys.argv[0], without])
+            posix.execv(sys.executable, [sys.executable, "-S", "-s", sys.argv[0],
+                                         *(["large"] if LARGE else []), without])
 
 
 class AtExit:
@@ -335,7 +337,7 @@ def live(rehearsal):
         gc.freeze()
         driver.send('{"op":"ready"}')
     line = driver.read_line(driver.control)
-    if not rehearsal and b"pandas" in line:
+    if LARGE and not rehearsal and b"pandas" in line:
         make_ready()
     request = driver.scan(line.decode(), 0)[0]
     if needs_cold_start(request):
@@ -376,7 +378,7 @@ def arrange():
     os.register_at_fork = posix.register_at_fork = Hooks.register
     atexit.register = AtExit.register
     AtExit.ease()
-    for code in [FRAMES, GROUPS] * 3 + [FIGURE] * 2:
+    for code in [FRAMES, GROUPS] * 3 + [FIGURE] * 2 if LARGE else []:
         try:
             exec(code, {"__name__": "__main__"})
         except ImportError:   # not in this image
@@ -400,7 +402,7 @@ def arrange_driver():
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST
     hooks, openssl = Hooks.wanted(), sys.modules.get("_ssl")
     sys.orig_argv[3:] = [driver_path]
-    rehearse([FRAMES, FIGURE, GROUPS])
+    rehearse([FRAMES, FIGURE, GROUPS] if LARGE else [])
     clear_training()
     rehearse([PROGRAM, FAILING, PROGRAM, SMALLEST] * 8)
 

@@ -102,11 +102,11 @@ int cli_bench_run(struct cli_bench_client *client, const struct buf *frame, doub
 struct cli_bench_pool {
     unsigned ready, wanted;
     pid_t engine;
-    bool zygote; /* one serves */
+    bool zygotes; /* all of them serve */
 };
 int cli_bench_pool(struct cli_bench_client *client, const char *name, struct cli_bench_pool *out,
                    struct err *err);
-/* Wait until the pool is full and, for Python, the zygote serves. */
+/* Wait until the pool is full and, for Python, the zygotes serve. */
 int cli_bench_wait_full(struct cli_bench_client *client, const char *name,
                         struct cli_bench_pool *out, struct err *err);
 

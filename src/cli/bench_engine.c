@@ -270,9 +270,12 @@ static void read_state(const json_t *info, const char *name, struct cli_bench_po
             out->wanted = number_in(one, "wanted");
         }
     }
-    json_array_foreach(json_object_get(state, "zygotes"), i, one) {
+    /* One that still starts would take its share of the machine. */
+    const json_t *zygotes = json_object_get(state, "zygotes");
+    out->zygotes = json_array_size(zygotes) > 0;
+    json_array_foreach(zygotes, i, one) {
         const char *is = json_string_value(json_object_get(one, "state"));
-        out->zygote = out->zygote || (is && strcmp(is, "ready") == 0);
+        out->zygotes = out->zygotes && is && strcmp(is, "ready") == 0;
     }
 }
 
@@ -305,7 +308,7 @@ int cli_bench_wait_full(struct cli_bench_client *client, const char *name,
     for (;;) {
         if (cli_bench_pool(client, name, out, err) < 0)
             return -1;
-        if (out->wanted > 0 && out->ready >= out->wanted && (out->zygote || !python))
+        if (out->wanted > 0 && out->ready >= out->wanted && (out->zygotes || !python))
             return 0;
         if (clock_ms_between(from, clock_now_ns()) > FULL_MS)
             return err_set(err, ERR_HOST, "the pool '%s' does not fill: %u of %u wait after %d s",

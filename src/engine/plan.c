@@ -208,7 +208,7 @@ static int make_exec_block(const struct request *request, enum engine_embed_id d
     return close_exec_block(&block, &head, out, err);
 }
 
-int plan_zygote(const char *font_list, int font_fd, struct plan *out, struct err *err)
+int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
     static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
                                                   ENGINE_EMBED_DRIVER_PY,
@@ -221,6 +221,8 @@ int plan_zygote(const char *font_list, int font_fd, struct plan *out, struct err
     buf_add(&block, &head, sizeof head);
     for (size_t i = 0; i < array_len(argv); i++)
         add_string(&block, &head.argc, str_of(argv[i]));
+    if (large)
+        add_string(&block, &head.argc, STR("large"));
     for (size_t i = 0; i < array_len(common_env); i++)
         add_string(&block, &head.envc, str_of(common_env[i]));
     int failed = 0;

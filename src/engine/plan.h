@@ -23,8 +23,9 @@ int plan_make(const struct request *request, const char *font_list, int font_fd,
               struct plan *out, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
 int plan_pool(const struct request *request, struct plan *out, struct err *err);
-/* A zygote for Python: `create` holds a BOX_OP_ZYGOTE call. */
-int plan_zygote(const char *font_list, int font_fd, struct plan *out, struct err *err);
+/* A zygote for Python, with the large packages or without: `create` holds a
+ * BOX_OP_ZYGOTE call. */
+int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err);
 
 /* May a process that was started before the request run it? Not where `env` has
  * names that interpreters read at their start. */

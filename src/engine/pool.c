@@ -28,13 +28,20 @@ static const struct {
     enum request_language language;
     unsigned floor, ceiling;
     enum { EMPTY, FORKED, STARTED } occupant;
-    enum zygote_rehearsal rehearsal; /* of those that are forked */
+    enum pool_zygote_kind zygote; /* of those that are forked */
+    enum zygote_rehearsal rehearsal;
 } kinds[POOL_COUNT] = {
-    [POOL_BOX] = { "box", REQUEST_PYTHON, 4, 16, EMPTY, ZYGOTE_NO_REHEARSAL },
-    [POOL_PYTHON] = { "python", REQUEST_PYTHON, 4, 24, FORKED, ZYGOTE_REHEARSE },
-    [POOL_PYTHON_DATA] = { "python_data", REQUEST_PYTHON, 2, 12, FORKED, ZYGOTE_REHEARSE_ALL },
-    [POOL_JAVASCRIPT] = { "javascript", REQUEST_JAVASCRIPT, 2, 6, STARTED, ZYGOTE_NO_REHEARSAL },
+    [POOL_BOX] = { "box", REQUEST_PYTHON, 4, 16, EMPTY, 0, 0 },
+    [POOL_PYTHON] = { "python", REQUEST_PYTHON, 4, 24, FORKED, ZYGOTE_PLAIN, ZYGOTE_REHEARSE },
+    [POOL_PYTHON_DATA] = { "python_data", REQUEST_PYTHON, 2, 12, FORKED, ZYGOTE_DATA,
+                           ZYGOTE_REHEARSE_ALL },
+    [POOL_JAVASCRIPT] = { "javascript", REQUEST_JAVASCRIPT, 2, 6, STARTED, 0, 0 },
 };
+
+static struct pool_zygote *zygote_of(const struct pool *pool)
+{
+    return &pool->engine->pools.zygotes[kinds[pool->id].zygote].serving;
+}
 
 static bool is_fixed(const struct pool *pool)
 {
@@ -115,16 +122,16 @@ static void on_control(struct loop_source *source, uint32_t events)
 static int entry_start(struct pool_entry *entry)
 {
     struct pool *pool = entry->pool;
-    struct pools *pools = &pool->engine->pools;
+    struct pool_zygote *zygote = zygote_of(pool);
     struct box_call call = pool->plan.start;
     bool forked = kinds[pool->id].occupant == FORKED;
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
-    call.start.zygote = pools->serving.id;
+    call.start.zygote = zygote->id;
     call.start.rehearsal = kinds[pool->id].rehearsal;
-    if (forked && pools->serving.state != ZYGOTE_READY)
+    if (forked && zygote->state != ZYGOTE_READY)
         return -1;
-    pools->serving.forks += forked;
+    zygote->forks += forked;
     return house_call(&pool->engine->house, &call, &pool->plan.exec_block, forked ? 0 : 1);
 }
 
@@ -184,7 +191,7 @@ static bool entry_new(struct pool *pool)
 static bool can_make(const struct pools *pools, const struct pool *pool)
 {
     const struct engine *engine = pools->engine;
-    bool zygote = kinds[pool->id].occupant != FORKED || pools->serving.state == ZYGOTE_READY;
+    bool zygote = kinds[pool->id].occupant != FORKED || zygote_of(pool)->state == ZYGOTE_READY;
     bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
     return zygote && room && pool->failures < FAILURES_MAX &&
            pool->ready + pool->making < pool->wanted;
@@ -244,10 +251,11 @@ void pools_drop_all(struct pools *pools)
     }
 }
 
-void pools_drop_forked(struct pools *pools)
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
 {
     for (int i = 0; i < POOL_COUNT; i++) {
-        while (kinds[i].occupant == FORKED && pools->at[i].entries)
+        bool of_it = kinds[i].occupant == FORKED && kinds[i].zygote == kind;
+        while (of_it && pools->at[i].entries)
             entry_drop(pools->at[i].entries);
     }
 }
@@ -259,15 +267,27 @@ void pools_refill(struct pools *pools)
 
 /* --- taking --- */
 
-/* Does the code look as if it used the large packages? A wrong guess costs time. */
-static bool uses_data_packages(const struct request *request)
+static bool names_data_packages(struct str text)
 {
-    static const char *const words[] = { "pandas", "numpy", "matplotlib", "scipy" };
+    static const char *const words[] = { "pandas", "numpy", "matplotlib", "sympy", "scipy",
+                                         "sklearn", "seaborn", "statsmodels" };
     for (size_t i = 0; i < array_len(words); i++) {
-        if (memmem(request->code.at, request->code.len, words[i], strlen(words[i])))
+        if (memmem(text.at, text.len, words[i], strlen(words[i])))
             return true;
     }
     return false;
+}
+
+/* Does the code look as if it used the large packages? A wrong guess costs time. */
+static bool uses_data_packages(const struct request *request)
+{
+    bool found = names_data_packages(request->code);
+    for (size_t i = 0; i < request->file_count && !found; i++) {
+        struct str path = str_of(request->files[i].path);
+        found = path.len > 3 && memcmp(path.at + path.len - 3, ".py", 3) == 0 &&
+                names_data_packages(request->files[i].data);
+    }
+    return found;
 }
 
 static struct pool *pool_for(struct pools *pools, const struct request *request)
@@ -334,12 +354,17 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
 
 bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
 {
-    if (!pools->open || pools->serving.state != ZYGOTE_READY ||
-        request->language != REQUEST_PYTHON || !plan_env_is_late(request))
+    if (!pools->open || request->language != REQUEST_PYTHON || !plan_env_is_late(request))
+        return false;
+    enum pool_zygote_kind kind = uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN;
+    if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
+        kind = ZYGOTE_KINDS - 1 - kind; /* the other one can do it, too */
+    struct pool_zygote *zygote = &pools->zygotes[kind].serving;
+    if (zygote->state != ZYGOTE_READY)
         return false;
     pools->taken_ns = clock_now_ns();
-    pools->serving.forks++;
-    *out_zygote = pools->serving.id;
+    zygote->forks++;
+    *out_zygote = zygote->id;
     return true;
 }
 

@@ -39,21 +39,27 @@ struct pool {
     struct plan plan;
 };
 
-/* Python's zygotes: one serves, another may be on its way to replace it. */
+/* Python's zygotes: with the standard library, and with the large packages too, whose
+ * many libraries cost each fork and its end more than a small program does. */
+enum pool_zygote_kind { ZYGOTE_PLAIN, ZYGOTE_DATA, ZYGOTE_KINDS };
 struct pool_zygote {
     enum { ZYGOTE_NONE, ZYGOTE_STARTING, ZYGOTE_READY } state;
     uint32_t id;
     uint64_t generation, forks;
     int64_t since_ns;
 };
+/* Of one kind: one serves, another may be on its way to replace it. */
+struct pool_zygotes {
+    struct pool_zygote serving, coming;
+    unsigned failures; /* in a row; too many: no zygote */
+};
 
 struct pools {
     struct engine *engine;
     struct house_tenant tenant; /* hears of zygotes */
     struct pool at[POOL_COUNT];
-    struct pool_zygote serving, coming;
+    struct pool_zygotes zygotes[ZYGOTE_KINDS];
     uint64_t generations;
-    unsigned zygote_failures; /* in a row; too many: no zygote */
     struct loop_timer refill, tend;
     int64_t taken_ns; /* the last time that one was asked for */
     bool open;
@@ -80,12 +86,12 @@ bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *
 /* The image is another one now: everything is made anew. */
 void pools_image_changed(struct pools *pools);
 /* It did not work: the zygote is replaced. */
-void pools_zygote_failed(struct pools *pools);
+void pools_zygote_failed(struct pools *pools, uint32_t zygote);
 
 /* pool_zygote.c, and what it needs of pool.c. */
 void pools_listen_to_zygotes(struct pools *pools);
 void pools_tend_zygotes(struct pools *pools, int64_t now);
-void pools_drop_forked(struct pools *pools);
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind);
 void pools_drop_all(struct pools *pools);
 void pools_refill(struct pools *pools);
 

@@ -14,27 +14,31 @@
 #define FAILURES_MAX 3
 #define RETRY_MS 60000 /* after too many failures */
 
-static void start(struct pools *pools)
+static const char *const names[ZYGOTE_KINDS] = { "python", "python_data" };
+
+static void start(struct pools *pools, enum pool_zygote_kind kind)
 {
     struct engine *engine = pools->engine;
+    struct pool_zygotes *zygotes = &pools->zygotes[kind];
     struct err err = ERR_INIT;
     struct plan plan;
     const char *fonts = engine->font_fd >= 0 ? engine->font_list : NULL;
     int fds[BOX_PLANTS_MAX + 1];
-    if (plan_zygote(fonts, engine->font_fd, &plan, &err) < 0)
+    if (plan_zygote(kind == ZYGOTE_DATA, fonts, engine->font_fd, &plan, &err) < 0)
         return;
     size_t count = plan.create.zygote.plants.count;
     for (size_t i = 0; i < count; i++)
         fds[i] = plan.plant_fds[i];
     fds[count++] = plan.exec_block;
-    pools->coming = (struct pool_zygote){
-        .state = ZYGOTE_STARTING, .id = (pools->serving.id + 1) % BOX_ZYGOTES_MAX,
+    zygotes->coming = (struct pool_zygote){
+        .state = ZYGOTE_STARTING, .id = 2 * (uint32_t)kind + (zygotes->serving.id + 1) % 2,
         .generation = ++pools->generations, .since_ns = clock_now_ns(),
     };
-    plan.create.box = pools->coming.id;
+    plan.create.box = zygotes->coming.id;
     house_call(&engine->house, &plan.create, fds, count);
     plan_done(&plan);
 }
+_Static_assert(2 * ZYGOTE_KINDS <= BOX_ZYGOTES_MAX, "one that serves and one that comes");
 
 static void retire(struct pools *pools, struct pool_zygote *zygote)
 {
@@ -43,30 +47,46 @@ static void retire(struct pools *pools, struct pool_zygote *zygote)
     zygote->state = ZYGOTE_NONE;
 }
 
+static void tend(struct pools *pools, enum pool_zygote_kind kind, int64_t now)
+{
+    const struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    const struct pool_zygote *serving = &zygotes->serving;
+    bool old = serving->state == ZYGOTE_NONE || serving->forks > FORKS_MAX ||
+               now - serving->since_ns > LIFE_MS * MS;
+    if (zygotes->coming.state != ZYGOTE_NONE || !old)
+        return;
+    bool too_often = zygotes->failures >= FAILURES_MAX;
+    if (!too_often || now - zygotes->coming.since_ns > RETRY_MS * MS)
+        start(pools, kind);
+}
+
 static void on_zygote_news(struct house_tenant *tenant, const struct box_news *news,
                            int fds[BOX_NEWS_FDS])
 {
     struct pools *pools = loop_owner(tenant, struct pools, tenant);
     (void)fds;
-    if (!pools->open)
+    if (!pools->open || news->box >= 2 * ZYGOTE_KINDS)
         return;
-    bool coming = pools->coming.state == ZYGOTE_STARTING && news->box == pools->coming.id;
+    enum pool_zygote_kind kind = news->box / 2;
+    struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    bool coming = zygotes->coming.state == ZYGOTE_STARTING && news->box == zygotes->coming.id;
     if (news->kind == BOX_NEWS_ZYGOTE && coming) {
-        retire(pools, &pools->serving);
-        pools->serving = pools->coming;
-        pools->serving.state = ZYGOTE_READY;
-        pools->coming.state = ZYGOTE_NONE;
-        pools->zygote_failures = 0;
-        pools_drop_forked(pools); /* what waits is of the old one */
+        retire(pools, &zygotes->serving);
+        zygotes->serving = zygotes->coming;
+        zygotes->serving.state = ZYGOTE_READY;
+        zygotes->coming.state = ZYGOTE_NONE;
+        zygotes->failures = 0;
+        pools_drop_forked(pools, kind); /* what waits is of the old one */
         pools_refill(pools);
     } else if (news->kind == BOX_NEWS_ZYGOTE_GONE) {
-        struct pool_zygote *gone = coming ? &pools->coming : &pools->serving;
+        struct pool_zygote *gone = coming ? &zygotes->coming : &zygotes->serving;
         if (gone->id != news->box)
             return;
         gone->state = ZYGOTE_NONE;
-        if (++pools->zygote_failures == FAILURES_MAX)
-            fprintf(stderr, "cupel: the Python zygote does not start; runs go on without it\n");
-        pools_tend_zygotes(pools, clock_now_ns());
+        if (++zygotes->failures == FAILURES_MAX)
+            fprintf(stderr, "cupel: the %s zygote does not start; runs go on without it\n",
+                    names[kind]);
+        tend(pools, kind, clock_now_ns());
     }
 }
 
@@ -78,14 +98,8 @@ void pools_listen_to_zygotes(struct pools *pools)
 
 void pools_tend_zygotes(struct pools *pools, int64_t now)
 {
-    const struct pool_zygote *serving = &pools->serving;
-    bool old = serving->state == ZYGOTE_NONE || serving->forks > FORKS_MAX ||
-               now - serving->since_ns > LIFE_MS * MS;
-    if (pools->coming.state != ZYGOTE_NONE || !old)
-        return;
-    bool too_often = pools->zygote_failures >= FAILURES_MAX;
-    if (!too_often || now - pools->coming.since_ns > RETRY_MS * MS)
-        start(pools);
+    for (enum pool_zygote_kind kind = 0; kind < ZYGOTE_KINDS; kind++)
+        tend(pools, kind, now);
 }
 
 void pools_image_changed(struct pools *pools)
@@ -93,30 +107,36 @@ void pools_image_changed(struct pools *pools)
     if (!pools->open)
         return;
     /* All of it has yesterday's packages. */
-    retire(pools, &pools->serving);
-    retire(pools, &pools->coming);
+    for (int i = 0; i < ZYGOTE_KINDS; i++) {
+        retire(pools, &pools->zygotes[i].serving);
+        retire(pools, &pools->zygotes[i].coming);
+    }
     pools_drop_all(pools);
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
-void pools_zygote_failed(struct pools *pools)
+void pools_zygote_failed(struct pools *pools, uint32_t zygote)
 {
-    retire(pools, &pools->serving);
-    pools->zygote_failures++;
+    struct pool_zygotes *zygotes = &pools->zygotes[zygote / 2];
+    if (zygotes->serving.id == zygote) {
+        retire(pools, &zygotes->serving);
+        zygotes->failures++;
+    }
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
 json_t *pools_describe_zygotes(const struct pools *pools)
 {
     static const char *const states[] = { "none", "starting", "ready" };
-    const struct pool_zygote *const both[] = { &pools->serving, &pools->coming };
     json_t *list = json_array();
-    for (size_t i = 0; i < array_len(both); i++) {
-        if (both[i]->state != ZYGOTE_NONE)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", "python", "state",
-                                                  states[both[i]->state], "generation",
-                                                  (json_int_t)both[i]->generation, "forks",
-                                                  (json_int_t)both[i]->forks));
+    for (int i = 0; i < 2 * ZYGOTE_KINDS; i++) {
+        const struct pool_zygotes *zygotes = &pools->zygotes[i / 2];
+        const struct pool_zygote *one = i % 2 ? &zygotes->coming : &zygotes->serving;
+        if (one->state != ZYGOTE_NONE)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", names[i / 2],
+                                                  "state", states[one->state], "generation",
+                                                  (json_int_t)one->generation, "forks",
+                                                  (json_int_t)one->forks));
     }
     return list;
 }

@@ -245,7 +245,7 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
     if (run->over)
         return;
     if (news->kind == BOX_NEWS_FAILED && run->stage == RUN_STARTING && run->forked) {
-        pools_zygote_failed(&run->engine->pools);
+        pools_zygote_failed(&run->engine->pools, run->plan.start.start.zygote);
         start_occupant(run); /* it is exec'd then, which needs no zygote */
     } else if (news->kind == BOX_NEWS_FAILED) {
         box_failure(news, &err);

@@ -146,7 +146,7 @@ def engine(cupels, place):
         def full():
             with running.client() as client:
                 state = client.info()["state"]
-            return any(zygote["state"] == "ready" for zygote in state["zygotes"]) \
+            return [zygote["state"] for zygote in state["zygotes"]] == ["ready"] * 2 \
                 and all(pool["ready"] >= pool["wanted"] for pool in state["pools"])
         running.wait_until_full = lambda: host.wait_until(full, 60, 0.05)
         assert running.wait_until_full()
