@@ -6,28 +6,25 @@
 #include "box/broker.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/securebits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "box/boot.h"
 #include "box/mutate.h"
 
 #define WATCH_MS 50
+#define LATE_LOOK_MS 1000
 
 static struct broker broker;
+
+static void on_death(pid_t pid, int status, const struct rusage *used);
 
 static void tell(const struct box_news *news, const int *fds, size_t count)
 {
@@ -50,41 +47,98 @@ static void tell_zygote_gone(uint32_t id, enum box_step step)
 
 static void on_create(const struct box_call *call, const int *fds)
 {
-    struct box_news news = { .kind = BOX_NEWS_READY, .box = call->box };
     enum box_step step = broker_box_create(&broker, call->box, call, fds);
-    if (step) {
+    if (step)
         tell_failure(call->box, step);
-        return;
-    }
-    news.walls = broker.box[call->box].walls;
-    tell(&news, NULL, 0);
 }
 
 static void on_start(const struct box_call *call, const int *fds)
 {
-    struct box_news news = { .kind = BOX_NEWS_STARTED, .box = call->box };
-    int out[BOX_NEWS_FDS], sent[BOX_NEWS_FDS];
-    size_t count = 0;
-    for (int i = 0; i < BOX_NEWS_FDS; i++)
-        out[i] = -1;
     enum box_step step = broker_box_start(&broker, call->box, call,
-                                          call->op == BOX_OP_START ? fds[0] : -1, &news, out);
-    if (step) {
+                                          call->op == BOX_OP_START ? fds[0] : -1);
+    if (step)
         tell_failure(call->box, step);
-        return;
-    }
+}
+
+static void tell_ready(uint32_t id)
+{
+    struct box_news news = { .kind = BOX_NEWS_READY, .box = id, .walls = broker.box[id].walls };
+    tell(&news, NULL, 0);
+}
+
+static void tell_started(uint32_t id)
+{
+    struct broker_box *box = &broker.box[id];
+    struct box_news news = { .kind = BOX_NEWS_STARTED, .box = id, .walls = box->occupant_walls };
+    int sent[BOX_NEWS_FDS];
+    size_t count = 0;
+    broker_box_stats(box, &news.stats);
     for (int i = 0; i < BOX_NEWS_FDS; i++) {
-        if (out[i] >= 0) {
+        if (box->ours[i] >= 0) {
             news.fds |= 1u << i;
-            sent[count++] = out[i];
+            sent[count++] = box->ours[i];
         }
     }
     tell(&news, sent, count);
-    broker_child_close(sent, (int)count);
+    broker_child_close(box->ours, BOX_NEWS_FDS);
+}
+
+/* Killed, all of it reaped, and nobody on the way into it. */
+static void tell_if_empty(struct broker_box *box)
+{
+    struct box_news news = { .kind = BOX_NEWS_EMPTY, .box = (uint32_t)(box - broker.box) };
+    if (!box->used || box->empty || !box->killed_at_ns || box->init || box->occupant ||
+        box->stage != BROKER_STILL)
+        return;
+    box->empty = true;
+    box->kill_to_empty_us = (clock_now_ns() - box->killed_at_ns) / 1000;
+    broker_box_stats(box, &news.stats);
+    tell(&news, NULL, 0);
+}
+
+static void on_word(uint32_t id, bool late)
+{
+    struct broker_box *box = &broker.box[id];
+    bool building = box->stage < BROKER_FORKING;
+    enum box_step step = broker_box_hear(&broker, id, late);
+    if (step)
+        tell_failure(id, step);
+    else if (box->stage == BROKER_STILL && building)
+        tell_ready(id);
+    else if (box->stage == BROKER_STILL)
+        tell_started(id);
+    tell_if_empty(box);
+}
+
+static void on_forked(uint32_t id, pid_t pid)
+{
+    enum box_step step = broker_box_forked(&broker, id, pid);
+    if (step)
+        tell_failure(id, step);
+    for (int i = 0; pid > 0 && i < BROKER_DEAD; i++) {
+        const struct broker_dead dead = broker.dead[i];
+        if (dead.pid != pid)
+            continue;
+        broker.dead[i].pid = 0;
+        on_death(pid, dead.status, &dead.used);
+    }
+    tell_if_empty(&broker.box[id]);
+}
+
+/* Those that wait for its answer wait no more. */
+static void end_zygote(uint32_t id)
+{
+    struct broker_zygote *zygote = &broker.zygote[id];
+    while (zygote->answered != zygote->ordered) {
+        errno = ECHILD;
+        on_forked(zygote->order[zygote->answered++ % BOX_MAX], -1);
+    }
+    broker_zygote_end(&broker, id);
 }
 
 static void on_zygote(const struct box_call *call, const int *fds)
 {
+    end_zygote(call->box); /* one that was retired, and is not done yet */
     enum box_step step = broker_zygote_start(&broker, call->box, call, fds);
     if (step)
         tell_zygote_gone(call->box, step);
@@ -92,8 +146,11 @@ static void on_zygote(const struct box_call *call, const int *fds)
 
 static void on_retire(const struct box_call *call, const int *fds)
 {
+    struct broker_zygote *zygote = &broker.zygote[call->box];
     (void)fds;
-    broker_zygote_end(&broker, call->box);
+    zygote->retired = true;
+    if (zygote->answered == zygote->ordered)
+        end_zygote(call->box);
 }
 
 static void on_porter(const struct box_call *call, const int *fds)
@@ -194,7 +251,8 @@ static bool target_fits(const struct box_call *call)
         return false;
     if (is_box)
         return broker.box[call->box].used == (target == USED_BOX);
-    return target == ANY_ZYGOTE || !broker.zygote[call->box].used;
+    const struct broker_zygote *zygote = &broker.zygote[call->box];
+    return target == ANY_ZYGOTE || !zygote->used || zygote->retired;
 }
 
 static bool well_formed(const struct box_call *call, size_t fds)
@@ -238,14 +296,25 @@ static struct broker_box *box_of(pid_t pid, pid_t **out_place)
     return NULL;
 }
 
-static void on_zygote_death(pid_t pid)
+/* A zygote, or a fork of one that died before the zygote could name it. */
+static void on_other_death(pid_t pid, int status, const struct rusage *used)
 {
     for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
         if (broker.zygote[i].used && broker.zygote[i].pid == pid) {
+            bool retired = broker.zygote[i].retired;
             broker.zygote[i].pid = 0;
-            broker_zygote_end(&broker, i);
+            end_zygote(i);
             errno = ECHILD;
-            tell_zygote_gone(i, BOX_STEP_ZYGOTE);
+            if (!retired)
+                tell_zygote_gone(i, BOX_STEP_ZYGOTE);
+            return;
+        }
+    }
+    for (int i = 0; i < BOX_ZYGOTES_MAX; i++) {
+        if (broker.zygote[i].answered != broker.zygote[i].ordered) {
+            broker.dead[broker.dead_next++ % BROKER_DEAD] =
+                (struct broker_dead){ pid, status, *used };
+            return;
         }
     }
 }
@@ -255,7 +324,7 @@ static void on_death(pid_t pid, int status, const struct rusage *used)
     pid_t *place = NULL;
     struct broker_box *box = box_of(pid, &place);
     if (!box) {
-        on_zygote_death(pid);
+        on_other_death(pid, status, used);
         return;
     }
     uint32_t id = (uint32_t)(box - broker.box);
@@ -273,13 +342,7 @@ static void on_death(pid_t pid, int status, const struct rusage *used)
     if (place == &box->init)
         /* Whoever killed it: the rest must go, and be waited for. */
         broker_box_kill(box, /* lift= */ true);
-    if (!box->init && !box->occupant && !box->empty && box->killed_at_ns) {
-        struct box_news news = { .kind = BOX_NEWS_EMPTY, .box = id };
-        box->empty = true;
-        box->kill_to_empty_us = (clock_now_ns() - box->killed_at_ns) / 1000;
-        broker_box_stats(box, &news.stats);
-        tell(&news, NULL, 0);
-    }
+    tell_if_empty(box);
 }
 
 static void on_children(int signals)
@@ -299,9 +362,12 @@ static void on_children(int signals)
     }
 }
 
-static void on_oom(struct broker_box *box)
+static void on_oom(uint32_t id)
 {
+    struct broker_box *box = &broker.box[id];
     uint64_t times;
+    if (!box->used)
+        return; /* it ended in this very round */
     if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
         box->oom_seen = true;
         if (!mutate(OOM_KILLS_ALL))
@@ -309,112 +375,96 @@ static void on_oom(struct broker_box *box)
     }
 }
 
-static void watch(void)
-{
-    for (int i = 0; i < BOX_MAX; i++) {
-        struct broker_box *box = &broker.box[i];
-        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_bytes) {
-            box->oom_seen = true;
-            broker_box_kill(box, /* lift= */ true);
-        }
-    }
-}
-
 static void on_zygote_word(uint32_t id)
 {
     struct broker_zygote *zygote = &broker.zygote[id];
     struct box_news news = { .kind = BOX_NEWS_ZYGOTE, .box = id };
-    if (broker_zygote_hear(zygote)) {
+    uint32_t box;
+    pid_t pid;
+    if (!zygote->used)
+        return; /* it ended in this very round */
+    if (zygote->ready && broker_zygote_answer(zygote, &box, &pid)) {
+        on_forked(box, pid);
+        if (zygote->retired && zygote->answered == zygote->ordered)
+            end_zygote(id);
+        return;
+    }
+    if (!zygote->ready && broker_zygote_hear(zygote)) {
         tell(&news, NULL, 0);
         return;
     }
     int why = errno;
-    broker_zygote_end(&broker, id);
+    bool retired = zygote->retired;
+    end_zygote(id);
     errno = why;
-    tell_zygote_gone(id, BOX_STEP_ZYGOTE);
-}
-
-/* Many boxes need many descriptors; the occupants get a limit of their own. Pids of
- * ours should not look like those in a box, where they start at 1: what remembers
- * its pid to notice a fork would not notice the one from a zygote. */
-static void make_room(void)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-    own_fd last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-    if (last >= 0 && io_write_all(last, "1000", 4) < 0)
-        return; /* a comfort, not a need: what we know of is told of the fork */
-}
-
-static void set_up(int signals[1])
-{
-    struct box_call call;
-    int fds[1 + BOX_CG_COUNT];
-    size_t count = 0, next = 1;
-    prctl(PR_SET_NAME, "cupel-broker");
-    umask(022); /* what we lay out is for boxes to read; the caller's may forbid it */
-    if (mutate(USER_NS)) /* boxes change uids in our own user namespace, and go on with power */
-        prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
-    broker.engine = BOOT_FD_ENGINE;
-    if (io_recv(broker.engine, &call, sizeof call, fds, 1 + BOX_CG_COUNT, &count) != 1 ||
-        call.op != BOX_OP_SETUP || count < 1)
-        _exit(73);
-    broker.init_program = fds[0];
-    broker.two_ids = call.setup.uid_count > 1;
-    broker.bases.v2_controllers = call.setup.v2_controllers;
-    for (int i = 0; i < BOX_CG_COUNT; i++) {
-        bool given = (call.setup.cgroups & 1u << i) && next < count;
-        broker.bases.fd[i] = given ? fds[next++] : -1;
-    }
-    char first = 0;
-    make_room();
-    own_fd pattern = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
-    broker.piped_core = pattern >= 0 && read(pattern, &first, 1) == 1 && first == '|';
-    broker.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-    signal(SIGCHLD, SIG_DFL); /* ignored by our caller, it would reap behind our back */
-    sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &children, NULL);
-    signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (broker.own_pid_ns < 0 || posture_read_ns(&broker.outside) < 0 || signals[0] < 0 ||
-        (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
-        _exit(74);
+    if (!retired)
+        tell_zygote_gone(id, BOX_STEP_ZYGOTE);
 }
 
 /* What there is to wait for: the engine, our children, v1 groups that run out of
- * memory, zygotes that are not ready yet. */
+ * memory, words of boxes that are made or entered, zygotes. */
 struct waits {
-    struct pollfd at[2 + BOX_MAX + BOX_ZYGOTES_MAX];
-    uint32_t id[2 + BOX_MAX + BOX_ZYGOTES_MAX];
-    nfds_t boxes, count; /* the first two, then boxes, then zygotes */
+    struct pollfd at[2 + 2 * BOX_MAX + BOX_ZYGOTES_MAX];
+    struct wait {
+        void (*serve)(uint32_t id);
+        uint32_t id;
+    } whose[2 + 2 * BOX_MAX + BOX_ZYGOTES_MAX];
+    nfds_t count;
     int patience_ms;
 };
 
+static void add_wait(struct waits *waits, int fd, void (*serve)(uint32_t id), uint32_t id)
+{
+    waits->whose[waits->count] = (struct wait){ serve, id };
+    waits->at[waits->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+}
+
+static void on_word_in_time(uint32_t id)
+{
+    if (broker.box[id].stage != BROKER_STILL)
+        on_word(id, /* late= */ false);
+}
+
 static void gather(struct waits *waits, int signals)
 {
-    waits->at[0] = (struct pollfd){ .fd = broker.engine, .events = POLLIN };
-    waits->at[1] = (struct pollfd){ .fd = signals, .events = POLLIN };
-    waits->count = 2;
+    waits->count = 0;
     waits->patience_ms = -1;
+    add_wait(waits, broker.engine, NULL, 0);
+    add_wait(waits, signals, NULL, 0);
+    for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
+        if (broker.zygote[i].used)
+            add_wait(waits, broker.zygote[i].sock, on_zygote_word, i);
+    }
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         const struct broker_box *box = &broker.box[i];
+        if (!box->used)
+            continue;
         if (broker_watch_wanted(box))
             waits->patience_ms = WATCH_MS;
-        if (!box->used || box->cgroup.oom_event < 0)
-            continue;
-        waits->id[waits->count] = i;
-        waits->at[waits->count++] = (struct pollfd){ box->cgroup.oom_event, POLLIN, 0 };
+        else if (box->stage != BROKER_STILL && waits->patience_ms < 0)
+            waits->patience_ms = LATE_LOOK_MS;
+        if (box->cgroup.oom_event >= 0)
+            add_wait(waits, box->cgroup.oom_event, on_oom, i);
+        if (box->stage != BROKER_STILL && box->stage != BROKER_FORKING)
+            add_wait(waits, box->word, on_word_in_time, i);
     }
-    waits->boxes = waits->count;
-    for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
-        if (!broker.zygote[i].used || broker.zygote[i].ready)
-            continue;
-        waits->id[waits->count] = i;
-        waits->at[waits->count++] = (struct pollfd){ broker.zygote[i].sock, POLLIN, 0 };
+}
+
+/* A zygote that does not answer is of no use to the others either. */
+static void look_for_late_ones(void)
+{
+    int64_t now = clock_now_ns();
+    for (uint32_t i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker.box[i];
+        bool late = box->used && box->stage != BROKER_STILL && now > box->word_until_ns;
+        if (late && box->stage != BROKER_FORKING)
+            on_word(i, /* late= */ true);
+        for (uint32_t j = 0; late && j < BOX_ZYGOTES_MAX; j++) {
+            const struct broker_zygote *zygote = &broker.zygote[j];
+            if (zygote->pid > 0 && zygote->answered != zygote->ordered &&
+                zygote->order[zygote->answered % BOX_MAX] == i)
+                kill(zygote->pid, SIGKILL);
+        }
     }
 }
 
@@ -422,19 +472,19 @@ int main(void)
 {
     static struct waits waits;
     int signals[1];
-    set_up(signals);
+    broker_set_up(&broker, signals);
     for (;;) {
         gather(&waits, signals[0]);
         int ready = poll(waits.at, waits.count, waits.patience_ms);
         if (ready < 0 && errno != EINTR)
             _exit(74);
-        if (waits.patience_ms >= 0)
-            watch();
+        if (waits.patience_ms >= 0) {
+            broker_watch_all(&broker);
+            look_for_late_ones();
+        }
         for (nfds_t i = 2; ready > 0 && i < waits.count; i++) {
-            if (waits.at[i].revents && i < waits.boxes)
-                on_oom(&broker.box[waits.id[i]]);
-            else if (waits.at[i].revents)
-                on_zygote_word(waits.id[i]);
+            if (waits.at[i].revents)
+                waits.whose[i].serve(waits.whose[i].id);
         }
         if (ready > 0 && waits.at[1].revents)
             on_children(signals[0]);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "box/cgroup.h"
@@ -14,9 +15,28 @@
 
 /* In W: box n has BROKER_FIRST_ID + 2n for init and the next for its occupant. */
 #define BROKER_FIRST_ID 1024
+#define BROKER_DEAD 16
+#define BROKER_PATIENCE_MS 10000 /* with a child that should say something */
+
+/* What the broker waits for. It waits in its loop alone: while one box is built,
+ * others are started and end. */
+enum broker_stage {
+    BROKER_STILL,    /* nothing */
+    BROKER_RAISING,  /* the box's walls, and the descriptor of its disk */
+    BROKER_SETTLING, /* init's own report */
+    BROKER_FORKING,  /* the zygote's answer: the pid of its fork */
+    BROKER_ENTERING, /* the occupant's report */
+    BROKER_EXECING,  /* the end of the report channel: exec has worked */
+};
 
 struct broker_box {
     bool used;
+    enum broker_stage stage;
+    int word;              /* where the awaited word comes from; for FORKING see the zygote */
+    int64_t word_until_ns; /* later it does not come any more */
+    int ours[BOX_NEWS_FDS]; /* for the engine, once the occupant has entered */
+    bool execs, waits; /* the occupant is no zygote's; it will wait for its request */
+    uint32_t occupant_walls; /* those of the box with it */
     pid_t init, occupant, porter; /* 0: none, or reaped */
     int init_fd;                  /* pidfd */
     bool started, empty, oom_seen;
@@ -37,8 +57,11 @@ struct broker_box {
 
 struct broker_zygote {
     bool used, ready;
+    bool retired; /* ends when its last order is answered */
     pid_t pid;
     int sock;
+    uint32_t order[BOX_MAX]; /* boxes that wait for an answer: from `answered` on, in turn */
+    uint32_t ordered, answered;
     struct cgroup cgroup;
     int64_t shared_bytes; /* memory that its occupants share with it */
 };
@@ -55,15 +78,31 @@ struct broker {
     struct posture_outside outside;
     struct broker_box box[BOX_MAX];
     struct broker_zygote zygote[BOX_ZYGOTES_MAX];
+    struct broker_dead {
+        pid_t pid;
+        int status;
+        struct rusage used;
+    } dead[BROKER_DEAD]; /* the last that died before anybody told us whose they were */
+    unsigned dead_next;
 };
 
+/* Take what the engine gives first; signals[0] is a descriptor that tells of children.
+ * Whatever fails here ends the broker. */
+void broker_set_up(struct broker *broker, int signals[1]);
+
 /* Each returns BOX_STEP_NONE or the failed step with errno set; a failed create
- * leaves nothing. */
+ * leaves nothing. These two begin something: it is done when the stage is STILL. */
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds);
 /* exec_block -1: fork from the zygote that the call names. */
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, struct box_news *news, int out_fds[BOX_NEWS_FDS]);
+                               int exec_block);
+/* A stage of a box that is being built. */
+enum box_step broker_box_raised(struct broker *broker, uint32_t id);
+/* The awaited word has come, or comes too late: take it, go to the next stage. */
+enum box_step broker_box_hear(struct broker *broker, uint32_t id, bool late);
+/* The same for the zygote's answer, which is the fork's pid, or -1 with errno. */
+enum box_step broker_box_forked(struct broker *broker, uint32_t id, pid_t pid);
 enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock);
 /* Kill everything in the box, after lifting limits that slow dying down; it is empty
  * once init is reaped. */
@@ -77,13 +116,15 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
                                   const int *fds);
 /* Its first word has come: is it ready to fork? */
 bool broker_zygote_hear(struct broker_zygote *zygote);
+/* An answer has come: the box that it is for, and the pid, or -1 with errno. False: the
+ * zygote is not as it should be. */
+bool broker_zygote_answer(struct broker_zygote *zygote, uint32_t *out_box, pid_t *out_pid);
 void broker_zygote_end(struct broker *broker, uint32_t id);
 
 /* Children before they exec. */
 long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd);
-/* Wait, for a while, until there is something to read. 0, or -1 with errno. */
-int broker_child_await(int sock);
-/* One report from a child, or a failure in its place; `fd` takes a descriptor. */
+/* One report from a child, or a failure in its place; `fd` takes a descriptor. Waits,
+ * for a while. */
 enum box_step broker_child_hear(int sock, struct box_report *report, int *fd);
 /* Kill, wait, and set to 0; errno is kept. */
 void broker_child_reap(pid_t *pid);
@@ -96,5 +137,7 @@ int64_t broker_watch_memory(const struct broker_box *box);
 /* Bytes that a zygote holds, and its occupants share. */
 int64_t broker_watch_shared(pid_t pid);
 int64_t broker_watch_cpu_us(const struct broker_box *box);
+/* End the boxes that hold too much. */
+void broker_watch_all(struct broker *broker);
 
 #endif

@@ -74,26 +74,41 @@ static int note_free_space(struct broker_box *box)
     return 0;
 }
 
-/* Talk the box's first process through: maps, its report, init's report. */
-static enum box_step raise_box(struct broker *broker, uint32_t id, int sock)
+/* Let the box's first process go on: it waits for its maps. */
+static enum box_step let_raise(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
-    struct box_report go = { .step = BOX_STEP_NONE }, report;
-    enum box_step step;
+    struct box_report go = { .step = BOX_STEP_NONE };
     if (!mutate(USER_NS) && write_maps(broker, id, box->init) < 0)
         return BOX_STEP_ID_MAP;
-    if (io_send(sock, &go, sizeof go, NULL, 0) < 0 ||
-        io_send(sock, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
+    if (io_send(box->word, &go, sizeof go, NULL, 0) < 0 ||
+        io_send(box->word, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
         return BOX_STEP_PEER;
-    if ((step = broker_child_hear(sock, &report, &box->disk)))
+    box->stage = BROKER_RAISING;
+    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * INT64_C(1000000);
+    return BOX_STEP_NONE;
+}
+
+/* The descriptor of the disk with the first report, then init's own. */
+enum box_step broker_box_raised(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    struct box_report report;
+    bool first = box->stage == BROKER_RAISING;
+    enum box_step step = broker_child_hear(box->word, &report, first ? &box->disk : NULL);
+    if (step)
         return step;
-    box->walls = report.walls | box->cgroup.walls;
-    if ((step = broker_child_hear(sock, &report, NULL)))
-        return step;
+    if (first) {
+        box->walls = report.walls | box->cgroup.walls;
+        box->stage = BROKER_SETTLING;
+        return BOX_STEP_NONE;
+    }
     if (open_ns(box) < 0 || note_free_space(box) < 0)
         return BOX_STEP_NS_FDS;
     if (broker->two_ids)
         box->walls |= BOX_WALL_BIT(PRIVATE_UID);
+    box->stage = BROKER_STILL;
+    broker_child_close(&box->word, 1);
     return BOX_STEP_NONE;
 }
 
@@ -131,9 +146,12 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
                             (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
+        .word = -1,
         .memory_bytes = call->create.memory_bytes, .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
     };
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        box->ours[i] = -1;
     if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
     const char *template = template_find(&broker->templates, &call->create.plants, fds);
@@ -163,10 +181,8 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
         box->init = pid > 0 ? (pid_t)pid : 0;
         close(pair[1]);
         box->used = true;
-        step = pid > 0 ? raise_box(broker, id, pair[0]) : BOX_STEP_CLONE;
-        int saved = errno;
-        close(pair[0]);
-        errno = saved;
+        box->word = pair[0];
+        step = pid > 0 ? let_raise(broker, id) : BOX_STEP_CLONE;
     }
     if (step) {
         int saved = errno;
@@ -203,6 +219,8 @@ void broker_box_release(struct broker *broker, uint32_t id)
     broker_child_reap(&box->porter);
     broker_child_reap(&box->init);
     broker_child_close(box->ns, POSTURE_NS_COUNT);
+    broker_child_close(box->ours, BOX_NEWS_FDS);
+    broker_child_close(&box->word, 1);
     broker_child_close(&box->init_fd, 1);
     broker_child_close(&box->disk, 1);
     cgroup_shelf_put(&broker->bases, &broker->shelf, &box->cgroup);

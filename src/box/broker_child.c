@@ -13,8 +13,6 @@
 
 #include "base/io.h"
 
-#define PATIENCE_MS 10000
-
 long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd)
 {
     struct clone_args args = {
@@ -29,12 +27,12 @@ long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd)
     return syscall(SYS_clone3, &args, sizeof args);
 }
 
-int broker_child_await(int sock)
+static int await(int sock)
 {
     struct pollfd wait = { .fd = sock, .events = POLLIN };
     int ready;
     do {
-        ready = poll(&wait, 1, PATIENCE_MS);
+        ready = poll(&wait, 1, BROKER_PATIENCE_MS);
     } while (ready < 0 && errno == EINTR);
     if (ready == 0)
         errno = ETIMEDOUT;
@@ -44,7 +42,7 @@ int broker_child_await(int sock)
 enum box_step broker_child_hear(int sock, struct box_report *report, int *fd)
 {
     size_t fds = 0;
-    if (broker_child_await(sock) < 0)
+    if (await(sock) < 0)
         return BOX_STEP_PEER;
     int got = io_recv(sock, report, sizeof *report, fd, fd ? 1 : 0, &fds);
     if (got != 1) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "box/enter.h"
 #include "box/zygote.h"
@@ -100,9 +101,9 @@ static long clone_occupant(struct broker *broker, struct broker_box *box,
 }
 
 /* The zygote clones with us as the parent, into the box's pid namespace; the child
- * enters the rest as ours do. It is trusted as far as this answer: it never ran
+ * enters the rest as ours do. It is trusted as far as its answer: it never ran
  * user code and never reads from its children. */
-static long fork_occupant(struct broker *broker, struct broker_box *box,
+static int order_fork(struct broker *broker, struct broker_box *box,
                           const struct box_call *call, const struct enter_start *start, int report)
 {
     struct broker_zygote *zygote = &broker->zygote[call->start.zygote];
@@ -115,7 +116,6 @@ static long fork_occupant(struct broker *broker, struct broker_box *box,
         .file_bytes = start->file_bytes, .data_bytes = start->data_bytes,
         .piped_core = start->piped_core, .outside = broker->outside,
     };
-    struct zygote_answer answer;
     int fds[IO_FDS_MAX];
     size_t count = POSTURE_NS_COUNT;
     memcpy(fds, box->ns, sizeof box->ns);
@@ -127,16 +127,14 @@ static long fork_occupant(struct broker *broker, struct broker_box *box,
         fds[count++] = start->stdio[i];
     fds[count++] = start->control;
     fds[count++] = report;
+    if (!zygote->ready || zygote->retired) {
+        errno = ECHILD;
+        return -1;
+    }
     if (io_send(zygote->sock, &order, sizeof order, fds, count) < 0)
         return -1;
-    if (broker_child_await(zygote->sock) < 0)
-        return -1;
-    size_t none = 0;
-    int got = io_recv(zygote->sock, &answer, sizeof answer, NULL, 0, &none);
-    if (got == 1 && answer.pid > 0)
-        return answer.pid;
-    errno = got == 1 ? answer.error : ECHILD;
-    return -1;
+    zygote->order[zygote->ordered++ % BOX_MAX] = (uint32_t)(box - broker->box);
+    return 0;
 }
 
 /* Copies for the engine, which must not get more by them than numbers. */
@@ -148,25 +146,28 @@ static void copy_counters(const struct broker_box *box, int *out)
     out[BOX_COUNTER_DISK] = openat(box->disk, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What the child says until it runs; out_listener is its filter's. */
-static enum box_step hear_entry(int report_fd, bool execs, struct box_report *report,
-                                int *out_listener)
+static enum box_step await_word(struct broker_box *box, enum broker_stage stage)
 {
-    struct box_report second;
-    enum box_step step = broker_child_hear(report_fd, report, out_listener);
-    if (step || !execs)
-        return step;
-    /* A second word comes only if exec failed; its absence is the good news. */
-    step = broker_child_hear(report_fd, &second, NULL);
-    return step == BOX_STEP_PEER && errno == ECHILD ? BOX_STEP_NONE : step;
+    box->stage = stage;
+    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * INT64_C(1000000);
+    return BOX_STEP_NONE;
+}
+
+/* Whatever was made for the occupant goes; the box may get another. */
+static enum box_step give_up(struct broker_box *box, enum box_step step)
+{
+    broker_child_close(box->ours, BOX_NEWS_FDS);
+    broker_child_close(&box->word, 1);
+    broker_child_reap(&box->occupant);
+    box->stage = BROKER_STILL;
+    return step;
 }
 
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, struct box_news *news, int out_fds[BOX_NEWS_FDS])
+                               int exec_block)
 {
     struct broker_box *box = &broker->box[id];
     struct pipes pipes;
-    struct box_report report;
     struct enter_start start;
     bool execs = exec_block >= 0;
     if (make_pipes(broker, id, &pipes) < 0) {
@@ -177,26 +178,65 @@ enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct 
     fill_start(broker, box, call, &pipes, exec_block, &start);
     box->cpu_us_at_start = counters_cpu_us(box->cgroup.counter[BOX_COUNTER_CPU]);
     box->shared_bytes = execs ? 0 : broker->zygote[call->start.zygote].shared_bytes;
+    box->waits = call->start.waits;
+    box->execs = execs;
+    memcpy(box->ours, pipes.ours, 4 * sizeof(int));
+    box->word = pipes.ours[4];
     long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])
-                     : fork_occupant(broker, box, call, &start, pipes.child[4]);
+                     : order_fork(broker, box, call, &start, pipes.child[4]);
     broker_child_close(pipes.child, 5);
-    box->occupant = pid > 0 ? (pid_t)pid : 0;
-    enum box_step step = execs ? BOX_STEP_ENTER : BOX_STEP_ZYGOTE;
-    if (pid > 0)
-        step = hear_entry(pipes.ours[4], execs, &report, &out_fds[4]);
-    broker_child_close(&pipes.ours[4], 1);
-    if (step) {
-        broker_child_close(pipes.ours, 4);
-        broker_child_close(&out_fds[4], 1);
-        broker_child_reap(&box->occupant);
-        return step;
-    }
-    memcpy(out_fds, pipes.ours, 4 * sizeof(int));
-    copy_counters(box, out_fds + 5);
-    box->started = !call->start.waits;
-    news->walls = report.walls;
-    broker_box_stats(box, &news->stats);
+    if (pid < 0)
+        return give_up(box, execs ? BOX_STEP_ENTER : BOX_STEP_ZYGOTE);
+    box->occupant = (pid_t)pid; /* of a fork it is not known yet: 0 */
+    return await_word(box, execs ? BROKER_ENTERING : BROKER_FORKING);
+}
+
+enum box_step broker_box_forked(struct broker *broker, uint32_t id, pid_t pid)
+{
+    struct broker_box *box = &broker->box[id];
+    if (pid <= 0)
+        return give_up(box, BOX_STEP_ZYGOTE);
+    box->occupant = pid;
+    return await_word(box, BROKER_ENTERING);
+}
+
+/* A report, and where it execs a second word, which comes only if exec failed: its
+ * absence is the good news. */
+static enum box_step entered(struct broker_box *box)
+{
+    struct box_report report;
+    bool second = box->stage == BROKER_EXECING;
+    enum box_step step = broker_child_hear(box->word, &report, second ? NULL : &box->ours[4]);
+    if (second && step == BOX_STEP_PEER && errno == ECHILD)
+        step = BOX_STEP_NONE;
+    else if (step)
+        return give_up(box, step);
+    if (!second)
+        box->occupant_walls = report.walls;
+    if (!second && box->execs)
+        return await_word(box, BROKER_EXECING);
+    broker_child_close(&box->word, 1);
+    copy_counters(box, box->ours + 5);
+    box->started = !box->waits;
+    box->stage = BROKER_STILL;
     return BOX_STEP_NONE;
+}
+
+enum box_step broker_box_hear(struct broker *broker, uint32_t id, bool late)
+{
+    struct broker_box *box = &broker->box[id];
+    bool building = box->stage < BROKER_FORKING;
+    errno = ETIMEDOUT;
+    enum box_step step = late       ? BOX_STEP_PEER
+                         : building ? broker_box_raised(broker, id)
+                                    : entered(box);
+    int saved = errno;
+    if (step && building)
+        broker_box_release(broker, id);
+    else if (late)
+        give_up(box, step);
+    errno = saved;
+    return step;
 }
 
 enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock)

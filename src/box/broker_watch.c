@@ -91,3 +91,14 @@ int64_t broker_watch_cpu_us(const struct broker_box *box)
 {
     return sum(box, cpu_us);
 }
+
+void broker_watch_all(struct broker *broker)
+{
+    for (int i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker->box[i];
+        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_bytes) {
+            box->oom_seen = true;
+            broker_box_kill(box, /* lift= */ true);
+        }
+    }
+}

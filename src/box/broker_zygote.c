@@ -128,6 +128,21 @@ bool broker_zygote_hear(struct broker_zygote *zygote)
     return zygote->ready;
 }
 
+bool broker_zygote_answer(struct broker_zygote *zygote, uint32_t *out_box, pid_t *out_pid)
+{
+    struct zygote_answer word;
+    size_t none = 0;
+    int got = io_recv(zygote->sock, &word, sizeof word, NULL, 0, &none);
+    if (got != 1 || zygote->answered == zygote->ordered) {
+        errno = got == 1 ? EBADMSG : ECHILD;
+        return false;
+    }
+    *out_box = zygote->order[zygote->answered++ % BOX_MAX];
+    *out_pid = word.pid > 0 ? word.pid : -1;
+    errno = word.error;
+    return true;
+}
+
 void broker_zygote_end(struct broker *broker, uint32_t id)
 {
     struct broker_zygote *zygote = &broker->zygote[id];
@@ -136,5 +151,6 @@ void broker_zygote_end(struct broker *broker, uint32_t id)
     broker_child_reap(&zygote->pid);
     broker_child_close(&zygote->sock, 1);
     cgroup_close(&broker->bases, &zygote->cgroup);
-    zygote->used = zygote->ready = false;
+    zygote->used = zygote->ready = zygote->retired = false;
+    zygote->ordered = zygote->answered = 0;
 }
