@@ -92,6 +92,14 @@ int io_close_from(int first)
     return 0;
 }
 
+void io_close_between(int first, int last)
+{
+    if (syscall(SYS_close_range, first, last, 0) == 0)
+        return;
+    for (int fd = first; fd <= last; fd++)
+        close(fd);
+}
+
 union io_fds_room {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(sizeof(int) * IO_FDS_MAX)];

@@ -20,6 +20,8 @@ int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executa
 /* Close every descriptor from `first` on, also where the kernel refuses
  * close_range. 0, or -1 with errno. */
 int io_close_from(int first) attr_must_use;
+/* Those from `first` to `last`. */
+void io_close_between(int first, int last);
 
 /* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
 int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;

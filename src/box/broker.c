@@ -54,8 +54,9 @@ static void on_create(const struct box_call *call, const int *fds)
 
 static void on_start(const struct box_call *call, const int *fds)
 {
-    enum box_step step = broker_box_start(&broker, call->box, call,
-                                          call->op == BOX_OP_START ? fds[0] : -1);
+    bool execs = call->op == BOX_OP_START;
+    int control = call->start.has_control ? fds[execs] : -1;
+    enum box_step step = broker_box_start(&broker, call->box, call, execs ? fds[0] : -1, control);
     if (step)
         tell_failure(call->box, step);
 }
@@ -215,7 +216,7 @@ enum target { FREE_BOX, USED_BOX, FREE_ZYGOTE, ANY_ZYGOTE };
 static const struct {
     void (*run)(const struct box_call *call, const int *fds);
     enum target target;
-    size_t fds; /* exactly so many beside the plants */
+    size_t fds; /* exactly so many beside the plants and a control channel */
 } calls[] = {
     [BOX_OP_CREATE] = { on_create, FREE_BOX, 0 },
     [BOX_OP_PORTER] = { on_porter, USED_BOX, 0 },
@@ -264,8 +265,9 @@ static bool well_formed(const struct box_call *call, size_t fds)
     const struct box_plants *plants = call->op == BOX_OP_CREATE   ? &call->create.plants
                                       : call->op == BOX_OP_ZYGOTE ? &call->zygote.plants
                                                                   : &none;
+    bool starts = call->op == BOX_OP_START || call->op == BOX_OP_FORK;
     return plants->count <= BOX_PLANTS_MAX && names_are_plain(plants) &&
-           fds == plants->count + calls[call->op].fds;
+           fds == plants->count + calls[call->op].fds + (starts && call->start.has_control);
 }
 
 static void on_engine(void)
@@ -329,6 +331,9 @@ static void on_death(pid_t pid, int status, const struct rusage *used)
     }
     uint32_t id = (uint32_t)(box - broker.box);
     *place = 0;
+    /* It may have said that it is there, and run, and died, since we last looked. */
+    while (place == &box->occupant && box->stage > BROKER_FORKING)
+        on_word(id, /* late= */ false);
     if (place == &box->occupant) {
         int64_t spent = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000ll +
                         used->ru_utime.tv_usec + used->ru_stime.tv_usec - box->cpu_us_waited;

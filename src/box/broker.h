@@ -94,9 +94,9 @@ void broker_set_up(struct broker *broker, int signals[1]);
  * leaves nothing. These two begin something: it is done when the stage is STILL. */
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds);
-/* exec_block -1: fork from the zygote that the call names. */
+/* exec_block -1: fork from the zygote that the call names. control -1: one is made. */
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block);
+                               int exec_block, int control);
 /* A stage of a box that is being built. */
 enum box_step broker_box_raised(struct broker *broker, uint32_t id);
 /* The awaited word has come, or comes too late: take it, go to the next stage. */

@@ -21,7 +21,7 @@ struct pipes {
     int ours[5];
 };
 
-static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pipes)
+static int make_pipes(const struct broker *broker, uint32_t id, int control, struct pipes *pipes)
 {
     int two[2];
     *pipes = (struct pipes){ { -1, -1, -1, -1, -1 }, { -1, -1, -1, -1, -1 } };
@@ -36,7 +36,9 @@ static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pi
         if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
             return -1;
     }
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) < 0)
+    two[0] = -1;
+    two[1] = control >= 0 ? fcntl(control, F_DUPFD_CLOEXEC, 3) : -1;
+    if (control < 0 ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) < 0 : two[1] < 0)
         return -1;
     pipes->child[3] = two[1];
     pipes->ours[3] = two[0];
@@ -164,13 +166,13 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
 }
 
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block)
+                               int exec_block, int control)
 {
     struct broker_box *box = &broker->box[id];
     struct pipes pipes;
     struct enter_start start;
     bool execs = exec_block >= 0;
-    if (make_pipes(broker, id, &pipes) < 0) {
+    if (make_pipes(broker, id, control, &pipes) < 0) {
         broker_child_close(pipes.child, 5);
         broker_child_close(pipes.ours, 5);
         return BOX_STEP_PIPES;

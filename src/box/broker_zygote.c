@@ -76,6 +76,7 @@ static void become(const struct cgroup *group, const struct mount_plan *mounts, 
         fail(sock, step);
     if (chdir("/workspace") < 0 || settle_fds(sock, exec_block) < 0)
         fail(sock, BOX_STEP_ENTER);
+    drop_signals();
     if (drop_inherited_state() < 0 || drop_power_but(CAP_SYS_ADMIN) < 0)
         fail(ZYGOTE_FD, BOX_STEP_DROP);
     enter_exec_block(FD_EXEC);

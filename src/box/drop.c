@@ -72,13 +72,17 @@ int drop_power_but(int capability)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-int drop_inherited_state(void)
+void drop_signals(void)
 {
     /* By the raw call: libc keeps two real-time signals to itself and would refuse
      * them, but a caller may well have ignored those. All zero is SIG_DFL. */
     const unsigned long plain[4] = { 0 };
     for (int sig = 1; !mutate(SIGNALS) && sig < 65; sig++)
         syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP refuse */
+}
+
+int drop_inherited_state(void)
+{
     sigset_t none;
     sigemptyset(&none);
     if (!mutate(SIGNALS) && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
@@ -115,7 +119,9 @@ int drop_set_rlimits(const struct drop_rlimits *limits)
         if (rows[i].which == LEFT_OUT)
             continue;
         struct rlimit now, want = { rows[i].most, rows[i].most };
-        if (getrlimit(rows[i].which, &now) < 0)
+        if (setrlimit(rows[i].which, &want) == 0)
+            continue;
+        if (errno != EPERM || getrlimit(rows[i].which, &now) < 0)
             return -1;
         /* Never above what we were given: raising needs a capability outside. */
         if (now.rlim_max != none && (want.rlim_max == none || want.rlim_max > now.rlim_max))

@@ -15,7 +15,9 @@ int drop_power(uid_t uid, gid_t gid, bool groups);
 /* For a zygote: keep one capability, across exec too, as the uid that we are. */
 int drop_power_but(int capability);
 
-/* Default signal dispositions, empty mask, own session, umask 022. */
+/* Default signal dispositions. */
+void drop_signals(void);
+/* Empty signal mask, own session, umask 022. */
 int drop_inherited_state(void);
 
 struct drop_rlimits {

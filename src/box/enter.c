@@ -165,8 +165,7 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
     }
     if (mutate(FDS))
         return 0;
-    for (int fd = BOX_FD_CONTROL + 1; fd < FD_REPORT; fd++)
-        close(fd);
+    io_close_between(BOX_FD_CONTROL + 1, FD_REPORT - 1);
     return io_close_from(start->exec_block < 0 ? FD_EXEC : FD_EXEC + 1);
 }
 
@@ -191,6 +190,10 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
     };
     if (settle_fds(plan, start) < 0)
         fail(plan->report, BOX_STEP_ENTER, 0);
+    /* A zygote's own signals were dropped when it began; what it has now is its
+     * interpreter's, as after an exec. */
+    if (start->exec_block >= 0)
+        drop_signals();
     if (drop_inherited_state() < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (drop_set_rlimits(&limits) < 0)
@@ -256,6 +259,7 @@ void enter_and_port(const struct enter_plan *plan, int sock)
         if (fd != PORTER_FD && !mutate(PORTER_FDS))
             close(fd);
     }
+    drop_signals();
     struct drop_rlimits limits = { .open_files = mutate(PORTER_FDS) ? 1024 : 32 };
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)

@@ -140,6 +140,7 @@ void inside_run(const struct inside_plan *plan)
         fail(plan, BOX_STEP_INIT);
     struct drop_rlimits limits = { .open_files = 16, .piped_core = plan->piped_core };
     uid_t uid = plan->two_ids && !mutate(INIT_UID) ? BOX_ID_INIT : BOX_ID_OCCUPANT;
+    drop_signals();
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(uid, uid, plan->two_ids) < 0) {
         struct inside_plan settled = *plan;

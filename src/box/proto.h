@@ -144,7 +144,8 @@ struct box_call {
             uint32_t waits;     /* for a request that is not there yet: BEGIN follows */
             uint32_t zygote;    /* FORK: which */
             uint32_t rehearsal; /* FORK: see box/zygote.h */
-        } start; /* fds: START: exec block; FORK: none */
+            uint32_t has_control; /* the occupant's end of its control channel comes along */
+        } start; /* fds: START: exec block; both: control where it comes along */
         struct {
             struct box_plants plants;
         } zygote; /* fds: one for each plant, exec block */
@@ -180,7 +181,8 @@ enum box_counter {
 enum box_news_kind {
     BOX_NEWS_READY = 1, /* CREATE done */
     BOX_NEWS_PORTER,    /* fds: the porter's socket */
-    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control, listener, then counters */
+    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control where we made it, listener, then
+                           counters */
     BOX_NEWS_EXITED,    /* the occupant ended */
     BOX_NEWS_STAT,
     BOX_NEWS_EMPTY,  /* every process of the box is gone */

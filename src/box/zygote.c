@@ -43,7 +43,6 @@
 #include "box/freeze.h"
 #include "box/mutate.h"
 
-#define SIGNALS 64
 #define DATA_UNKNOWN (-1)
 /* Just under the largest block that malloc adapts to (32 MiB on 64 bits). */
 #define LARGEST_BLOCK ((size_t)(32u << 20) - 8192)
@@ -61,11 +60,6 @@
 #endif
 
 #define TIDY_BLOCK ((size_t)(1u << 20))
-
-/* As the kernel has it; libc's own struct differs. */
-struct kernel_sigaction {
-    unsigned long words[4];
-};
 
 /* What drivers/zygote.py hands over, by the same layout. */
 struct zygote_setup {
@@ -95,8 +89,6 @@ struct service {
     uint64_t tid_slot; /* where libc caches the thread id */
     void *robust_head;
     size_t robust_len;
-    struct kernel_sigaction action[SIGNALS + 1]; /* those that are not the default */
-    bool has_action[SIGNALS + 1];
     int64_t data_bytes; /* that the interpreter has already: RLIMIT_DATA counts them */
 };
 
@@ -131,18 +123,6 @@ static int find_tid_slot(uint64_t *out)
     }
     errno = ENOTSUP;
     return -1;
-}
-
-/* The interpreter's own handlers, which entering a box sets back. */
-static int note_signals(struct service *service)
-{
-    for (int sig = 1; sig <= SIGNALS; sig++) {
-        struct kernel_sigaction *action = &service->action[sig];
-        if (syscall(SYS_rt_sigaction, sig, NULL, action, 8) < 0)
-            return -1;
-        service->has_action[sig] = action->words[0] != 0;
-    }
-    return 0;
 }
 
 static int64_t data_now(void)
@@ -231,10 +211,6 @@ static void enter(const struct service *service, const struct zygote_order *orde
         make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
     refresh(service->setup);
     syscall(SYS_set_robust_list, service->robust_head, service->robust_len);
-    for (int sig = 1; sig <= SIGNALS; sig++) {
-        if (service->has_action[sig])
-            syscall(SYS_rt_sigaction, sig, &service->action[sig], NULL, 8);
-    }
     close(ENTER_FD_REPORT);
 }
 
@@ -270,6 +246,17 @@ static long fork_into(const struct service *service, const struct zygote_order *
     return pid;
 }
 
+/* Mostly they follow one another. */
+static void close_all(const int *fds, size_t count)
+{
+    if (count > 0 && fds[count - 1] - fds[0] == (int)count - 1) {
+        io_close_between(fds[0], fds[count - 1]);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
 static int serve(const struct service *service)
 {
     for (;;) {
@@ -286,8 +273,7 @@ static int serve(const struct service *service)
             return (int)order.rehearsal;
         }
         int error = pid < 0 ? errno : 0;
-        for (size_t i = 0; i < count; i++)
-            close(fds[i]);
+        close_all(fds, count);
         if (answer(service, pid < 0 ? -1 : (int32_t)pid, error) < 0)
             _exit(0);
     }
@@ -442,7 +428,7 @@ int zygote_serve(int sock, const struct zygote_setup *setup)
     if (service.own_pid_ns < 0 || service.data_bytes < 0 || trained == MAP_FAILED ||
         find_tid_slot(&service.tid_slot) < 0 ||
         syscall(SYS_get_robust_list, 0, &service.robust_head, &service.robust_len) < 0 ||
-        note_signals(&service) < 0 || freeze_image() < 0)
+        freeze_image() < 0)
         return -1;
     for (int training = 0; training < ZYGOTE_TRAININGS; training++) {
         int state = train(&service, training);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -38,6 +39,7 @@ void run_drop(struct engine_run *run)
         house_vacate(&run->engine->house, run->box, run->clean, control);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&run->taken.fd[i]);
+    own_close_fd(&run->control);
     driver_done(&run->driver);
     plan_done(&run->plan);
     buf_done(&run->spill[0]);
@@ -115,10 +117,17 @@ static void fail_with(struct engine_run *run, enum err_kind kind, const char *te
 
 /* --- the stages --- */
 
-static void go(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news)
+static void write_line(struct engine_run *run)
 {
+    free(run->line);
     run->line = plan_driver_line(run->request, run->forked || run->pooled);
     run->to_control = str_of(run->line);
+}
+
+static void go(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news)
+{
+    if (run->control >= 0)
+        fds[RUN_CONTROL] = take_fd(&run->control);
     run->to_stdin = run->request->stdin_text;
     run->result.warm = run->forked || run->pooled;
     if (run_watch(run, fds, news) < 0)
@@ -131,7 +140,24 @@ static void go_pooled(struct engine_run *run)
     /* Where the broker itself watches a box, it should begin now. */
     if (!(news.walls & BOX_WALL_BIT(MEMORY_CG)) || run->taken.fd[RUN_PIPES + BOX_COUNTER_CPU] < 0)
         house_ask(&run->engine->house, BOX_OP_BEGIN, run->box);
+    write_line(run);
     go(run, run->taken.fd, &news);
+}
+
+/* The request lies ready in the channel before the occupant is there: it need not
+ * wait for our word. Where there is no channel the broker makes one. */
+static int open_control(struct engine_run *run)
+{
+    int ends[2];
+    own_close_fd(&run->control);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    run->control = ends[0];
+    ssize_t n = send(run->control, run->to_control.at, run->to_control.len,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0)
+        run->to_control = (struct str){ run->to_control.at + n, run->to_control.len - (size_t)n };
+    return ends[1];
 }
 
 static void start_occupant(struct engine_run *run)
@@ -142,7 +168,11 @@ static void start_occupant(struct engine_run *run)
     run->forked = pools_zygote(&run->engine->pools, run->request, &call->start.zygote);
     call->op = run->forked ? BOX_OP_FORK : BOX_OP_START;
     call->start.rehearsal = ZYGOTE_NO_REHEARSAL;
-    house_call(&run->engine->house, call, &run->plan.exec_block, run->forked ? 0 : 1);
+    write_line(run);
+    own_fd control = open_control(run);
+    const int fds[] = { run->forked ? control : run->plan.exec_block, control };
+    call->start.has_control = control >= 0;
+    house_call(&run->engine->house, call, fds, (run->forked ? 0u : 1u) + call->start.has_control);
 }
 
 static void on_files_in(struct files_job *job)
@@ -275,7 +305,7 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
         .engine = engine, .request = request, .hooks = *hooks, .tenant.news = on_news,
-        .box = HOUSE_NOBODY, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
+        .box = HOUSE_NOBODY, .control = -1, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
     };

@@ -47,6 +47,7 @@ struct engine_run {
     struct result result;
     struct result_facts facts;
     char *line; /* for the driver; to_control is what is left of it */
+    int control; /* our end, while the occupant is on its way to its own */
     struct str to_stdin, to_control;
     struct driver driver;
     struct notify notify;

@@ -199,6 +199,18 @@ def test_zygotes_that_die_again_and_again_do_not_stop_the_engine(cupel_as, place
         assert engine.process.poll() is None
 
 
+def test_one_that_dies_as_soon_as_it_is_there_is_seen_to_die(cupel_as, engine):
+    """Its end may be known before its arrival is."""
+    code = "import os\nos.kill(os.getpid(), 9)"
+    with engine.client() as client:
+        for turn in range(10):
+            for n in range(8):
+                client.start(f"{turn}.{n}", {"code": code, "limits": {"memory_bytes": 500 << 20, "timeout_s": 60}})
+            for n in range(8):
+                result = client.receive()["result"]
+                assert (result["status"], result["signal"]) == ("killed", 9), result
+
+
 def test_a_box_that_takes_too_long_to_end_costs_its_own_run_alone(cupel_as, place):
     """The broker stands still, so a kill is not carried out."""
     with Watched(cupel_as.cold, socket_path(place, cupel_as)) as engine, engine.client() as client:
