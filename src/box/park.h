@@ -1,0 +1,71 @@
+/* Parking: a quiet interpreter is copied from outside, and the copy is kept, stopped,
+ * until it is needed as the state before. The keeper of a session calls these; what it
+ * must be is said in box/inject.h.
+ *
+ * What others rely on:
+ * 1. A parked copy has never run an instruction of its own and does not until it is
+ *    woken. The interpreter that it was copied from has no part in any of this.
+ * 2. Parked, it has the uids (H,S,H), is not dumpable, and leads a session of its own:
+ *    nothing of uid S can signal, trace or read it. Live interpreters are (S,S,H).
+ * 3. Descriptors go to a copy over a socket pair that nobody else holds, through memory
+ *    that nobody else maps. The inherited control socket is never used for it: whatever
+ *    user code has left behind may listen there too. A parked copy has it closed, so that
+ *    the live process's end is seen as its end; other descriptors (stdio) it shares.
+ * 4. A call either does all of it or leaves no copy behind. If the keeper dies, so do
+ *    all parked copies.
+ * 5. A copy is the live process's sibling (CLONE_PARENT): its parent must take its end,
+ *    after the keeper has. */
+#ifndef BOX_PARK_H
+#define BOX_PARK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "box/inject.h"
+
+#define PARK_TASKS_MAX 12
+
+/* What stays the same in a session. */
+struct park_session {
+    int proc;          /* a procfs that knows the pids, of the keeper's pid namespace */
+    int control;       /* the descriptor on which the interpreter waits in recvmsg */
+    uid_t own, holder; /* S and H, as the interpreter's user namespace numbers them */
+    int timeout_ms;    /* for each call: what does not answer by then is killed */
+    int settle_ms;     /* how long a live interpreter may take to become quiet */
+};
+
+/* Control groups to move into: open `tasks` files, which check the uid of their opener.
+ * It must be H for a copy that parks; H or S for one that wakes. */
+struct park_tasks {
+    size_t count; /* at most PARK_TASKS_MAX; 0: it stays where it is */
+    int fd[PARK_TASKS_MAX];
+};
+
+struct park {
+    pid_t pid;        /* in the keeper's pid namespace */
+    int pidfd;        /* readable once it has died: then park_drop */
+    int64_t pause_ns; /* how long what it was copied from stood still */
+};
+#define PARK_NONE ((struct park){ .pid = 0, .pidfd = -1 })
+
+/* Copy a live interpreter. At OK, NOT_QUIET, THREADS and REFUSED (errno) it goes on as
+ * if nothing had happened; DIED and LOST are said of it, and never of the copy. *out is
+ * untouched but at OK. */
+enum inject_end park_copy(const struct park_session *session, pid_t live,
+                          const struct park_tasks *tasks, struct park *out) attr_must_use;
+/* Copy a parked copy, which stays as it is; should it have died, drop it. */
+enum inject_end park_copy_parked(const struct park_session *session, const struct park *from,
+                                 const struct park_tasks *tasks, struct park *out) attr_must_use;
+/* Make a parked copy the live interpreter: uids (S,S,H), dumpable, `control` (which stays
+ * the caller's too) in the place of its control descriptor, with close-on-exec. It goes
+ * on in recvmsg there. At any end *parked is PARK_NONE; at OK *out_live is the process,
+ * no longer the keeper's; else it is dead. It takes three descriptors for a moment: one
+ * whose table is full cannot be woken, nor be parked with tasks. */
+enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
+                          const struct park_tasks *tasks, pid_t *out_live) attr_must_use;
+/* Kill a parked copy, dead or alive, and take its end. Nothing if PARK_NONE. */
+void park_drop(struct park *parked);
+
+#endif
