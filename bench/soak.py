@@ -21,6 +21,7 @@ RUNS = int(os.environ.get("SOAK_RUNS", 50000))
 AT_ONCE = 8        # runs under way; the engine's queue is short, its boxes come and go
 WARM_UP = 0.2      # of all runs: caches fill, pools grow, the kernel's slabs settle
 LOOKS = 40         # at what is watched, over the rest
+ZYGOTES = 2
 READY_S = 60
 ANSWER_S = 120
 PR_SET_CHILD_SUBREAPER = 36
@@ -154,7 +155,7 @@ class Client:
 
     def wait_until_warm(self):
         end = time.monotonic() + READY_S
-        while not any(zygote["state"] == "ready" for zygote in self.info()["zygotes"]):
+        while [zygote["state"] for zygote in self.info()["zygotes"]] != ["ready"] * ZYGOTES:
             if time.monotonic() > end:
                 raise SystemExit("there is no zygote")
             time.sleep(0.1)
@@ -171,9 +172,13 @@ class Engine:
                 raise SystemExit(f"the engine is not ready: {Path(path + '.log').read_text()}")
             time.sleep(0.05)
 
-    def stop(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        """Also after a wrong answer nothing is left."""
         self.process.terminate()
-        if self.process.wait(timeout=READY_S) != 0:
+        if self.process.wait(timeout=READY_S) != 0 and kind is None:
             raise SystemExit(f"the engine ended with {self.process.returncode}")
 
 
@@ -229,14 +234,13 @@ def look(front):
     table = rows()
     mine = below(front, table)
     broker = next(pid for pid in mine if table[pid] == (front, "cupel-broker"))  # its children begin with its name
-    zygote = next((pid for pid in mine if table[pid][0] == broker and table[pid][1] == "python3"
-                   and depth(pid) == 2))
+    zygotes = [pid for pid in mine if table[pid][0] == broker and table[pid][1] == "python3" and depth(pid) == 2]
     inits = [pid for pid in mine if table[pid][1] == "cupel-init"]
     return {"serve KiB": resident(front), "broker KiB": resident(broker),
-            "zygote KiB": resident(zygote),
+            "zygote KiB": sum(map(resident, zygotes[:ZYGOTES])),  # one may just be replaced
             "serve descriptors": len(os.listdir(f"/proc/{front}/fd")),
             "broker descriptors": len(os.listdir(f"/proc/{broker}/fd")),
-            "zygote descriptors": len(os.listdir(f"/proc/{zygote}/fd")),
+            "zygote descriptors": max(len(os.listdir(f"/proc/{pid}/fd")) for pid in zygotes),
             "processes": len(mine), "mounts of the broker": lines(f"/proc/{broker}/mountinfo"),
             "mounts of the host": lines("/proc/self/mountinfo"),
             "control groups": our_groups(inits[0]) if inits else 0,
@@ -253,9 +257,8 @@ def look_well(front):
     return look(front)
 
 
-def soak(figures, title, runs, program, env, ids, uid, path):
-    engine = Engine(program, env, ids, path)
-    client, front = Client(path, uid), engine.process.pid
+def drive(engine, runs, client):
+    """(what was seen on the way, seconds)"""
     client.wait_until_warm()
     seen, sent, started = [], 0, time.monotonic()
     first_look, every = int(runs * WARM_UP), max(1, int(runs * (1 - WARM_UP) / LOOKS))
@@ -265,11 +268,16 @@ def soak(figures, title, runs, program, env, ids, uid, path):
             sent += 1
         client.finish_one()
         if done >= first_look and (done - first_look) % every == 0:
-            seen.append(look_well(front))
-    took = time.monotonic() - started
-    state = client.info()
-    client.sock.close()
-    engine.stop()
+            seen.append(look_well(engine.process.pid))
+    return seen, time.monotonic() - started
+
+
+def soak(figures, title, runs, program, env, ids, uid, path):
+    with Engine(program, env, ids, path) as engine:
+        client = Client(path, uid)
+        seen, took = drive(engine, runs, client)
+        state = client.info()
+        client.sock.close()
     half = max(1, len(seen) // 4)
     # The least of the first looks against the least of the last: what a moment holds is no growth.
     growth = {what: min(one[what] for one in seen[-half:]) - min(one[what] for one in seen[:half]) for what in seen[0]}
