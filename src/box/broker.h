@@ -43,7 +43,8 @@ struct broker_box {
     int64_t killed_at_ns;  /* 0: not killed */
     int ns[POSTURE_NS_COUNT];
     uint64_t pid_ns_ino;
-    int disk; /* a directory of the writable part */
+    int disk;  /* a directory of the writable part */
+    int rules; /* Landlock's, for occupants; -1: none */
     struct cgroup cgroup;
     uint32_t walls;
     int64_t memory_bytes, disk_bytes, pids;
@@ -123,9 +124,9 @@ void broker_zygote_end(struct broker *broker, uint32_t id);
 
 /* Children before they exec. */
 long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd);
-/* One report from a child, or a failure in its place; `fd` takes a descriptor. Waits,
- * for a while. */
-enum box_step broker_child_hear(int sock, struct box_report *report, int *fd);
+/* One report from a child, or a failure in its place; fds, -1 each before, take what
+ * comes along. Waits, for a while. */
+enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, size_t room);
 /* Kill, wait, and set to 0; errno is kept. */
 void broker_child_reap(pid_t *pid);
 void broker_child_close(int *fds, int count);

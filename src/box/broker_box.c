@@ -95,7 +95,12 @@ enum box_step broker_box_raised(struct broker *broker, uint32_t id)
     struct broker_box *box = &broker->box[id];
     struct box_report report;
     bool first = box->stage == BROKER_RAISING;
-    enum box_step step = broker_child_hear(box->word, &report, first ? &box->disk : NULL);
+    int given[] = { -1, -1 };
+    enum box_step step = broker_child_hear(box->word, &report, given, first ? 2 : 0);
+    if (first) {
+        box->disk = given[0];
+        box->rules = given[1];
+    }
     if (step)
         return step;
     if (first) {
@@ -146,7 +151,7 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
                             (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
-        .word = -1,
+        .word = -1, .rules = -1,
         .memory_bytes = call->create.memory_bytes, .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
     };
@@ -223,6 +228,7 @@ void broker_box_release(struct broker *broker, uint32_t id)
     broker_child_close(&box->word, 1);
     broker_child_close(&box->init_fd, 1);
     broker_child_close(&box->disk, 1);
+    broker_child_close(&box->rules, 1);
     cgroup_shelf_put(&broker->bases, &broker->shelf, &box->cgroup);
     box->used = false;
 }

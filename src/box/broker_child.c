@@ -39,12 +39,12 @@ static int await(int sock)
     return ready > 0 ? 0 : -1;
 }
 
-enum box_step broker_child_hear(int sock, struct box_report *report, int *fd)
+enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, size_t room)
 {
-    size_t fds = 0;
+    size_t count = 0;
     if (await(sock) < 0)
         return BOX_STEP_PEER;
-    int got = io_recv(sock, report, sizeof *report, fd, fd ? 1 : 0, &fds);
+    int got = io_recv(sock, report, sizeof *report, fds, room, &count);
     if (got != 1) {
         errno = got == 0 ? ECHILD : errno;
         return BOX_STEP_PEER;

@@ -95,7 +95,8 @@ static long clone_occupant(struct broker *broker, struct broker_box *box,
     if (pid == 0) {
         struct enter_plan plan = {
             .ns_fds = box->ns, .join_fds = box->cgroup.join, .join_count = box->cgroup.join_count,
-            .report = report, .two_ids = broker->two_ids, .outside = &broker->outside,
+            .report = report, .rules = box->rules, .two_ids = broker->two_ids,
+            .outside = &broker->outside,
         };
         enter_and_exec(&plan, start);
     }
@@ -112,6 +113,7 @@ static int order_fork(struct broker *broker, struct broker_box *box,
     const struct cgroup *group = &box->cgroup;
     struct zygote_order order = {
         .join_count = (uint32_t)group->join_count, .has_cgroup = group->dir[BOX_CG_V2] >= 0,
+        .has_rules = box->rules >= 0,
         .two_ids = broker->two_ids, .rehearsal = call->start.rehearsal,
         .required = start->required, .broker_walls = start->broker_walls, .cpu_s = start->cpu_s,
         .open_files = start->open_files, .processes = start->processes,
@@ -125,6 +127,8 @@ static int order_fork(struct broker *broker, struct broker_box *box,
         fds[count++] = group->dir[BOX_CG_V2];
     for (int i = 0; i < group->join_count; i++)
         fds[count++] = group->join[i];
+    if (order.has_rules)
+        fds[count++] = box->rules;
     for (int i = 0; i < 3; i++)
         fds[count++] = start->stdio[i];
     fds[count++] = start->control;
@@ -208,7 +212,7 @@ static enum box_step entered(struct broker_box *box)
 {
     struct box_report report;
     bool second = box->stage == BROKER_EXECING;
-    enum box_step step = broker_child_hear(box->word, &report, second ? NULL : &box->ours[4]);
+    enum box_step step = broker_child_hear(box->word, &report, &box->ours[4], second ? 0 : 1);
     if (second && step == BOX_STEP_PEER && errno == ECHILD)
         step = BOX_STEP_NONE;
     else if (step)
@@ -265,7 +269,7 @@ enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect
     close(channel[1]);
     close(report[1]);
     box->porter = pid > 0 ? (pid_t)pid : 0;
-    enum box_step step = pid > 0 ? broker_child_hear(report[0], &said, NULL) : BOX_STEP_PORTER;
+    enum box_step step = pid > 0 ? broker_child_hear(report[0], &said, NULL, 0) : BOX_STEP_PORTER;
     broker_child_close(report, 1);
     if (step) {
         broker_child_close(channel, 1);

@@ -27,7 +27,8 @@
 #include "box/porter.h"
 
 #define FD_REPORT ENTER_FD_REPORT
-#define FD_EXEC 21
+#define FD_RULES 21
+#define FD_EXEC 22
 
 static char exec_room[BOX_EXEC_ROOM];
 static char *exec_strings[BOX_EXEC_STRINGS + 2];
@@ -70,9 +71,8 @@ static int join_box(const struct enter_plan *plan, bool with_cgroup)
 }
 
 /* Landlock, where the kernel has it: what the mounts already say once more, from
- * another mechanism, and no signals or abstract sockets out of the domain. The
- * file /.landlock may not be read under it, which is how we know that it holds. */
-static int landlock(uint32_t *walls)
+ * another mechanism, and no signals or abstract sockets out of the domain. */
+int enter_rules(int *out)
 {
     const uint64_t look = BOX_LANDLOCK_READ_DIR;
     const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
@@ -87,8 +87,16 @@ static int landlock(uint32_t *walls)
         { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
     };
-    if (box_landlock_apply(rules, array_len(rules), BOX_LANDLOCK_TCP) < 0)
-        return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -1;
+    *out = box_landlock_make(rules, array_len(rules), BOX_LANDLOCK_TCP);
+    return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
+}
+
+/* The file /.landlock may not be read under it, which is how we know that it holds. */
+static int landlock(uint32_t *walls)
+{
+    if (box_landlock_restrict(FD_RULES) < 0)
+        return -1;
+    close(FD_RULES);
     own_fd probe = open("/.landlock", O_RDONLY | O_CLOEXEC);
     if (probe < 0 && errno == EACCES)
         *walls |= BOX_WALL_BIT(LANDLOCK);
@@ -146,27 +154,28 @@ static int read_exec_block(int fd, char ***out_argv, char ***out_env)
     return 0;
 }
 
-/* stdio, control, report and exec block at fixed numbers; nothing else open. */
+/* stdio, control, report, rules and exec block at fixed numbers; nothing else open. */
 static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
 {
     const int from[] = { start->stdio[0], start->stdio[1], start->stdio[2], start->control,
-                         plan->report,    start->exec_block };
-    static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_EXEC };
-    int high[6];
-    size_t count = start->exec_block < 0 ? 5 : 6;
-    for (size_t i = 0; i < count; i++) {
-        high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
-        if (high[i] < 0)
+                         plan->report,    plan->rules,     start->exec_block };
+    static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_RULES, FD_EXEC };
+    int high[array_len(to)];
+    for (size_t i = 0; i < array_len(to); i++) {
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
+        if (from[i] >= 0 && high[i] < 0)
             return -1;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
+    for (size_t i = 0; i < array_len(to); i++) {
+        if (high[i] < 0 && !mutate(FDS))
+            close(to[i]);
+        else if (high[i] >= 0 && dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
             return -1;
     }
     if (mutate(FDS))
         return 0;
     io_close_between(BOX_FD_CONTROL + 1, FD_REPORT - 1);
-    return io_close_from(start->exec_block < 0 ? FD_EXEC : FD_EXEC + 1);
+    return io_close_from(FD_EXEC + 1);
 }
 
 static int more_easily_killed(void)
@@ -213,7 +222,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
      * child comes as its zygote was. */
     if (start->exec_block < 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
-    if (!mutate(LANDLOCK) && landlock(&report.walls) < 0)
+    if (!mutate(LANDLOCK) && plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
     int listener = filter_self();
     if (listener < 0)

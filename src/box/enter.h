@@ -16,6 +16,7 @@ struct enter_plan {
     const int *join_fds; /* v1 `tasks` files */
     int join_count;
     int report; /* SEQPACKET to the broker */
+    int rules;  /* enter_rules, -1: none */
     bool two_ids;
     const struct posture_outside *outside;
 };
@@ -30,6 +31,10 @@ struct enter_start {
     bool piped_core;
 };
 
+/* Landlock's rules for an occupant, made inside of its box while that is built: they
+ * name the box's own directories. *out is -1 where the kernel has no Landlock. 0, or -1
+ * with errno. */
+int enter_rules(int *out);
 /* Enter, and report that all walls stand; returns only if they do. Descriptors are
  * then stdio, control, the report (close-on-exec) and the exec block if any. */
 void enter_box(const struct enter_plan *plan, const struct enter_start *start);

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "box/drop.h"
+#include "box/enter.h"
 #include "box/mutate.h"
 
 #define FD_INIT 4 /* the init program, until its exec */
@@ -123,17 +124,21 @@ void inside_run(const struct inside_plan *plan)
     static char *const no_env[] = { NULL };
     static char name[] = "cupel-init";
     char *argv[] = { name, NULL };
-    int disk_fd = -1;
+    int given[2] = { -1, -1 }; /* for the broker: the disk, and Landlock's rules */
     size_t fds = 0;
     umask(022);
     /* The broker writes the id maps before its word. */
     if (io_recv(plan->report, &go, sizeof go, NULL, 0, &fds) != 1)
         _exit(71);
-    raise_walls(plan, &disk_fd);
+    raise_walls(plan, &given[0]);
+    if (enter_rules(&given[1]) < 0)
+        fail(plan, BOX_STEP_LANDLOCK);
     report.walls = BOX_WALL_BIT(NO_NEW_NS);
-    if (io_send(plan->report, &report, sizeof report, &disk_fd, 1) < 0)
+    if (io_send(plan->report, &report, sizeof report, given, given[1] < 0 ? 1 : 2) < 0)
         fail(plan, BOX_STEP_INIT);
-    close(disk_fd);
+    close(given[0]);
+    if (given[1] >= 0)
+        close(given[1]);
     /* init keeps its report socket as descriptor 3, /dev/null as 0 to 2, and
      * nothing else; the namespaces to differ from travel as the first message. */
     if (settle_fds(plan) < 0)

@@ -54,8 +54,8 @@ static int add_rule(int set, const struct box_landlock_rule *rule, uint64_t know
     return (int)syscall(SYS_landlock_add_rule, set, RULE_PATH_BENEATH, &beneath, 0U);
 }
 
-int box_landlock_apply(const struct box_landlock_rule *rules, size_t count,
-                       enum box_landlock_net net)
+int box_landlock_make(const struct box_landlock_rule *rules, size_t count,
+                      enum box_landlock_net net)
 {
     int abi = box_landlock_abi();
     if (abi < 1) {
@@ -76,5 +76,17 @@ int box_landlock_apply(const struct box_landlock_rule *rules, size_t count,
         if (add_rule(set, &rules[i], all.handled_fs) < 0)
             return -1;
     }
+    return take_fd(&set);
+}
+
+int box_landlock_restrict(int set)
+{
     return (int)syscall(SYS_landlock_restrict_self, set, 0U);
+}
+
+int box_landlock_apply(const struct box_landlock_rule *rules, size_t count,
+                       enum box_landlock_net net)
+{
+    own_fd set = box_landlock_make(rules, count, net);
+    return set < 0 ? -1 : box_landlock_restrict(set);
 }

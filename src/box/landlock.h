@@ -28,10 +28,15 @@ enum box_landlock_net { BOX_LANDLOCK_TCP, BOX_LANDLOCK_NO_TCP };
 
 /* The kernel's ABI, 0 where it has no Landlock or it is switched off. */
 int box_landlock_abi(void);
-/* Allow what the rules say beneath their directories and nothing else of the file
- * system that the ABI can refuse; with BOX_LANDLOCK_NO_TCP no TCP (ABI 4); no
- * abstract sockets and no signals to others (ABI 6). Needs no_new_privs. 0, or
- * -1 with errno: ENOSYS where there is no Landlock. */
+/* A set of rules as a descriptor: what they say beneath their directories is allowed
+ * and nothing else of the file system that the ABI can refuse; with
+ * BOX_LANDLOCK_NO_TCP no TCP (ABI 4); no abstract sockets and no signals to others
+ * (ABI 6). -1 with errno: ENOSYS or EOPNOTSUPP where there is no Landlock. */
+int box_landlock_make(const struct box_landlock_rule *rules, size_t count,
+                      enum box_landlock_net net);
+/* Live by it from now on. Needs no_new_privs. 0, or -1 with errno. */
+int box_landlock_restrict(int set);
+/* Both. */
 int box_landlock_apply(const struct box_landlock_rule *rules, size_t count,
                        enum box_landlock_net net);
 

@@ -190,10 +190,11 @@ static void refresh(const struct zygote_setup *setup)
 static void enter(const struct service *service, const struct zygote_order *order, const int *fds)
 {
     const int *rest = fds + POSTURE_NS_COUNT + (order->has_cgroup ? 1 : 0);
-    const int *mine = rest + order->join_count;
+    const int *mine = rest + order->join_count + (order->has_rules ? 1 : 0);
     struct enter_plan plan = {
         .ns_fds = fds, .join_fds = rest, .join_count = (int)order->join_count,
-        .report = mine[4], .two_ids = order->two_ids, .outside = &order->outside,
+        .report = mine[4], .rules = order->has_rules ? mine[-1] : -1, .two_ids = order->two_ids,
+        .outside = &order->outside,
     };
     struct enter_start start = {
         .stdio = { mine[0], mine[1], mine[2] }, .control = mine[3], .exec_block = -1,
@@ -218,7 +219,8 @@ static size_t fds_of(const struct zygote_order *order)
 {
     if (order->join_count > IO_FDS_MAX)
         return 0;
-    return POSTURE_NS_COUNT + (order->has_cgroup ? 1u : 0u) + order->join_count + 5;
+    return POSTURE_NS_COUNT + (order->has_cgroup ? 1u : 0u) + order->join_count +
+           (order->has_rules ? 1u : 0u) + 5;
 }
 
 /* 0 in the child, its pid in the zygote, or -1 with errno. */

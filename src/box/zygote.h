@@ -30,9 +30,9 @@ enum zygote_training {
 
 /* Fork one occupant into a box. Descriptors, in this order: POSTURE_NS_COUNT
  * namespaces, the v2 group's directory if has_cgroup, join_count v1 `tasks` files,
- * stdin, stdout, stderr, control, report. */
+ * Landlock's rules if has_rules, stdin, stdout, stderr, control, report. */
 struct zygote_order {
-    uint32_t join_count, has_cgroup, two_ids, rehearsal;
+    uint32_t join_count, has_cgroup, has_rules, two_ids, rehearsal;
     uint32_t required, broker_walls;
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     uint32_t piped_core;

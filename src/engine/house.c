@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-#define FDS_A_BOX 24 /* descriptors that the engine or the broker may hold for one */
+#define FDS_A_BOX 26 /* descriptors that the engine or the broker may hold for one */
 #define FDS_BESIDE 128
 #define QUIET_NS INT64_C(2000000) /* without a box vacated, before some are killed */
 #define DOOMED_MAX 8              /* that may wait for it */

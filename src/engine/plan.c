@@ -264,13 +264,17 @@ bool plan_same_box(const struct request *a, const struct request *b)
     return a->profile->strict == b->profile->strict;
 }
 
-static int make_plan(const struct request *request, const char *font_list, int font_fd, bool waits,
-                     struct plan *out, struct err *err)
+static enum engine_embed_id driver_for(const struct request *request)
+{
+    enum engine_embed_id driver = languages[request->language].driver;
+    return driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_EMBED_DRIVER_PY
+                                                                        : driver;
+}
+
+int plan_make(const struct request *request, const char *font_list, int font_fd,
+              struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
-    enum engine_embed_id driver = languages[request->language].driver;
-    if (driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits())
-        driver = ENGINE_EMBED_DRIVER_PY;
     *out = PLAN_INIT;
     out->create.op = BOX_OP_CREATE;
     out->create.create.memory_bytes = limit[LIMITS_MEMORY];
@@ -283,23 +287,25 @@ static int make_plan(const struct request *request, const char *font_list, int f
     /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
-    if (add_plants(out, request, driver, font_list, font_fd, err) < 0 ||
-        make_exec_block(request, driver, waits, out, err) < 0) {
-        plan_done(out);
-        return -1;
-    }
-    return 0;
+    if (add_plants(out, request, driver_for(request), font_list, font_fd, err) == 0)
+        return 0;
+    plan_done(out);
+    return -1;
 }
 
-int plan_make(const struct request *request, const char *font_list, int font_fd,
-              struct plan *out, struct err *err)
+int plan_add_exec(const struct request *request, struct plan *plan, struct err *err)
 {
-    return make_plan(request, font_list, font_fd, /* waits= */ false, out, err);
+    own_close_fd(&plan->exec_block);
+    return make_exec_block(request, driver_for(request), /* waits= */ false, plan, err);
 }
 
 int plan_pool(const struct request *request, struct plan *out, struct err *err)
 {
-    int failed = make_plan(request, NULL, -1, /* waits= */ true, out, err);
+    int failed = plan_make(request, NULL, -1, out, err);
+    if (!failed && make_exec_block(request, driver_for(request), /* waits= */ true, out, err) < 0) {
+        plan_done(out);
+        return -1;
+    }
     out->create.create.plants.again = 1;
     out->start.start.waits = 1;
     out->start.start.cpu_s = CPU_S_MOST;

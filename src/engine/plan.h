@@ -21,6 +21,8 @@ void plan_done(struct plan *plan);
  * or NULL and -1. */
 int plan_make(const struct request *request, const char *font_list, int font_fd,
               struct plan *out, struct err *err);
+/* The exec block, where it is to be exec'd and not forked. */
+int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
 int plan_pool(const struct request *request, struct plan *out, struct err *err);
 /* A zygote for Python, with the large packages or without: `create` holds a

@@ -168,6 +168,11 @@ static void start_occupant(struct engine_run *run)
     run->forked = pools_zygote(&run->engine->pools, run->request, &call->start.zygote);
     call->op = run->forked ? BOX_OP_FORK : BOX_OP_START;
     call->start.rehearsal = ZYGOTE_NO_REHEARSAL;
+    struct err err = ERR_INIT;
+    if (!run->forked && plan_add_exec(run->request, &run->plan, &err) < 0) {
+        run_refuse(run, &err);
+        return;
+    }
     write_line(run);
     own_fd control = open_control(run);
     const int fds[] = { run->forked ? control : run->plan.exec_block, control };
