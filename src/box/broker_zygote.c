@@ -23,6 +23,7 @@
 #include "box/drop.h"
 #include "box/enter.h"
 #include "box/mount.h"
+#include "box/mutate.h"
 #include "box/zygote.h"
 
 #define FD_EXEC (ZYGOTE_FD + 1)
@@ -46,7 +47,7 @@ static int settle_fds(int sock, int exec_block)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int from[] = { null, null, null, sock, exec_block };
     for (int i = 0; i <= FD_EXEC; i++) {
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
+        from[i] = fcntl(from[i], mutate(ZYGOTE_FDS) ? F_DUPFD : F_DUPFD_CLOEXEC, FD_EXEC + 1);
         if (from[i] < 0)
             return -1;
     }
@@ -54,7 +55,7 @@ static int settle_fds(int sock, int exec_block)
         if (dup3(from[i], i, i == FD_EXEC ? O_CLOEXEC : 0) < 0)
             return -1;
     }
-    return io_close_from(FD_EXEC + 1);
+    return mutate(ZYGOTE_FDS) ? 0 : io_close_from(FD_EXEC + 1);
 }
 
 static void become(const struct cgroup *group, const struct mount_plan *mounts, int sock,
@@ -77,7 +78,8 @@ static void become(const struct cgroup *group, const struct mount_plan *mounts, 
     if (chdir("/workspace") < 0 || settle_fds(sock, exec_block) < 0)
         fail(sock, BOX_STEP_ENTER);
     drop_signals();
-    if (drop_inherited_state() < 0 || drop_power_but(CAP_SYS_ADMIN) < 0)
+    if (drop_inherited_state() < 0 ||
+        (!mutate(ZYGOTE_CAPABILITIES) && drop_power_but(CAP_SYS_ADMIN) < 0))
         fail(ZYGOTE_FD, BOX_STEP_DROP);
     enter_exec_block(FD_EXEC);
     fail(ZYGOTE_FD, BOX_STEP_EXEC);
@@ -101,8 +103,9 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
         broker_zygote_end(broker, id);
         return BOX_STEP_PIPES;
     }
-    long pid = broker_child_clone(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS, NULL,
-                                  zygote->cgroup.dir[BOX_CG_V2]);
+    const uint64_t spaces = CLONE_NEWNS | (mutate(ZYGOTE_NET_NS) ? 0 : CLONE_NEWNET) |
+                            CLONE_NEWIPC | CLONE_NEWUTS;
+    long pid = broker_child_clone(spaces, NULL, zygote->cgroup.dir[BOX_CG_V2]);
     if (pid == 0)
         become(&zygote->cgroup, &mounts, pair[1], fds[plants->count]);
     close(pair[1]);

@@ -101,7 +101,24 @@
     X(DRIVER_RESULTS)                                                                         \
     X(DRIVER_TEXT)                                                                            \
     X(DRIVER_FORM)       /* members of a bundle may be anything */                            \
-    X(CONTROL_CHARACTERS) /* output drives the caller's terminal */
+    X(CONTROL_CHARACTERS) /* output drives the caller's terminal */                           \
+    /* what is kept ready */                                                                  \
+    X(ZYGOTE_RANDOM)     /* every fork has the same random states */                          \
+    X(ZYGOTE_SECCOMP)    /* the zygote has no filter */                                       \
+    X(ZYGOTE_CAPABILITIES) /* ... and every power in W */                                     \
+    X(ZYGOTE_NET_NS)     /* it is in the broker's network */                                  \
+    X(ZYGOTE_FDS)        /* it keeps what the broker gave it for the start */                 \
+    X(ZYGOTE_BOX_FDS)    /* it keeps the descriptors of boxes that it forked into */          \
+    X(ZYGOTE_PID_NS)     /* it keeps the pid namespace of the last of them */                 \
+    X(IMAGE_SEALS)       /* its image is a file that can be written to */                     \
+    X(TEMPLATE_PLANTS)   /* a box gets any root that was laid out, whatever lies in it */     \
+    X(SHELF_PEAK)        /* a group used again has the last run's memory peak */              \
+    X(SHELF_COUNTERS)    /* ... and its hits of limits */                                     \
+    X(BOX_ONCE)          /* a box is used again, where it was left clean */                   \
+    X(FINAL_OOM)         /* a result is final at DONE though there was an OOM kill */         \
+    X(FINAL_DISK)        /* ... though something was written */                               \
+    X(SOCKET_MODE)       /* anybody may open the engine's socket */                           \
+    X(SOCKET_PEER)       /* whoever could open it is served */
 
 #ifdef CUPEL_MUTATION
 enum mutate_id {

@@ -152,6 +152,8 @@ static int confine(void)
     };
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
+    if (mutate(ZYGOTE_SECCOMP))
+        return 0;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
                         &filter);
 }
@@ -175,7 +177,7 @@ static void make_ready(const struct pages *pages)
 /* What is random must not be what another occupant has. */
 static void refresh(const struct zygote_setup *setup)
 {
-    for (uint64_t i = 0; i < setup->fresh_count; i++) {
+    for (uint64_t i = 0; !mutate(ZYGOTE_RANDOM) && i < setup->fresh_count; i++) {
         uint64_t done = 0;
         while (done < setup->fresh[i].len) {
             ssize_t n = getrandom((char *)setup->fresh[i].at + done, setup->fresh[i].len - done, 0);
@@ -242,7 +244,7 @@ static long fork_into(const struct service *service, const struct zygote_order *
         return 0;
     int saved = errno;
     /* Else a dead box's namespace would be kept, and the next fork land in it. */
-    if (setns(service->own_pid_ns, CLONE_NEWPID) < 0)
+    if (!mutate(ZYGOTE_PID_NS) && setns(service->own_pid_ns, CLONE_NEWPID) < 0)
         _exit(72);
     errno = saved;
     return pid;
@@ -275,7 +277,8 @@ static int serve(const struct service *service)
             return (int)order.rehearsal;
         }
         int error = pid < 0 ? errno : 0;
-        close_all(fds, count);
+        if (!mutate(ZYGOTE_BOX_FDS))
+            close_all(fds, count);
         if (answer(service, pid < 0 ? -1 : (int32_t)pid, error) < 0)
             _exit(0);
     }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "box/mutate.h"
 #include "box/zygote.h"
 #include "engine/engine_int.h"
 
@@ -337,10 +338,25 @@ bool pools_take(struct pools *pools, const struct request *request, struct house
     return true;
 }
 
+/* Only for a mutation: a box that its run has left, for another one. */
+static uint32_t take_left_box(struct house *house, struct house_tenant *tenant)
+{
+    for (uint32_t box = 0; box < BOX_MAX; box++) {
+        bool left = house->box[box].taken && !house->box[box].tenant;
+        if (left && house->box[box].created && !house->box[box].empty) {
+            house_hand_over(house, box, tenant);
+            return box;
+        }
+    }
+    return HOUSE_NOBODY;
+}
+
 uint32_t pools_take_box(struct pools *pools, const struct request *request,
                         struct house_tenant *tenant)
 {
     struct pool *pool = &pools->at[POOL_BOX];
+    if (mutate(BOX_ONCE) && pools->open)
+        return take_left_box(&pools->engine->house, tenant);
     if (!pools->open || request->language != REQUEST_PYTHON ||
         !plan_same_box(request, &pool->request))
         return HOUSE_NOBODY;

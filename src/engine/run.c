@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/own.h"
+#include "box/mutate.h"
 #include "box/zygote.h"
 
 static void name_run(char out[32])
@@ -259,9 +260,9 @@ bool run_final_if_clean(struct engine_run *run)
     const struct box_stats *stats = &run->stats;
     if (run->killed || run->occupant_gone || run->facts.interrupt_sent || run->notify.reports > 0)
         return false;
-    bool clean = stats->oom_kills == 0 && stats->pids_hits == 0 &&
-                 stats->blocks_free == stats->blocks_at_start &&
-                 stats->inodes_free == stats->inodes_at_start;
+    bool clean = (stats->oom_kills == 0 || mutate(FINAL_OOM)) && stats->pids_hits == 0 &&
+                 (stats->blocks_free == stats->blocks_at_start || mutate(FINAL_DISK)) &&
+                 (stats->inodes_free == stats->inodes_at_start || mutate(FINAL_DISK));
     if (!clean || stats->cpu_us / 1000 >= run_limit(run, LIMITS_CPU) || !run_drain(run))
         return false;
     run->clean = true;

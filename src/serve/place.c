@@ -22,6 +22,7 @@
 #include "base/own.h"
 #include "box/boot.h"
 #include "box/confine.h"
+#include "box/mutate.h"
 #include "box/slot.h"
 
 #define BACKLOG 128
@@ -138,7 +139,7 @@ static int listen_there(struct serve_place *place, struct err *err)
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
-    mode_t before = umask(0177);
+    mode_t before = umask(mutate(SOCKET_MODE) ? 0 : 0177);
     int bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;
     umask(before);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "box/mutate.h"
 #include "serve/serve_int.h"
 
 #define NS_PER_MS INT64_C(1000000)
@@ -38,7 +39,7 @@ static void welcome(struct serve *serve, int fd)
 {
     own_fd owned = fd;
     struct err err = ERR_INIT;
-    if (!is_owner(serve, fd))
+    if (!mutate(SOCKET_PEER) && !is_owner(serve, fd))
         return;
     if (serve->conn_count >= SERVE_CONNS_MAX) {
         err_set(&err, ERR_BUSY, "the engine has %u connections, the most it may",

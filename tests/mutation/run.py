@@ -23,7 +23,7 @@ import table  # noqa: E402
 
 HOME = REPO / "build/mutation"
 BASE = HOME / "base"
-FILTER_USERS = ["src/box/enter", "src/box/init", "src/box/porter", "src/box/box"]
+FILTER_USERS = ["src/box/enter", "src/box/init", "src/box/porter", "src/box/box", "src/box/zygote"]
 PROBE_SECONDS = 150
 POSTURE = "posture"  # in the words of a refusal
 
@@ -100,8 +100,8 @@ def build(mutant):
     if mutant.policy or mutant.compiler:
         write_filter(mutant, folder)
         sources |= set(FILTER_USERS)
-    stale = ["broker", "init", "cupel", "host/src/box/embed.o"]
-    stale += [f"{side}/{source}.o" for source in sources for side in ("host", "static")]
+    stale = ["broker", "init", "zygote.so", "cupel", "host/src/box/embed.o", "host/src/engine/embed.o"]
+    stale += [f"{side}/{source}.o" for source in sources for side in ("host", "static", "shared")]
     for name in stale:
         (folder / name).unlink(missing_ok=True)
     flag = "-DCUPEL_MUTATION=" + ",".join("MUTATE_" + name for name in mutant.off) \

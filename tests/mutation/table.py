@@ -25,6 +25,10 @@ def flow(file, test, who="root"):
     return f"tests/flow/test_{file}.py::test_{test}" + (f"[{who}]" if who else "")
 
 
+def warm(file, test, who="root"):
+    return f"tests/warm/test_warm_{file}.py::test_{test}" + (f"[{who}]" if who else "")
+
+
 def status(case, who="root"):
     return flow("run_status", "the_code_ends_in_its_status", f"{who}-{case}")
 
@@ -227,9 +231,40 @@ OUT = [
     Mutant("CONTROL_CHARACTERS", flow("cli", "control_characters_cannot_drive_the_terminal")),
 ]
 
+READY = [
+    Mutant("ZYGOTE_RANDOM", warm("isolation", "random_states_are_a_runs_own", "root-on demand"),
+           flow("warm_python", "every_generator_of_random_numbers_is_fresh", "pool")),
+    Mutant("ZYGOTE_SECCOMP",
+           warm("posture", "the_zygote_has_one_power_in_its_own_user_namespace", "plain-root")),
+    Mutant("ZYGOTE_CAPABILITIES",
+           warm("posture", "the_zygote_has_one_power_in_its_own_user_namespace", "plain-root")),
+    Mutant("ZYGOTE_NET_NS",
+           warm("posture", "the_zygote_is_apart_from_host_and_broker", "plain-root")),
+    Mutant("ZYGOTE_FDS",
+           warm("posture", "the_zygote_holds_the_brokers_socket_and_nothing_else", "plain-root")),
+    Mutant("ZYGOTE_BOX_FDS",
+           warm("posture", "the_zygote_holds_the_brokers_socket_and_nothing_else", "plain-root")),
+    Mutant("ZYGOTE_PID_NS", warm("mutants", "a_zygote_keeps_no_namespace_of_a_box")),
+    Mutant("IMAGE_SEALS", warm("mutants", "the_image_of_a_zygote_is_sealed")),
+    Mutant("TEMPLATE_PLANTS",
+           flow("serve", "a_run_has_the_result_of_every_other_door", "root-javascript")),
+    Mutant("SHELF_PEAK", warm("mutants", "the_memory_peak_is_a_runs_own", None)),
+    Mutant("SHELF_COUNTERS",
+           warm("mutants", "a_limit_that_is_hit_after_the_end_is_not_the_next_runs", None)),
+    Mutant("BOX_ONCE", warm("mutants", "a_box_is_used_once")),
+    Mutant("FINAL_OOM", warm("mutants", "a_child_that_ran_out_of_memory_is_told_once"),
+           covered="the verdict counts OOM kills too, and a group's counters are differences"),
+    Mutant("FINAL_OOM+SHELF_COUNTERS", warm("mutants", "a_child_that_ran_out_of_memory_is_told_once"),
+           off="FINAL_OOM SHELF_COUNTERS OOM_KILLS_ALL"),
+    Mutant("FINAL_DISK", flow("serve", "artifacts_come_whole_and_only_when_asked_for")),
+    Mutant("SOCKET_MODE", flow("serve", "the_socket_is_for_its_user_alone")),
+    Mutant("SOCKET_PEER", flow("serve", "another_user_is_turned_away_even_where_the_file_is_open"),
+           flow("serve", "another_user_is_turned_away_even_where_the_file_is_open", "user")),
+]
+
 LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that it disturbs others
 
-MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + LAST
+MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + LAST
 LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
 QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()
 
