@@ -94,7 +94,7 @@ int enter_rules(int *out)
 /* The file /.landlock may not be read under it, which is how we know that it holds. */
 static int landlock(uint32_t *walls)
 {
-    if (box_landlock_restrict(FD_RULES) < 0)
+    if (!mutate(LANDLOCK) && box_landlock_restrict(FD_RULES) < 0)
         return -1;
     close(FD_RULES);
     own_fd probe = open("/.landlock", O_RDONLY | O_CLOEXEC);
@@ -222,7 +222,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
      * child comes as its zygote was. */
     if (start->exec_block < 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
-    if (!mutate(LANDLOCK) && plan->rules >= 0 && landlock(&report.walls) < 0)
+    if (plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
     int listener = filter_self();
     if (listener < 0)
