@@ -39,6 +39,7 @@ let request;
 let lines = [];          // of the user's program
 let shift = null;        // {line, column, by}: where the hook for the last value moved columns
 let failed = false;
+const ourFiles = [__filename];
 let waiting = false;     // for a top-level await, or a function that was called
 let drained = false;
 let userRequire;
@@ -149,7 +150,7 @@ function userFrames(error) {
     const kept = [];
     for (const frame of frames) {
         const place = placeOf(frame);
-        if (!place || place.file === __filename || place.file.startsWith('node:'))
+        if (!place || ourFiles.includes(place.file) || place.file.startsWith('node:'))
             continue;
         const spot = `${place.line}:${place.column}`;
         const at = frame.lastIndexOf(spot);
@@ -221,17 +222,14 @@ function failSyntax(error) {
 // ---- programs ----
 
 function acorn() {
-    try { return require('internal/deps/acorn/acorn/dist/acorn');
-    } catch { return null; } // then there is no last value where a parser would be needed
+    return attempt(() => require('internal/deps/acorn/acorn/dist/acorn'))[0]; // null: no last values
 }
 
 function parse(code, sourceType) {
     try {
         return acorn().parse(code, { ecmaVersion: 'latest', sourceType, locations: true,
             allowHashBang: true, allowReturnOutsideFunction: true });
-    } catch {
-        return null; // newer than acorn, or none: V8 decides what is right
-    }
+    } catch { return null; } // newer than acorn, or none: V8 decides what is right
 }
 
 function lastExpression(tree) {
@@ -495,4 +493,8 @@ function main() {
     else
         runScript(program.script, request.code, call);
 }
-main();
+if (require.main === module)
+    main();
+else // cells.cjs
+    Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
+        lastExpression, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson, userFrames });

@@ -1,4 +1,4 @@
-# The Python driver: runs one program as __main__ inside the box and tells the engine what came
+# The Python driver: runs one program (cells.py: many) as __main__ in the box and tells what came
 # of it (PROTOCOL.md). Runs as the occupant, with no more power than the user's code beside it.
 #
 # 1. Start-up is what every run pays: only builtin and frozen modules are imported up front. json
@@ -7,6 +7,7 @@
 # 3. No frame leaves from a forked child, and none goes anywhere but to the engine's socket.
 # 4. The process ends by _exit: what the interpreter's own end would do for the user (threads,
 #    atexit, destructors, unflushed files) is done by hand before, in that order.
+# 5. What the code does to the builtins does not reach the driver, which has its own.
 import atexit
 import builtins
 import gc
@@ -17,6 +18,7 @@ import _io
 import _json
 import _signal
 
+__builtins__ = {**vars(builtins)}
 CONTROL_FD = 3        # as the engine gives it
 PARKED_FD = 251       # where it is kept, so that the user's own files start at 3 as usual
 FILE = "main.py"
@@ -32,7 +34,7 @@ FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
 NOTHING = compile("", FILE, "exec")
-main_pid, source = posix.getpid(), ""
+main_pid, source, program = posix.getpid(), "", FILE   # program: what the code is called
 runner = None         # the event loop, once the code awaits something
 sent_results = sent_bytes = sent_error = 0
 
@@ -62,12 +64,10 @@ def arrive():
 
 
 def read_line(fd):
-    parts = []
-    while not parts or b"\n" not in parts[-1]:
-        parts.append(posix.read(fd, 1 << 20 if parts else 1 << 14))
-        if not parts[-1]:
-            posix._exit(1)   # the engine is gone: nobody to tell
-    return b"".join(parts)
+    parts = [posix.read(fd, 1 << 14)]
+    while parts[-1] and b"\n" not in parts[-1]:
+        parts.append(posix.read(fd, 1 << 20))
+    return b"".join(parts) if parts[-1] else posix._exit(1)   # the engine is gone: nobody to tell
 
 
 def send(frame):
@@ -228,15 +228,15 @@ def after_spawn(module):
     def prepare_with_main(name):
         if not paths:
             paths.append(f"{__import__('tempfile').mkdtemp(prefix='cupel-')}/{FILE}")
-            with open(paths[0], "w", encoding="utf-8") as file:
-                file.write(source)
+        with open(paths[0], "w", encoding="utf-8") as file:
+            file.write(source)
         return {**prepare(name), "init_main_from_path": paths[0]}
     module.get_preparation_data = prepare_with_main
 
 
 def after_linecache(module):   # or None, or a file of the user's
     cache = getattr(module, "cache", {})
-    cache[FILE] = len(source), None, [line + "\n" for line in source.split("\n")], FILE
+    cache[program] = len(source), None, [line + "\n" for line in source.split("\n")], program
 
 
 class Hooks:
@@ -267,7 +267,7 @@ class Hooks:
 def keep_user_frames(report):
     """Drop the driver's and the libraries' frames, also in the exceptions behind this one."""
     if report:
-        report.stack[:] = [frame for frame in report.stack if frame.filename != driver_code
+        report.stack[:] = [frame for frame in report.stack if frame.filename not in our_files
                            and not frame.filename.startswith(("/usr/", "<frozen ", "<__array_"))]
         for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
             keep_user_frames(other)
@@ -279,7 +279,7 @@ def place_of(problem):
     trace = problem.__traceback__
     while trace:
         code = trace.tb_frame.f_code
-        if code.co_filename == FILE:
+        if code.co_filename == program:
             line, column = trace.tb_lineno, None
             spot = [*code.co_positions()][trace.tb_lasti // 2] if trace.tb_lasti >= 0 else (0,)
             if spot[0] == line and spot[2] is not None:   # counted in bytes
@@ -298,8 +298,7 @@ def send_error(problem, compiling=False):
     global sent_error
     if sent_error:
         return
-    sent_error = True
-    kind = "import" if isinstance(problem, ImportError) else "exception"
+    sent_error, kind = True, "import" if isinstance(problem, ImportError) else "exception"
     line, column = place_of(problem)
     try:
         message = str(problem)
@@ -327,18 +326,18 @@ def send_error(problem, compiling=False):
 # ---- the run ----
 def compile_program():
     """The program's code, and that of its last expression if it ends in one that shows itself."""
-    tree = compile(source, FILE, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    tree = compile(source, program, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
     last = tree.body[-1] if tree.body else None
     shows = type(last).__name__ == "Expr"
     if shows:   # unless it ends in `;`, which asks to be quiet
         rest = source_line(last.end_lineno).encode()[last.end_col_offset:]
         shows = not rest.strip().startswith(b";")
     if not shows:
-        return compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True), None
+        return compile(tree, program, "exec", TOP_LEVEL_AWAIT, True), None
     del tree.body[-1]
-    code = compile(tree, FILE, "exec", TOP_LEVEL_AWAIT, True) if tree.body else NOTHING
+    code = compile(tree, program, "exec", TOP_LEVEL_AWAIT, True) if tree.body else NOTHING
     flags = TOP_LEVEL_AWAIT | code.co_flags & FUTURE_FLAGS
-    return code, compile(_ast.Expression(last.value), FILE, "eval", flags, True)
+    return code, compile(_ast.Expression(last.value), program, "eval", flags, True)
 
 
 def run_async(coroutine):
@@ -391,7 +390,7 @@ def settle(step, *args):
         send_error(problem)
         if posix.getpid() != main_pid or sys.excepthook is not sys.__excepthook__:
             trace = problem.__traceback__
-            while trace and trace.tb_frame.f_code.co_filename != FILE:
+            while trace and trace.tb_frame.f_code.co_filename != program:
                 trace = trace.tb_next
             try:
                 sys.excepthook(type(problem), problem.with_traceback(trace), trace)
@@ -411,6 +410,7 @@ def run_program(request, scope):
         show(value)
     if request.get("call"):
         run_call(request["call"], scope)
+    return value
 
 
 def finish(scope):
@@ -448,9 +448,9 @@ def set_path():
 
 def set_world():
     """What `python3 main.py` would have found, though site was not imported."""
-    global driver_code
+    global our_files
     import _sitebuiltins
-    driver_code = set_world.__code__.co_filename
+    our_files = [set_world.__code__.co_filename]
     sys.meta_path.insert(0, Hooks)
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):

@@ -8,10 +8,12 @@ __cupel_driver()
 {
     local code=$1 said first line='' tail fd=251
 
-    # A second look with extglob, for code that turns it on for itself.
-    if ! said=$("$BASH" -n "$code" 2>&1 >/dev/null) &&
-        ! "$BASH" -O extglob -n "$code" 2>/dev/null; then
+    # Read without being executed: the trap turns execution off just before `.`, in a fork of this
+    # shell. A second look with extglob, for code that turns it on for itself.
+    if ! said=$(trap 'set -n' DEBUG; . "$code" 2>&1 >/dev/null) &&
+        ! (shopt -s extglob; trap 'set -n' DEBUG; . "$code") >/dev/null 2>&1; then
         said=${said//"$code"/main.sh}
+        said=${said//"${__cupel_first-}"/} # what cells.sh put before the code
         said=${said:0:4000}
         [[ $said =~ line\ ([0-9]+): ]] && line=${BASH_REMATCH[1]}
         # Only what prints, by character: bytes that are no UTF-8 would spoil the frame.

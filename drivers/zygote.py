@@ -24,6 +24,7 @@ import _signal
 
 BROKER_FD = 3
 LINGER_MS = 20
+EMPTY_FOLDER = 40   # what a tmpfs says of one: 20 bytes for each entry, with . and ..
 REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote.h
 SKIP = "--without="
 # Settings that the interpreter, libc or a package reads when it starts.
@@ -304,23 +305,26 @@ def needs_cold_start(request):
     and files of the program's own that come before modules that are imported already."""
     if any(name.startswith(AT_START) for name in request.get("env") or ()):
         return True
-    if not posix.stat(".").st_size:   # an empty folder of a tmpfs
+    if posix.stat(".").st_size <= EMPTY_FOLDER:
         return False
     return any(name.partition(".")[0] in preloaded for name in posix.listdir("."))
 
 
-def start_cold(line, request):
-    """Become the interpreter of a cold run, with the request in a file."""
+def start_cold(line, request, files):
+    """Become the interpreter of a cold run or session, with the request in a file."""
     if driver.control != driver.CONTROL_FD:   # first: the file may be given that number
         posix.dup2(driver.control, driver.CONTROL_FD)
     posix.set_inheritable(driver.CONTROL_FD, True)
+    for given in files:
+        posix.set_inheritable(given, True)
     file = posix.memfd_create("request", 0)
-    posix.write(file, line)
+    posix.write(file, line.rstrip(b"\n") + b"\n")
     posix.lseek(file, 0, os.SEEK_SET)
     env = {**os.environ, **(request.get("env") or {})}
-    compiled = driver_path + "c"   # a box has one of the two
-    path = compiled if posix.access(compiled, posix.F_OK) else driver_path
-    posix.execve(sys.executable, [sys.executable, "-S", "-s", path, str(file)], env)
+    source = driver_path if request["op"] == "run" else cells.__file__
+    compiled = source + "c"   # a box has one of the two
+    path = compiled if posix.access(compiled, posix.F_OK) else source
+    posix.execve(sys.executable, [sys.executable, "-S", "-s", path, *map(str, [file, *files])], env)
 
 
 def live(rehearsal):
@@ -336,12 +340,14 @@ def live(rehearsal):
         rehearse([PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
         gc.freeze()
         driver.send('{"op":"ready"}')
-    line = driver.read_line(driver.control)
+    line, files = cells.receive() if cells else (driver.read_line(driver.control), [])
     if LARGE and not rehearsal and b"pandas" in line:
         make_ready()
     request = driver.scan(line.decode(), 0)[0]
     if needs_cold_start(request):
-        start_cold(line, request)
+        start_cold(line, request, files)
+    if request["op"] != "run":
+        cells.serve(scope, line, files)
     driver.take(request)
     status = driver.perform(request, scope)
     if rehearsal >= TRAINING:
@@ -359,18 +365,18 @@ def linger():
     watch.poll(LINGER_MS)
 
 
-def load_driver():
+def load(name):
     if sys.path[0] != HERE:
         sys.path.insert(0, HERE)
-    module = importlib.import_module("driver")
-    del sys.modules["driver"], sys.path[0]   # a program may have a module of that name
+    module = importlib.import_module(name)
+    del sys.modules[name], sys.path[0]   # a program may have a module of that name
     return module
 
 
 def arrange():
     """Packages imported and used, so that what they put off until then is there."""
     renew_streams()
-    load_driver().set_path()
+    load("driver").set_path()
     os.register_at_fork = posix.register_at_fork = Hooks.catch
     atexit.register = AtExit.catch
     preload([name for arg in sys.argv[1:] if arg.startswith(SKIP)
@@ -389,12 +395,15 @@ def arrange():
 def arrange_driver():
     """The driver comes when all else is there, and is used often: what a small program uses of it
     lies together, and does not change any more."""
-    global driver, driver_path, preloaded, scope, hooks, openssl, main_thread, main_lock
+    global cells, driver, driver_path, preloaded, scope, hooks, openssl, main_thread, main_lock
     threading = sys.modules["threading"]
     main_thread = vars(threading._main_thread)
     main_lock = main_thread.get("_tstate_lock")
-    driver = load_driver()
+    driver = load("driver")
     driver_path = driver.__file__
+    cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without
+    if cells:
+        cells.driver = driver
     driver.control, driver.control_id = -1, None
     scope = driver.set_world()
     for name in {*driver.Hooks.after} & {*sys.modules}:

@@ -156,7 +156,8 @@ static int place_plants(const struct mount_plan *plan, const char *at)
         if (copy_from(plan->plant_fds[i], path) < 0)
             return -1;
     }
-    return 0;
+    snprintf(path, sizeof path, "%s/top/lib/cupel/main.sh", at);
+    return plan->plants->late_code ? symlink("/proc/self/fd/252", path) : 0;
 }
 
 static int copy_etc(void)

@@ -119,6 +119,7 @@ struct box_plants {
     char name[BOX_PLANTS_MAX][BOX_PLANT_NAME];
     char font_list[BOX_PLANT_NAME]; /* the one that /tmp/.matplotlib links to, or "" */
     uint32_t again; /* the same files will come again: worth a template */
+    uint32_t late_code; /* main.sh leads to a descriptor of whoever opens it: drivers/cells.sh */
 };
 
 struct box_call {

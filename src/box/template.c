@@ -41,6 +41,7 @@ static bool fits(const struct template_set *set, int i, const struct box_plants 
     if (mutate(TEMPLATE_PLANTS))
         return set->at[i].used;
     if (!set->at[i].used || set->at[i].count != plants->count ||
+        set->at[i].late_code != plants->late_code ||
         strcmp(set->at[i].font_list, plants->font_list) != 0)
         return false;
     for (uint32_t n = 0; n < plants->count; n++) {
@@ -69,6 +70,7 @@ static int make(struct template_set *set, int i, const struct box_plants *plants
     }
     memcpy(set->at[i].font_list, plants->font_list, BOX_PLANT_NAME);
     set->at[i].count = plants->count;
+    set->at[i].late_code = plants->late_code;
     set->at[i].used = true;
     return 0;
 }

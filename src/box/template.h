@@ -17,6 +17,7 @@ struct template_set {
         uint32_t count;
         int fds[BOX_PLANTS_MAX]; /* kept open, so that no other file can be taken for them */
         char font_list[BOX_PLANT_NAME];
+        uint32_t late_code;
         char path[TEMPLATE_PATH]; /* has "root", the tree, and "top", our files in /usr */
     } at[TEMPLATES_MAX];
     bool failed; /* it does not work here: boxes are laid out one by one */

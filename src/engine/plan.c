@@ -55,18 +55,19 @@ struct language {
     enum engine_embed_id driver;
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
-    const char *env[2];
+    const char *env, *waiting_env; /* at its start; where it does not know its code yet */
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", NULL }, false,
-                         { NULL } },
+                         NULL, NULL },
     [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
                              { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
                                NULL },
-                             false, { NULL } },
+                             false, NULL, NULL },
     [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, { "/bin/bash", NULL }, true,
-                       { "BASH_ENV=" BOX_PLANT_DIR "/driver.sh", NULL } },
+                       "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
+                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh" },
 };
 
 /* The driver was compiled ahead by the Python of the build; another minor version
@@ -77,6 +78,13 @@ static bool compiled_driver_fits(void)
     ssize_t n = readlink(PYTHON, target, sizeof target - 1);
     target[n > 0 ? n : 0] = 0;
     return strcmp(target, BUILD_PYTHON) == 0;
+}
+
+static enum engine_embed_id driver_for(const struct request *request)
+{
+    enum engine_embed_id driver = languages[request->language].driver;
+    return driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_EMBED_DRIVER_PY
+                                                                        : driver;
 }
 
 static struct box_plants *plants_of(struct plan *plan)
@@ -115,14 +123,18 @@ static int add_font_list(struct plan *plan, const char *font_list, int font_fd, 
     return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
-static int add_plants(struct plan *plan, const struct request *request,
-                      enum engine_embed_id driver, const char *font_list, int font_fd,
-                      struct err *err)
+static int add_plants(struct plan *plan, const struct request *request, bool waits,
+                      const char *font_list, int font_fd, struct err *err)
 {
-    if (add_embedded(plan, driver, err) < 0 ||
+    bool code_in_file = languages[request->language].code_in_file;
+    if (add_embedded(plan, driver_for(request), err) < 0 ||
         add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0)
         return -1;
-    if (languages[request->language].code_in_file) {
+    if (code_in_file && waits) {
+        plants_of(plan)->late_code = 1;
+        if (add_embedded(plan, ENGINE_EMBED_CELLS_SH, err) < 0)
+            return -1;
+    } else if (code_in_file) {
         int fd = io_sealed_memfd("main.sh", request->code.at, request->code.len, 0);
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
@@ -154,13 +166,15 @@ static void add_default(struct buf *block, struct box_exec_head *head,
     add_string(block, &head->envc, str_of(entry));
 }
 
-static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request)
+static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request,
+                    bool waits)
 {
     const struct language *language = &languages[request->language];
+    const char *own = waits ? language->waiting_env : language->env;
     for (size_t i = 0; i < array_len(common_env); i++)
         add_default(block, head, request, common_env[i]);
-    for (size_t i = 0; i < array_len(language->env) && language->env[i]; i++)
-        add_string(block, &head->envc, str_of(language->env[i]));
+    if (own)
+        add_string(block, &head->envc, str_of(own));
     for (char **entry = environ; mutate(ENVIRONMENT) && *entry; entry++)
         add_default(block, head, request, *entry);
     for (size_t i = 0; i < request->env_count; i++) {
@@ -181,8 +195,8 @@ static int close_exec_block(struct buf *block, struct box_exec_head *head, struc
     return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
 }
 
-static int make_exec_block(const struct request *request, enum engine_embed_id driver, bool waits,
-                           struct plan *out, struct err *err)
+static int make_exec_block(const struct request *request, bool waits, struct plan *out,
+                           struct err *err)
 {
     const struct language *language = &languages[request->language];
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
@@ -198,13 +212,13 @@ static int make_exec_block(const struct request *request, enum engine_embed_id d
         add_string(&block, &head.argc, str_of(path));
     }
     snprintf(path, sizeof path, BOX_PLANT_DIR "/%s",
-             language->code_in_file ? "main.sh" : engine_embed_name(driver));
+             language->code_in_file ? "main.sh" : engine_embed_name(driver_for(request)));
     add_string(&block, &head.argc, str_of(path));
-    if (waits)
+    if (waits && !language->code_in_file)
         add_string(&block, &head.argc, STR("wait"));
     for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
-    add_env(&block, &head, request);
+    add_env(&block, &head, request, waits);
     return close_exec_block(&block, &head, out, err);
 }
 
@@ -264,15 +278,8 @@ bool plan_same_box(const struct request *a, const struct request *b)
     return a->profile->strict == b->profile->strict;
 }
 
-static enum engine_embed_id driver_for(const struct request *request)
-{
-    enum engine_embed_id driver = languages[request->language].driver;
-    return driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_EMBED_DRIVER_PY
-                                                                        : driver;
-}
-
-int plan_make(const struct request *request, const char *font_list, int font_fd,
-              struct plan *out, struct err *err)
+static int make_plan(const struct request *request, bool waits, const char *font_list, int font_fd,
+                     struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
     *out = PLAN_INIT;
@@ -287,29 +294,36 @@ int plan_make(const struct request *request, const char *font_list, int font_fd,
     /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
-    if (add_plants(out, request, driver_for(request), font_list, font_fd, err) == 0)
+    if (add_plants(out, request, waits, font_list, font_fd, err) == 0)
         return 0;
     plan_done(out);
     return -1;
 }
 
+int plan_make(const struct request *request, const char *font_list, int font_fd,
+              struct plan *out, struct err *err)
+{
+    return make_plan(request, /* waits= */ false, font_list, font_fd, out, err);
+}
+
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err)
 {
     own_close_fd(&plan->exec_block);
-    return make_exec_block(request, driver_for(request), /* waits= */ false, plan, err);
+    return make_exec_block(request, /* waits= */ false, plan, err);
 }
 
 int plan_pool(const struct request *request, struct plan *out, struct err *err)
 {
-    int failed = plan_make(request, NULL, -1, out, err);
-    if (!failed && make_exec_block(request, driver_for(request), /* waits= */ true, out, err) < 0) {
+    if (make_plan(request, /* waits= */ true, NULL, -1, out, err) < 0)
+        return -1;
+    if (make_exec_block(request, /* waits= */ true, out, err) < 0) {
         plan_done(out);
         return -1;
     }
     out->create.create.plants.again = 1;
     out->start.start.waits = 1;
     out->start.start.cpu_s = CPU_S_MOST;
-    return failed;
+    return 0;
 }
 
 char *plan_driver_line(const struct request *request, bool with_env)
@@ -335,5 +349,64 @@ char *plan_driver_line(const struct request *request, bool with_env)
     buf_add_text(&out, text);
     buf_add(&out, "\n", 1);
     free(text);
+    return buf_take(&out);
+}
+
+/* --- bash that waits --- */
+
+static bool is_name(struct str entry)
+{
+    size_t len = 0;
+    for (; len < entry.len && entry.at[len] != '='; len++) {
+        char c = entry.at[len];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && !(len > 0 && c >= '0' && c <= '9'))
+            return false;
+    }
+    return len > 0;
+}
+
+bool plan_bash_may_wait(const struct request *request)
+{
+    static const char *const its_own[] = { "BASH", "SHELLOPTS=", "UID=", "EUID=", "PPID=" };
+    bool plain = !memchr(request->code.at, 0, request->code.len);
+    for (size_t i = 0; i < request->env_count && plain; i++) {
+        plain = is_name(request->env[i]);
+        for (size_t j = 0; j < array_len(its_own) && plain; j++)
+            plain = request->env[i].len < strlen(its_own[j]) ||
+                    memcmp(request->env[i].at, its_own[j], strlen(its_own[j])) != 0;
+    }
+    return plain;
+}
+
+static void add_length(struct buf *out, size_t len)
+{
+    char text[24];
+    snprintf(text, sizeof text, " %zu", len);
+    buf_add_text(out, text);
+}
+
+char *plan_bash_message(const struct request *request)
+{
+    own_buf head = BUF_INIT(SIZE_MAX / 4), out = BUF_INIT(SIZE_MAX / 4);
+    char text[32];
+    buf_add_text(&head, "run 0 0");
+    add_length(&head, request->arg_count);
+    add_length(&head, request->code.len);
+    add_length(&head, 0); /* stdin is its own descriptor */
+    for (size_t i = 0; i < request->arg_count; i++)
+        add_length(&head, request->args[i].len);
+    for (size_t i = 0; i < request->env_count; i++)
+        add_length(&head, request->env[i].len);
+    buf_add_text(&head, "\n");
+    buf_add_str(&head, request->code);
+    for (size_t i = 0; i < request->arg_count; i++)
+        buf_add_str(&head, request->args[i]);
+    for (size_t i = 0; i < request->env_count; i++)
+        buf_add_str(&head, request->env[i]);
+    snprintf(text, sizeof text, "%015zu\n", head.len);
+    buf_add_text(&out, text);
+    buf_add_str(&out, buf_str(&head));
+    buf_add(&out, "", 1);
     return buf_take(&out);
 }

@@ -38,5 +38,9 @@ bool plan_same_box(const struct request *a, const struct request *b);
 /* The line that the driver reads first; heap. with_env: the process was started
  * without the request's environment, and sets it now. */
 char *plan_driver_line(const struct request *request, bool with_env);
+/* The same for a bash that waits, as drivers/PROTOCOL.md has it; where it may be one:
+ * there is much that a shell cannot hold. */
+bool plan_bash_may_wait(const struct request *request);
+char *plan_bash_message(const struct request *request);
 
 #endif

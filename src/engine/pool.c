@@ -37,6 +37,7 @@ static const struct {
     [POOL_PYTHON_DATA] = { "python_data", REQUEST_PYTHON, 2, 12, FORKED, ZYGOTE_DATA,
                            ZYGOTE_REHEARSE_ALL },
     [POOL_JAVASCRIPT] = { "javascript", REQUEST_JAVASCRIPT, 2, 6, STARTED, 0, 0 },
+    [POOL_BASH] = { "bash", REQUEST_BASH, 2, 12, STARTED, 0, 0 },
 };
 
 static struct pool_zygote *zygote_of(const struct pool *pool)
@@ -293,10 +294,14 @@ static bool uses_data_packages(const struct request *request)
 
 static struct pool *pool_for(struct pools *pools, const struct request *request)
 {
-    enum pool_id id = POOL_JAVASCRIPT;
-    if (request->language == REQUEST_PYTHON)
-        id = uses_data_packages(request) ? POOL_PYTHON_DATA : POOL_PYTHON;
-    else if (request->language != REQUEST_JAVASCRIPT)
+    static const enum pool_id ids[REQUEST_LANGUAGES] = {
+        [REQUEST_PYTHON] = POOL_PYTHON, [REQUEST_JAVASCRIPT] = POOL_JAVASCRIPT,
+        [REQUEST_BASH] = POOL_BASH,
+    };
+    enum pool_id id = ids[request->language];
+    if (id == POOL_PYTHON && uses_data_packages(request))
+        id = POOL_PYTHON_DATA;
+    if (id == POOL_BASH && !plan_bash_may_wait(request))
         return NULL;
     struct pool *pool = &pools->at[id];
     return pools->open && plan_env_is_late(request) && plan_same_box(request, &pool->request)

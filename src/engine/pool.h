@@ -13,7 +13,9 @@
 struct engine;
 
 /* POOL_BOX: boxes for Python in which nobody waits yet. */
-enum pool_id { POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_JAVASCRIPT, POOL_COUNT };
+enum pool_id {
+    POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_JAVASCRIPT, POOL_BASH, POOL_COUNT
+};
 
 /* An occupant that waits, or its box while it is made ready. */
 struct pool_entry {

@@ -121,7 +121,9 @@ static void fail_with(struct engine_run *run, enum err_kind kind, const char *te
 static void write_line(struct engine_run *run)
 {
     free(run->line);
-    run->line = plan_driver_line(run->request, run->forked || run->pooled);
+    run->line = run->pooled && run->request->language == REQUEST_BASH
+                    ? plan_bash_message(run->request)
+                    : plan_driver_line(run->request, run->forked || run->pooled);
     run->to_control = str_of(run->line);
 }
 

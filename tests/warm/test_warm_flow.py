@@ -16,11 +16,11 @@ import host
 
 ENDLESS = "while True: print('x' * 1000)"
 
+adopt(globals(), test_run_bash)
 adopt(globals(), test_run_inputs)
 adopt(globals(), test_run_python)
 adopt(globals(), test_run_status, without=["test_metrics_are_filled_and_sane"])
 if os.environ.get("CUPEL_LONG") == "1":
-    adopt(globals(), test_run_bash)
     adopt(globals(), test_run_javascript)
     adopt(globals(), test_run_output, without=["test_a_reader_that_goes_away_ends_the_run"])
     adopt(globals(), test_run_refusals)
