@@ -42,21 +42,22 @@ let failed = false;
 const ourFiles = [__filename];
 let waiting = false;     // for a top-level await, or a function that was called
 let drained = false;
+let muted = false;       // a rehearsal: nobody is told
 let userRequire;
 const pooled = process.argv.length > 2;
 
 // ---- frames ----
 
-function readRequest() {
+function readLine(fd) {
     const parts = [];
     const part = Buffer.allocUnsafe(1 << 16);
     for (;;) {
-        const count = again(() => fs.readSync(CONTROL_FD, part));
+        const count = again(() => fs.readSync(fd, part));
         if (!count)
             process.reallyExit(1); // the engine is gone: nobody to tell
         parts.push(Buffer.from(part.subarray(0, count)));
         if (part.subarray(0, count).includes(10))
-            return JSON.parse(Buffer.concat(parts).toString());
+            return Buffer.concat(parts).toString();
     }
 }
 
@@ -76,7 +77,7 @@ function again(step) {
 function send(text) {
     let rest = Buffer.from(text + '\n');
     try {
-        while (rest.length)
+        while (rest.length && !muted)
             rest = rest.subarray(again(() => fs.writeSync(CONTROL_FD, rest)));
     } catch {
         return;
@@ -451,7 +452,7 @@ function watchExit() {
         const heard = emit.call(this, event, ...args);
         if (event === 'exit')
             send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
-        if (event === 'exit' && pooled) // to die takes long: the answer first; then we are killed
+        if (event === 'exit' && pooled && !muted) // to die takes long: the answer first; then we are killed
             Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
         return heard;
     };
@@ -460,26 +461,9 @@ function watchExit() {
     process.on('SIGINT', () => process.listenerCount('SIGINT') > 1 || interrupt());
 }
 
-// In a pool there is time before the request comes: what node loads when it is first used, and V8
-// compiles then, is loaded and compiled now. Nothing is written, and nothing stays to be seen.
-function rehearse() {
-    const streams = [process.stdout, process.stderr];
-    parse('let a = await 1; a', 'module');
-    streams.forEach((stream) => { stream.write(''); stream.write = () => true; });
-    for (let i = 0; i < 20; i++) {
-        const { code } = JSON.parse(`{"code":"console.log(${i}, [{a: 1}]); console.error('b')"}`);
-        compile(code).script.runInThisContext({ breakOnSigint: true });
-        toJson({ lines: code.split('\n'), plain: plain([i, new Map([[1, new Error('x')]])]) });
-    }
-    streams.forEach((stream) => delete stream.write);
-}
-
-function main() {
-    setWorld();
-    if (pooled) rehearse();
-    watchExit();
-    send('{"op":"ready"}');
-    request = readRequest();
+// A request, but for the end of the process.
+function perform(text) {
+    request = JSON.parse(text);
     Object.assign(process.env, request.env);
     process.argv = [process.execPath, filename, ...request.args];
     lines = request.code.split('\n');
@@ -492,6 +476,19 @@ function main() {
         runBody(program.body, call);
     else
         runScript(program.script, request.code, call);
+}
+
+function main() {
+    setWorld();
+    watchExit();
+    if (!pooled)
+        return perform(readLine(CONTROL_FD));
+    muted = true;
+    require('./rehearse.cjs')({ parse, perform, plain, readLine, toJson });
+    muted = drained = false;
+    send('{"op":"ready"}');
+    // From inside of node's loop, whose start would come after the program's end.
+    setImmediate(() => perform(readLine(CONTROL_FD)));
 }
 if (require.main === module)
     main();

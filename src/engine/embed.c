@@ -13,6 +13,7 @@ EMBED(embed_driver_py, "drivers/driver.py");
 EMBED(embed_driver_pyc, BUILD_DIR "/gen/driver.pyc");
 EMBED(embed_driver_js, "drivers/driver.cjs");
 EMBED(embed_driver_sh, "drivers/driver.sh");
+EMBED(embed_rehearse_js, "drivers/rehearse.cjs");
 EMBED(embed_cells_sh, "drivers/cells.sh");
 EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
 EMBED(embed_prepare_py, "drivers/prepare.py");
@@ -26,6 +27,7 @@ static const struct {
     [ENGINE_EMBED_DRIVER_PYC] = { "driver.pyc", embed_driver_pyc, embed_driver_pyc_end },
     [ENGINE_EMBED_DRIVER_JS] = { "driver.cjs", embed_driver_js, embed_driver_js_end },
     [ENGINE_EMBED_DRIVER_SH] = { "driver.sh", embed_driver_sh, embed_driver_sh_end },
+    [ENGINE_EMBED_REHEARSE_JS] = { "rehearse.cjs", embed_rehearse_js, embed_rehearse_js_end },
     [ENGINE_EMBED_CELLS_SH] = { "cells.sh", embed_cells_sh, embed_cells_sh_end },
     [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },
     [ENGINE_EMBED_PREPARE_PY] = { "prepare.py", embed_prepare_py, embed_prepare_py_end },

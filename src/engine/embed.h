@@ -9,7 +9,8 @@ enum engine_embed_id {
     ENGINE_EMBED_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_EMBED_PYTHON */
     ENGINE_EMBED_DRIVER_JS,
     ENGINE_EMBED_DRIVER_SH,
-    ENGINE_EMBED_CELLS_SH, /* bash that waits for its code */
+    ENGINE_EMBED_REHEARSE_JS, /* node that waits for its code */
+    ENGINE_EMBED_CELLS_SH,    /* bash that does */
     ENGINE_EMBED_MATPLOTLIBRC,
     ENGINE_EMBED_PREPARE_PY,
     ENGINE_EMBED_ZYGOTE_PY,

@@ -53,19 +53,20 @@ static const char *const common_env[] = {
 
 struct language {
     enum engine_embed_id driver;
+    enum engine_embed_id waiting; /* beside it where the code is not known yet; 0: nothing */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; where it does not know its code yet */
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, { PYTHON, "-S", "-s", NULL }, false,
+    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, 0, { PYTHON, "-S", "-s", NULL }, false,
                          NULL, NULL },
-    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
+    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS, ENGINE_EMBED_REHEARSE_JS,
                              { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
                                NULL },
                              false, NULL, NULL },
-    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, { "/bin/bash", NULL }, true,
+    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, ENGINE_EMBED_CELLS_SH, { "/bin/bash", NULL }, true,
                        "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
                        "BASH_ENV=" BOX_PLANT_DIR "/cells.sh" },
 };
@@ -126,15 +127,13 @@ static int add_font_list(struct plan *plan, const char *font_list, int font_fd, 
 static int add_plants(struct plan *plan, const struct request *request, bool waits,
                       const char *font_list, int font_fd, struct err *err)
 {
-    bool code_in_file = languages[request->language].code_in_file;
+    const struct language *language = &languages[request->language];
     if (add_embedded(plan, driver_for(request), err) < 0 ||
-        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0)
+        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0 ||
+        (waits && language->waiting && add_embedded(plan, language->waiting, err) < 0))
         return -1;
-    if (code_in_file && waits) {
-        plants_of(plan)->late_code = 1;
-        if (add_embedded(plan, ENGINE_EMBED_CELLS_SH, err) < 0)
-            return -1;
-    } else if (code_in_file) {
+    plants_of(plan)->late_code = language->code_in_file && waits;
+    if (language->code_in_file && !waits) {
         int fd = io_sealed_memfd("main.sh", request->code.at, request->code.len, 0);
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
