@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/mutate.h"
+#include "box/counters.h"
 #include "box/zygote.h"
 #include "engine/engine_int.h"
 
@@ -22,6 +23,7 @@
 #define PAUSE_MS 8       /* without a request, before boxes are made */
 #define TEND_MS 1000     /* between two looks at the image, sizes and zygotes */
 #define SHRINK_MS 60000  /* without a request, before a pool shrinks */
+#define CPU_COUNTER (BOX_NEWS_FDS - BOX_COUNTERS + BOX_COUNTER_CPU)
 #define FAILURES_MAX 3   /* in a row, before a pool or zygote is given up until the next look */
 
 static const struct {
@@ -97,6 +99,9 @@ static void entry_fail(struct pool_entry *entry)
 
 static void entry_is_ready(struct pool_entry *entry)
 {
+    /* What it has used so far is not its run's; while it waits it uses nothing. */
+    entry->stats.cpu_us_at_start = counters_cpu_us(entry->fd[CPU_COUNTER]);
+    entry->stats.cpu_us = 0;
     entry->ready = true;
     entry->pool->ready++;
     entry->pool->making--;

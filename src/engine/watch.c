@@ -339,10 +339,6 @@ static void begin(struct engine_run *run, const struct box_news *news)
     run->result.start_ms = clock_ms_between(run->began_ns, run->started_ns);
     run->facts.started = true;
     run->timer.due = on_timer;
-    if (run->pooled) { /* what it used while it waited is not the run's */
-        run->stats.cpu_us_at_start = counters_cpu_us(run->counter[BOX_COUNTER_CPU]);
-        run->stats.cpu_us = 0;
-    }
     note_walls(run, news->walls);
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &started);
