@@ -350,10 +350,10 @@ def live(rehearsal):
         cells.serve(scope, line, files)
     driver.take(request)
     status = driver.perform(request, scope)
+    if posix.getpid() == pid:   # not in a child that the program forked
+        linger()
     if rehearsal >= TRAINING:
         note_pages(rehearsal - TRAINING)
-    elif posix.getpid() == pid:   # not in a child that the program forked
-        linger()
     posix._exit(status)
 
 
