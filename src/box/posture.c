@@ -16,11 +16,10 @@
 
 #include "box/proto.h"
 
-const char *const posture_ns_files[POSTURE_NS_COUNT] = {
-    [POSTURE_NS_USER] = "/proc/self/ns/user", [POSTURE_NS_MNT] = "/proc/self/ns/mnt",
-    [POSTURE_NS_PID] = "/proc/self/ns/pid",   [POSTURE_NS_NET] = "/proc/self/ns/net",
-    [POSTURE_NS_IPC] = "/proc/self/ns/ipc",   [POSTURE_NS_UTS] = "/proc/self/ns/uts",
-    [POSTURE_NS_CGROUP] = "/proc/self/ns/cgroup",
+static const char *const ns_files[POSTURE_NS_COUNT] = {
+    [POSTURE_NS_USER] = "user", [POSTURE_NS_MNT] = "mnt", [POSTURE_NS_PID] = "pid",
+    [POSTURE_NS_NET] = "net",   [POSTURE_NS_IPC] = "ipc", [POSTURE_NS_UTS] = "uts",
+    [POSTURE_NS_CGROUP] = "cgroup",
 };
 
 static const uint32_t ns_walls[POSTURE_NS_COUNT] = {
@@ -32,13 +31,15 @@ static const uint32_t ns_walls[POSTURE_NS_COUNT] = {
 
 int posture_read_ns(struct posture_outside *out)
 {
-    for (int i = 0; i < POSTURE_NS_COUNT; i++) {
+    int dir = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC), failed = dir < 0;
+    for (int i = 0; i < POSTURE_NS_COUNT && !failed; i++) {
         struct stat st;
-        if (stat(posture_ns_files[i], &st) < 0)
-            return -1;
-        out->ns[i] = st.st_ino;
+        failed = fstatat(dir, ns_files[i], &st, 0) < 0;
+        out->ns[i] = failed ? 0 : st.st_ino;
     }
-    return 0;
+    if (dir >= 0)
+        close(dir);
+    return failed ? -1 : 0;
 }
 
 static uint32_t read_namespaces(const struct posture_outside *outside)

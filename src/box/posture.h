@@ -12,7 +12,6 @@ enum posture_ns {
 struct posture_outside {
     uint64_t ns[POSTURE_NS_COUNT];
 };
-extern const char *const posture_ns_files[POSTURE_NS_COUNT];
 
 /* Fill from /proc/self/ns; 0 or -1. */
 int posture_read_ns(struct posture_outside *out);
