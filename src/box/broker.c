@@ -172,7 +172,7 @@ static void on_begin(const struct box_call *call, const int *fds)
     (void)fds;
     box->started = true;
     if (broker_watch_wanted(box))
-        box->cpu_us_waited = broker_watch_cpu_us(box);
+        box->cpu_us_waited = broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
 }
 
 static void on_signal(const struct box_call *call, const int *fds)
@@ -190,7 +190,7 @@ static void on_stat(const struct box_call *call, const int *fds)
     struct broker_box *box = &broker.box[call->box];
     (void)fds;
     if (broker_watch_wanted(box)) {
-        int64_t seen = broker_watch_cpu_us(box) - box->cpu_us_waited;
+        int64_t seen = broker_watch_cpu_us(box, call->stat.brief) - box->cpu_us_waited;
         box->cpu_us_seen = seen > box->cpu_us_seen ? seen : box->cpu_us_seen;
     }
     broker_box_stats(box, &news.stats);
@@ -483,7 +483,9 @@ int main(void)
         int ready = poll(waits.at, waits.count, waits.patience_ms);
         if (ready < 0 && errno != EINTR)
             _exit(74);
-        if (waits.patience_ms >= 0) {
+        int64_t now = clock_now_ns();
+        if (waits.patience_ms >= 0 && now >= broker.watch_ns) {
+            broker.watch_ns = now + WATCH_MS * INT64_C(1000000);
             broker_watch_all(&broker);
             look_for_late_ones();
         }

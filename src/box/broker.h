@@ -85,6 +85,7 @@ struct broker {
         struct rusage used;
     } dead[BROKER_DEAD]; /* the last that died before anybody told us whose they were */
     unsigned dead_next;
+    int64_t watch_ns; /* when those without cgroups are looked at next */
 };
 
 /* Take what the engine gives first; signals[0] is a descriptor that tells of children.
@@ -137,7 +138,8 @@ bool broker_watch_wanted(const struct broker_box *box);
 int64_t broker_watch_memory(const struct broker_box *box);
 /* Bytes that a zygote holds, and its occupants share. */
 int64_t broker_watch_shared(pid_t pid);
-int64_t broker_watch_cpu_us(const struct broker_box *box);
+/* brief: of the occupant alone, which takes a microsecond and not a millisecond. */
+int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief);
 /* End the boxes that hold too much. */
 void broker_watch_all(struct broker *broker);
 

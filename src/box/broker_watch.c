@@ -87,9 +87,9 @@ int64_t broker_watch_shared(pid_t pid)
     return held_bytes(pid);
 }
 
-int64_t broker_watch_cpu_us(const struct broker_box *box)
+int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
 {
-    return sum(box, cpu_us);
+    return brief ? cpu_us(box->occupant) : sum(box, cpu_us);
 }
 
 void broker_watch_all(struct broker *broker)

@@ -154,6 +154,9 @@ struct box_call {
             int32_t signal;
         } signal;
         struct {
+            uint32_t brief; /* without cgroups: the occupant's own CPU time is enough */
+        } stat;
+        struct {
             uint32_t plain; /* nothing is known against it: leave its limits as they are */
         } kill;
     };

@@ -251,8 +251,9 @@ void run_is_done(struct engine_run *run)
 {
     bool may_be_final = run->engine->options.warm && !has_writable_input(run->request);
     run->asked_at_done = may_be_final && counters_read(run->counter, &run->stats) < 0;
+    struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = 1 };
     if (run->asked_at_done)
-        house_ask(&run->engine->house, BOX_OP_STAT, run->box);
+        house_call(&run->engine->house, &stat, NULL, 0);
     else if (!may_be_final || !run_final_if_clean(run))
         run_let_exit(run);
 }
