@@ -171,8 +171,7 @@ static void on_begin(const struct box_call *call, const int *fds)
     struct broker_box *box = &broker.box[call->box];
     (void)fds;
     box->started = true;
-    if (broker_watch_wanted(box))
-        box->cpu_us_waited = broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
+    box->cpu_us_waited = broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
 }
 
 static void on_signal(const struct box_call *call, const int *fds)
