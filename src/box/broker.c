@@ -455,9 +455,10 @@ static void gather(struct waits *waits, int signals)
 }
 
 /* A zygote that does not answer is of no use to the others either. */
-static void look_for_late_ones(void)
+static void look(void)
 {
     int64_t now = clock_now_ns();
+    broker_watch_all(&broker);
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker.box[i];
         bool late = box->used && box->stage != BROKER_STILL && now > box->word_until_ns;
@@ -483,11 +484,10 @@ int main(void)
         if (ready < 0 && errno != EINTR)
             _exit(74);
         int64_t now = clock_now_ns();
-        if (waits.patience_ms >= 0 && now >= broker.watch_ns) {
+        if (waits.patience_ms >= 0 && now >= broker.watch_ns)
+            look();
+        if (waits.patience_ms < 0 || now >= broker.watch_ns)
             broker.watch_ns = now + WATCH_MS * INT64_C(1000000);
-            broker_watch_all(&broker);
-            look_for_late_ones();
-        }
         for (nfds_t i = 2; ready > 0 && i < waits.count; i++) {
             if (waits.at[i].revents)
                 waits.whose[i].serve(waits.whose[i].id);
