@@ -44,14 +44,16 @@ STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/box/landlock.c src/box/counters.c
+PARKING     := src/box/park.c src/box/inject.c $(wildcard src/box/transplant*.c)
+PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
-               src/box/mount.c src/box/template.c src/box/enter.c src/box/drop.c src/box/porter.c src/box/posture.c \
-               $(STATIC_BASE)
+               src/box/mount.c src/box/template.c src/box/enter.c src/box/drop.c $(PORTER_SRC) src/box/posture.c \
+               src/box/keeper.c $(PARKING) $(STATIC_BASE)
 INIT_SRC    := src/box/init.c src/box/posture.c src/base/io.c
-STATIC_ONLY := $(filter-out $(STATIC_BASE),$(BROKER_SRC) $(INIT_SRC))
+STATIC_ONLY := $(filter-out $(STATIC_BASE) $(PARKING),$(BROKER_SRC) $(INIT_SRC))
 # The zygote's library is loaded by the image's own interpreter, hence glibc.
 ZYGOTE_OWN  := src/box/zygote.c src/box/freeze.c
-ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/enter.c src/box/drop.c src/box/landlock.c src/box/porter.c \
+ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/enter.c src/box/drop.c src/box/landlock.c $(PORTER_SRC) \
                src/box/posture.c src/base/io.c
 ZYGOTE_CFLAGS = $(BASE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c))
@@ -128,7 +130,7 @@ $(B)/static/%.o: %.c | $(B)/gen/box/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(STATIC_CC) $(STATIC_CFLAGS) -c -o $@ $<
 
-$(B)/unit: $(UNIT_OBJ) $(LIB_OBJ)
+$(B)/unit: $(UNIT_OBJ) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC))
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
 unit: $(B)/unit
 	$(B)/unit

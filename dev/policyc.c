@@ -28,7 +28,7 @@ struct program {
 static const char *at_path = "policyc";
 static int at_line;
 
-__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt, ...)
+static void fail(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -39,52 +39,8 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt
     exit(1);
 }
 
-static const struct named *find(const struct named *table, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(table[i].name, name))
-            return &table[i];
-    return NULL;
-}
-
 /* ---- Reading ---- */
-static bool read_number(const char *word, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    if (*word < '0' || *word > '9')
-        return false;
-    *out = strtoull(word, &end, 0);
-    return !*end && !errno;
-}
-
-static uint64_t read_value(const char *word)
-{
-    uint64_t value;
-    if (read_number(word, &value))
-        return value;
-    const struct named *known = find(values, array_len(values), word);
-    if (!known)
-        fail("know no value '%s'", word);
-    return known->value;
-}
-
-static int read_call(const char *word)
-{
-    uint64_t nr;
-    if (!read_number(word, &nr)) {
-        int known = seccomp_syscall_resolve_name_arch(ARCH_SCMP, word);
-        const struct named *young = find(new_calls, array_len(new_calls), word);
-        if (known < 0 && !young)
-            fail("know no system call '%s' on this architecture", word);
-        nr = known >= 0 ? (uint64_t)known : young->value;
-    }
-    if (nr >= CALLS_MAX)
-        fail("number '%s' is not below %d", word, CALLS_MAX);
-    return (int)nr;
-}
-
-/* "allow" | "kill" | "quiet ERRNO" | "loud ERRNO"; gives the number of words used. */
+/* "allow" | "kill" | "trace" | "quiet ERRNO" | "loud ERRNO"; gives the number of words used. */
 static size_t read_answer(char **words, size_t count, struct answer *out)
 {
     for (size_t v = 0; count && v < array_len(verdicts); v++) {
@@ -99,14 +55,7 @@ static size_t read_answer(char **words, size_t count, struct answer *out)
         out->error = (int)error->value;
         return 2;
     }
-    fail("know no verdict '%s': allow, quiet, loud, kill", count ? words[0] : "");
-}
-
-static unsigned read_arg(const char *word)
-{
-    if (word[0] != 'a' || word[1] < '0' || word[1] > '5' || word[2])
-        fail("argument '%s' is none of a0 to a5", word);
-    return (unsigned)(word[1] - '0');
+    fail("know no verdict '%s': allow, quiet, loud, trace, kill", count ? words[0] : "");
 }
 
 /* "aN == V [and aN == V]" for an allow, "aN & MASK == V" for a denial. */
@@ -182,6 +131,13 @@ static void read_words(struct policy *policy, char **words, size_t count)
         policy->fallback_line = at_line;
         return;
     }
+    if (count && !strcmp(words[0], "include")) {
+        if (count != 2 || policy->beneath_line)
+            fail("include takes one name, once a file");
+        snprintf(policy->beneath, sizeof policy->beneath, "%s", words[1]);
+        policy->beneath_line = at_line;
+        return;
+    }
     struct rule rule = { .count = 0 };
     size_t used = read_answer(words, count, &rule.answer);
     if (used == count)
@@ -238,6 +194,7 @@ static int loud_error(const struct call *call)
 
 static void check_policy(const struct policy *policy)
 {
+    at_path = policy->path;
     at_line = 0;
     if (!policy->fallback_line)
         fail("lack the line 'default VERDICT'");
@@ -265,7 +222,44 @@ static void read_policy(struct policy *policy)
         read_line(policy, line);
     }
     fclose(file);
-    check_policy(policy);
+}
+
+/* A call's own rules come before those of the included policy; a line without a rule takes
+ * the place of all of them. */
+static void join_call(struct call *own, const struct call *base)
+{
+    if (own->last_line)
+        return;
+    if (!own->first_line) {
+        *own = *base;
+        return;
+    }
+    at_line = own->first_line;
+    for (size_t i = 0; i < base->count; i++)
+        add_rule(own, &base->rules[i]);
+    own->last = base->last;
+    own->last_line = base->last_line;
+}
+
+static void join(struct policy *policy, const struct policy *policies, size_t count)
+{
+    const struct policy *base = NULL;
+    at_path = policy->path;
+    at_line = policy->beneath_line;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(policies[i].name, policy->beneath) && !policies[i].beneath_line)
+            base = &policies[i];
+    if (!base || policy->fallback_line)
+        fail("include a policy that includes none, and has the default for both");
+    policy->fallback = base->fallback;
+    policy->fallback_line = base->fallback_line;
+    for (size_t nr = 0; nr < CALLS_MAX; nr++) {
+        join_call(&policy->calls[nr], &base->calls[nr]);
+        at_line = policy->calls[nr].first_line;
+        int loud = loud_error(&policy->calls[nr]);
+        if (loud && loud != loud_error(&base->calls[nr]))
+            fail("give this call the loud errno that it has in '%s'", base->name);
+    }
 }
 
 /* ---- Writing BPF ---- */
@@ -411,7 +405,7 @@ static void write_loud(FILE *out, const struct policy *policies, size_t count)
           "struct box_filter_loud {\n    int nr;\n    int error;\n};\n"
           "UNUSED static const struct box_filter_loud box_filter_loud[] = {\n", out);
     for (size_t p = 0; p < count; p++)
-        for (int nr = 0; nr < CALLS_MAX; nr++) {
+        for (int nr = 0; !policies[p].beneath_line && nr < CALLS_MAX; nr++) {
             int error = loud_error(&policies[p].calls[nr]);
             if (!error)
                 continue;
@@ -494,6 +488,11 @@ int main(int argc, char **argv)
         snprintf(policies[i].name, sizeof policies[i].name, "%.*s", (int)len, name);
         snprintf(policies[i].path, sizeof policies[i].path, "%s/%s", argv[1], name);
         read_policy(&policies[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (policies[i].beneath_line)
+            join(&policies[i], policies, (size_t)count);
+        check_policy(&policies[i]);
     }
     write_header(argv[2], policies, (size_t)count);
     return 0;

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -52,12 +54,13 @@ static const struct named values[] = {
     N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
     N(TIOCSTI), N(TIOCLINUX), N(TIOCSETD), N(PROT_EXEC), N(MADV_MERGEABLE),
-    N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE),
+    N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE), N(SCHED_FIFO), N(SCHED_RR),
     N(CLONE_NEWNS), N(CLONE_NEWCGROUP), N(CLONE_NEWUTS), N(CLONE_NEWIPC), N(CLONE_NEWUSER),
     N(CLONE_NEWPID), N(CLONE_NEWNET),
     N(PR_SET_MM), N(PR_SET_NAME), N(PR_GET_NAME), N(PR_SET_VMA), N(PR_SET_PDEATHSIG),
     N(PR_GET_PDEATHSIG), N(PR_SET_CHILD_SUBREAPER), N(PR_GET_CHILD_SUBREAPER), N(PR_GET_DUMPABLE),
-    N(PR_GET_KEEPCAPS), N(PR_GET_SECUREBITS), N(PR_CAPBSET_READ), N(PR_CAP_AMBIENT),
+    N(PR_SET_DUMPABLE), N(PR_GET_KEEPCAPS), N(PR_GET_SECUREBITS), N(PR_CAPBSET_READ),
+    N(PR_CAP_AMBIENT),
     N(PR_SET_NO_NEW_PRIVS), N(PR_GET_NO_NEW_PRIVS), N(PR_GET_SECCOMP), N(PR_SET_THP_DISABLE),
     N(PR_GET_THP_DISABLE), N(PR_SET_TIMERSLACK), N(PR_GET_TIMERSLACK), N(PR_GET_TID_ADDRESS),
     N(PR_GET_TSC), N(PR_GET_SPECULATION_CTRL), { "PR_GET_AUXV", 0x41555856 },
@@ -65,7 +68,7 @@ static const struct named values[] = {
 static const struct named errors[] = { N(EPERM), N(ENOSYS), N(EINVAL), N(EAFNOSUPPORT) };
 #undef N
 
-enum verdict { ALLOW, QUIET, LOUD, KILL };
+enum verdict { ALLOW, QUIET, LOUD, TRACE, KILL };
 static const struct {
     const char *word;
     uint32_t action;
@@ -74,11 +77,67 @@ static const struct {
     [ALLOW] = { "allow", SECCOMP_RET_ALLOW, false },
     [QUIET] = { "quiet", SECCOMP_RET_ERRNO, true },
     [LOUD] = { "loud", SECCOMP_RET_USER_NOTIF, true },
+    [TRACE] = { "trace", SECCOMP_RET_TRACE, false },
     [KILL] = { "kill", SECCOMP_RET_KILL_PROCESS, false },
 };
 
-/* ---- A policy in memory ---- */
+/* ---- Words that are looked up ---- */
 #define CALLS_MAX 640 /* numbers looked at; the newest call is 470 */
+
+__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt, ...);
+
+static const struct named *find(const struct named *table, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(table[i].name, name))
+            return &table[i];
+    return NULL;
+}
+
+static bool read_number(const char *word, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (*word < '0' || *word > '9')
+        return false;
+    *out = strtoull(word, &end, 0);
+    return !*end && !errno;
+}
+
+static uint64_t read_value(const char *word)
+{
+    uint64_t value;
+    if (read_number(word, &value))
+        return value;
+    const struct named *known = find(values, array_len(values), word);
+    if (!known)
+        fail("know no value '%s'", word);
+    return known->value;
+}
+
+static int read_call(const char *word)
+{
+    uint64_t nr;
+    if (!read_number(word, &nr)) {
+        int known = seccomp_syscall_resolve_name_arch(ARCH_SCMP, word);
+        const struct named *young = find(new_calls, array_len(new_calls), word);
+        if (known < 0 && !young)
+            fail("know no system call '%s' on this architecture", word);
+        nr = known >= 0 ? (uint64_t)known : young->value;
+    }
+    if (nr >= CALLS_MAX)
+        fail("number '%s' is not below %d", word, CALLS_MAX);
+    return (int)nr;
+}
+
+static unsigned read_arg(const char *word)
+{
+    if (word[0] != 'a' || word[1] < '0' || word[1] > '5' || word[2])
+        fail("argument '%s' is none of a0 to a5", word);
+    return (unsigned)(word[1] - '0');
+}
+
+/* ---- A policy in memory ---- */
 #define RULES_MAX 40
 #define TESTS_MAX 2
 #define WORDS_MAX 12
@@ -113,6 +172,8 @@ struct policy {
     char path[512];
     struct answer fallback;
     int fallback_line;
+    char beneath[64]; /* the policy that it includes, or "" */
+    int beneath_line;
     struct call calls[CALLS_MAX];
 };
 

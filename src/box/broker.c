@@ -17,39 +17,19 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "box/mutate.h"
+#include "box/broker_store.h"
 
 #define WATCH_MS 50
 #define LATE_LOOK_MS 1000
+#define SWEEP_LOOK_MS 1
 
 static struct broker broker;
-
-static void on_death(pid_t pid, int status, const struct rusage *used);
-
-static void tell(const struct box_news *news, const int *fds, size_t count)
-{
-    if (io_send(broker.engine, news, sizeof *news, fds, count) < 0)
-        _exit(0); /* the engine is gone: so is everything else, with us */
-}
-
-static void tell_failure(uint32_t id, enum box_step step)
-{
-    struct box_news news = { .kind = BOX_NEWS_FAILED, .box = id, .step = step, .error = errno };
-    tell(&news, NULL, 0);
-}
-
-static void tell_zygote_gone(uint32_t id, enum box_step step)
-{
-    struct box_news news = { .kind = BOX_NEWS_ZYGOTE_GONE, .box = id, .step = step,
-                             .error = errno };
-    tell(&news, NULL, 0);
-}
 
 static void on_create(const struct box_call *call, const int *fds)
 {
     enum box_step step = broker_box_create(&broker, call->box, call, fds);
     if (step)
-        tell_failure(call->box, step);
+        broker_tell_failure(&broker, call->box, step);
 }
 
 static void on_start(const struct box_call *call, const int *fds)
@@ -58,91 +38,15 @@ static void on_start(const struct box_call *call, const int *fds)
     int control = call->start.has_control ? fds[execs] : -1;
     enum box_step step = broker_box_start(&broker, call->box, call, execs ? fds[0] : -1, control);
     if (step)
-        tell_failure(call->box, step);
-}
-
-static void tell_ready(uint32_t id)
-{
-    struct box_news news = { .kind = BOX_NEWS_READY, .box = id, .walls = broker.box[id].walls };
-    tell(&news, NULL, 0);
-}
-
-static void tell_started(uint32_t id)
-{
-    struct broker_box *box = &broker.box[id];
-    struct box_news news = { .kind = BOX_NEWS_STARTED, .box = id, .walls = box->occupant_walls };
-    int sent[BOX_NEWS_FDS];
-    size_t count = 0;
-    broker_box_stats(box, &news.stats);
-    for (int i = 0; i < BOX_NEWS_FDS; i++) {
-        if (box->ours[i] >= 0) {
-            news.fds |= 1u << i;
-            sent[count++] = box->ours[i];
-        }
-    }
-    tell(&news, sent, count);
-    broker_child_close(box->ours, BOX_NEWS_FDS);
-}
-
-/* Killed, all of it reaped, and nobody on the way into it. */
-static void tell_if_empty(struct broker_box *box)
-{
-    struct box_news news = { .kind = BOX_NEWS_EMPTY, .box = (uint32_t)(box - broker.box) };
-    if (!box->used || box->empty || !box->killed_at_ns || box->init || box->occupant ||
-        box->stage != BROKER_STILL)
-        return;
-    box->empty = true;
-    box->kill_to_empty_us = (clock_now_ns() - box->killed_at_ns) / 1000;
-    broker_box_stats(box, &news.stats);
-    tell(&news, NULL, 0);
-}
-
-static void on_word(uint32_t id, bool late)
-{
-    struct broker_box *box = &broker.box[id];
-    bool building = box->stage < BROKER_FORKING;
-    enum box_step step = broker_box_hear(&broker, id, late);
-    if (step)
-        tell_failure(id, step);
-    else if (box->stage == BROKER_STILL && building)
-        tell_ready(id);
-    else if (box->stage == BROKER_STILL)
-        tell_started(id);
-    tell_if_empty(box);
-}
-
-static void on_forked(uint32_t id, pid_t pid)
-{
-    enum box_step step = broker_box_forked(&broker, id, pid);
-    if (step)
-        tell_failure(id, step);
-    for (int i = 0; pid > 0 && i < BROKER_DEAD; i++) {
-        const struct broker_dead dead = broker.dead[i];
-        if (dead.pid != pid)
-            continue;
-        broker.dead[i].pid = 0;
-        on_death(pid, dead.status, &dead.used);
-    }
-    tell_if_empty(&broker.box[id]);
-}
-
-/* Those that wait for its answer wait no more. */
-static void end_zygote(uint32_t id)
-{
-    struct broker_zygote *zygote = &broker.zygote[id];
-    while (zygote->answered != zygote->ordered) {
-        errno = ECHILD;
-        on_forked(zygote->order[zygote->answered++ % BOX_MAX], -1);
-    }
-    broker_zygote_end(&broker, id);
+        broker_tell_failure(&broker, call->box, step);
 }
 
 static void on_zygote(const struct box_call *call, const int *fds)
 {
-    end_zygote(call->box); /* one that was retired, and is not done yet */
+    broker_zygote_over(&broker, call->box); /* one that was retired, and is not done yet */
     enum box_step step = broker_zygote_start(&broker, call->box, call, fds);
     if (step)
-        tell_zygote_gone(call->box, step);
+        broker_tell_zygote_gone(&broker, call->box, step);
 }
 
 static void on_retire(const struct box_call *call, const int *fds)
@@ -151,7 +55,7 @@ static void on_retire(const struct box_call *call, const int *fds)
     (void)fds;
     zygote->retired = true;
     if (zygote->answered == zygote->ordered)
-        end_zygote(call->box);
+        broker_zygote_over(&broker, call->box);
 }
 
 static void on_porter(const struct box_call *call, const int *fds)
@@ -159,11 +63,11 @@ static void on_porter(const struct box_call *call, const int *fds)
     struct box_news news = { .kind = BOX_NEWS_PORTER, .box = call->box };
     own_fd sock = -1;
     (void)fds;
-    enum box_step step = broker_box_porter(&broker, call->box, call->porter.collect, &sock);
+    enum box_step step = broker_store_porter(&broker, call, &sock);
     if (step)
-        tell_failure(call->box, step);
+        broker_tell_failure(&broker, call->box, step);
     else
-        tell(&news, &sock, 1);
+        broker_tell(&broker, &news, &sock, 1);
 }
 
 static void on_begin(const struct box_call *call, const int *fds)
@@ -171,7 +75,7 @@ static void on_begin(const struct box_call *call, const int *fds)
     struct broker_box *box = &broker.box[call->box];
     (void)fds;
     box->started = true;
-    box->cpu_us_waited = broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
+    box->cpu_us_waited += broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
 }
 
 static void on_signal(const struct box_call *call, const int *fds)
@@ -193,7 +97,18 @@ static void on_stat(const struct box_call *call, const int *fds)
         box->cpu_us_seen = seen > box->cpu_us_seen ? seen : box->cpu_us_seen;
     }
     broker_box_stats(box, &news.stats);
-    tell(&news, NULL, 0);
+    broker_tell(&broker, &news, NULL, 0);
+}
+
+static void on_keep(const struct box_call *call, const int *fds)
+{
+    broker_keep_order(&broker, call, call->op == BOX_OP_WAKE ? fds[0] : -1);
+}
+
+static void on_sweep(const struct box_call *call, const int *fds)
+{
+    (void)fds;
+    broker_sweep(&broker, call->box, /* asked= */ true);
 }
 
 static void on_kill(const struct box_call *call, const int *fds)
@@ -228,6 +143,11 @@ static const struct {
     [BOX_OP_FORK] = { on_start, USED_BOX, 0 },
     [BOX_OP_ZYGOTE] = { on_zygote, FREE_ZYGOTE, 1 },
     [BOX_OP_RETIRE] = { on_retire, ANY_ZYGOTE, 0 },
+    [BOX_OP_PARK] = { on_keep, USED_BOX, 0 },
+    [BOX_OP_WAKE] = { on_keep, USED_BOX, 1 },
+    [BOX_OP_DROP] = { on_keep, USED_BOX, 0 },
+    [BOX_OP_FORK_INTO] = { on_keep, USED_BOX, 0 },
+    [BOX_OP_SWEEP] = { on_sweep, USED_BOX, 0 },
 };
 
 static bool names_are_plain(const struct box_plants *plants)
@@ -248,6 +168,9 @@ static bool target_fits(const struct box_call *call)
     if (call->box >= (is_box ? BOX_MAX : BOX_ZYGOTES_MAX))
         return false;
     if (call->op == BOX_OP_FORK && call->start.zygote >= BOX_ZYGOTES_MAX)
+        return false;
+    bool keeps = call->op >= BOX_OP_PARK && call->op <= BOX_OP_FORK_INTO;
+    if (keeps && (call->keep.place >= BOX_PLACES || call->keep.to >= BOX_MAX))
         return false;
     if (is_box)
         return broker.box[call->box].used == (target == USED_BOX);
@@ -282,101 +205,23 @@ static void on_engine(void)
         close(fds[i]);
 }
 
-static struct broker_box *box_of(pid_t pid, pid_t **out_place)
-{
-    for (int i = 0; i < BOX_MAX; i++) {
-        struct broker_box *box = &broker.box[i];
-        pid_t *places[] = { &box->init, &box->occupant, &box->porter };
-        for (size_t j = 0; box->used && j < 3; j++) {
-            if (*places[j] == pid) {
-                *out_place = places[j];
-                return box;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* A zygote, or a fork of one that died before the zygote could name it. */
-static void on_other_death(pid_t pid, int status, const struct rusage *used)
-{
-    for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
-        if (broker.zygote[i].used && broker.zygote[i].pid == pid) {
-            bool retired = broker.zygote[i].retired;
-            broker.zygote[i].pid = 0;
-            end_zygote(i);
-            errno = ECHILD;
-            if (!retired)
-                tell_zygote_gone(i, BOX_STEP_ZYGOTE);
-            return;
-        }
-    }
-    for (int i = 0; i < BOX_ZYGOTES_MAX; i++) {
-        if (broker.zygote[i].answered != broker.zygote[i].ordered) {
-            broker.dead[broker.dead_next++ % BROKER_DEAD] =
-                (struct broker_dead){ pid, status, *used };
-            return;
-        }
-    }
-}
-
-static void on_death(pid_t pid, int status, const struct rusage *used)
-{
-    pid_t *place = NULL;
-    struct broker_box *box = box_of(pid, &place);
-    if (!box) {
-        on_other_death(pid, status, used);
-        return;
-    }
-    uint32_t id = (uint32_t)(box - broker.box);
-    *place = 0;
-    /* It may have said that it is there, and run, and died, since we last looked. */
-    while (place == &box->occupant && box->stage > BROKER_FORKING)
-        on_word(id, /* late= */ false);
-    if (place == &box->occupant) {
-        int64_t spent = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000ll +
-                        used->ru_utime.tv_usec + used->ru_stime.tv_usec - box->cpu_us_waited;
-        box->cpu_us_seen = spent > box->cpu_us_seen ? spent : box->cpu_us_seen;
-        struct box_news news = { .kind = BOX_NEWS_EXITED, .box = id };
-        news.by_signal = WIFSIGNALED(status);
-        news.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
-        broker_box_stats(box, &news.stats);
-        tell(&news, NULL, 0);
-    }
-    if (place == &box->init)
-        /* Whoever killed it: the rest must go, and be waited for. */
-        broker_box_kill(box, /* lift= */ true);
-    tell_if_empty(box);
-}
-
 static void on_children(int signals)
 {
     struct signalfd_siginfo info[8];
     if (read(signals, info, sizeof info) < 0 && errno != EAGAIN)
         _exit(74);
-    for (;;) {
-        int status;
-        struct rusage used;
-        pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &used);
-        if (pid < 0 && errno == EINTR)
-            continue;
-        if (pid <= 0)
-            return;
-        on_death(pid, status, &used);
-    }
+    while (broker_reap(&broker, /* wait= */ false))
+        continue;
 }
 
 static void on_oom(uint32_t id)
 {
-    struct broker_box *box = &broker.box[id];
-    uint64_t times;
-    if (!box->used)
-        return; /* it ended in this very round */
-    if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
-        box->oom_seen = true;
-        if (!mutate(OOM_KILLS_ALL))
-            broker_box_kill(box, /* lift= */ true);
-    }
+    broker_take_oom(&broker, id);
+}
+
+static void on_keeper(uint32_t id)
+{
+    broker_keep_hear(&broker, id);
 }
 
 static void on_zygote_word(uint32_t id)
@@ -388,31 +233,31 @@ static void on_zygote_word(uint32_t id)
     if (!zygote->used)
         return; /* it ended in this very round */
     if (zygote->ready && broker_zygote_answer(zygote, &box, &pid)) {
-        on_forked(box, pid);
+        broker_take_fork(&broker, box, pid);
         if (zygote->retired && zygote->answered == zygote->ordered)
-            end_zygote(id);
+            broker_zygote_over(&broker, id);
         return;
     }
     if (!zygote->ready && broker_zygote_hear(zygote)) {
-        tell(&news, NULL, 0);
+        broker_tell(&broker, &news, NULL, 0);
         return;
     }
     int why = errno;
     bool retired = zygote->retired;
-    end_zygote(id);
+    broker_zygote_over(&broker, id);
     errno = why;
     if (!retired)
-        tell_zygote_gone(id, BOX_STEP_ZYGOTE);
+        broker_tell_zygote_gone(&broker, id, BOX_STEP_ZYGOTE);
 }
 
 /* What there is to wait for: the engine, our children, v1 groups that run out of
- * memory, words of boxes that are made or entered, zygotes. */
+ * memory, words of boxes that are made or entered, keepers, zygotes. */
 struct waits {
-    struct pollfd at[2 + 2 * BOX_MAX + BOX_ZYGOTES_MAX];
+    struct pollfd at[2 + 3 * BOX_MAX + BOX_ZYGOTES_MAX];
     struct wait {
         void (*serve)(uint32_t id);
         uint32_t id;
-    } whose[2 + 2 * BOX_MAX + BOX_ZYGOTES_MAX];
+    } whose[2 + 3 * BOX_MAX + BOX_ZYGOTES_MAX];
     nfds_t count;
     int patience_ms;
 };
@@ -426,7 +271,7 @@ static void add_wait(struct waits *waits, int fd, void (*serve)(uint32_t id), ui
 static void on_word_in_time(uint32_t id)
 {
     if (broker.box[id].stage != BROKER_STILL)
-        on_word(id, /* late= */ false);
+        broker_take_word(&broker, id, /* late= */ false);
 }
 
 static void gather(struct waits *waits, int signals)
@@ -447,8 +292,12 @@ static void gather(struct waits *waits, int signals)
             waits->patience_ms = WATCH_MS;
         else if (box->stage != BROKER_STILL && waits->patience_ms < 0)
             waits->patience_ms = LATE_LOOK_MS;
+        if (box->keep.ordered != box->keep.answered && waits->patience_ms < 0)
+            waits->patience_ms = LATE_LOOK_MS;
         if (box->cgroup.oom_event >= 0)
             add_wait(waits, box->cgroup.oom_event, on_oom, i);
+        if (box->keep.sock >= 0)
+            add_wait(waits, box->keep.sock, on_keeper, i);
         if (box->stage != BROKER_STILL && box->stage != BROKER_FORKING)
             add_wait(waits, box->word, on_word_in_time, i);
     }
@@ -462,8 +311,9 @@ static void look(void)
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker.box[i];
         bool late = box->used && box->stage != BROKER_STILL && now > box->word_until_ns;
+        broker_keep_hurry(box, now);
         if (late && box->stage != BROKER_FORKING)
-            on_word(i, /* late= */ true);
+            broker_take_word(&broker, i, /* late= */ true);
         for (uint32_t j = 0; late && j < BOX_ZYGOTES_MAX; j++) {
             const struct broker_zygote *zygote = &broker.zygote[j];
             if (zygote->pid > 0 && zygote->answered != zygote->ordered &&
@@ -480,7 +330,8 @@ int main(void)
     broker_set_up(&broker, signals);
     for (;;) {
         gather(&waits, signals[0]);
-        int ready = poll(waits.at, waits.count, waits.patience_ms);
+        bool sweeping = broker_sweep_active(&broker);
+        int ready = poll(waits.at, waits.count, sweeping ? SWEEP_LOOK_MS : waits.patience_ms);
         if (ready < 0 && errno != EINTR)
             _exit(74);
         int64_t now = clock_now_ns();
@@ -494,6 +345,7 @@ int main(void)
         }
         if (ready > 0 && waits.at[1].revents)
             on_children(signals[0]);
+        broker_sweep_look(&broker);
         if (ready > 0 && waits.at[0].revents)
             on_engine();
     }

@@ -13,8 +13,12 @@
 #include "box/proto.h"
 #include "box/template.h"
 
-/* In W: box n has BROKER_FIRST_ID + 2n for init and the next for its occupant. */
+/* In W: box n has BROKER_FIRST_ID + 2n for init and the next for its occupant; what is
+ * parked of it has another, behind those of all boxes. */
 #define BROKER_FIRST_ID 1024
+#define BROKER_ID_INIT(box) (BROKER_FIRST_ID + 2 * (unsigned)(box))
+#define BROKER_ID_OCCUPANT(box) (BROKER_ID_INIT(box) + 1)
+#define BROKER_ID_HOLDER(box) (BROKER_ID_INIT(BOX_MAX) + (unsigned)(box))
 #define BROKER_DEAD 16
 #define BROKER_PATIENCE_MS 10000 /* with a child that should say something */
 
@@ -29,8 +33,37 @@ enum broker_stage {
     BROKER_EXECING,  /* the end of the report channel: exec has worked */
 };
 
+/* What is kept of a session: the keeper (box/keeper.h) and its orders, answered in turn. */
+#define BROKER_KEEP_ORDERS 64
+struct broker_keep {
+    pid_t keeper; /* 0: none */
+    int sock;     /* with it; -1 */
+    struct broker_keep_order {
+        uint8_t op, place; /* enum keeper_op */
+    } order[BROKER_KEEP_ORDERS];
+    uint32_t ordered, answered;
+    int64_t until_ns; /* for its next answer */
+    bool waking;      /* one of the orders will make an occupant */
+    int control;      /* for it, while its copy is moved; -1 */
+    pid_t parked[BOX_PLACES]; /* 0: none that we know of */
+    struct cgroup cgroup; /* of all that is parked; made with the first */
+};
+
+/* Killing all of a box but init and what is parked. */
+struct broker_sweep {
+    bool on, asked; /* asked: SWEPT is told at its end */
+    int64_t since_ns, again_ns;
+    pid_t pid; /* a child in the box's pid namespace that kills; 0: none */
+};
+
 struct broker_box {
     bool used;
+    bool releasing; /* nothing is told of it any more */
+    bool session;   /* it does not end with its occupant */
+    bool parkable;  /* its occupant can be parked */
+    int control_fd; /* where that occupant waits for its lines */
+    struct broker_keep keep;
+    struct broker_sweep sweep;
     enum broker_stage stage;
     int word;              /* where the awaited word comes from; for FORKING see the zygote */
     int64_t word_until_ns; /* later it does not come any more */
@@ -40,6 +73,9 @@ struct broker_box {
     pid_t init, occupant, porter; /* 0: none, or reaped */
     int init_fd;                  /* pidfd */
     bool started, empty, oom_seen;
+    /* Of a session: the count at the last SWEPT, and those that no counter has, because
+     * our own kill was faster. */
+    int64_t oom_told, oom_uncounted;
     int64_t killed_at_ns;  /* 0: not killed */
     int ns[POSTURE_NS_COUNT];
     uint64_t pid_ns_ino;
@@ -48,6 +84,7 @@ struct broker_box {
     struct cgroup cgroup;
     uint32_t walls;
     int64_t memory_bytes, disk_bytes, pids;
+    int64_t memory_limit; /* memory_bytes, and what was held at the last parking */
     int64_t blocks_at_start, inodes_at_start;
     int64_t cpu_us_at_start;
     int64_t shared_bytes; /* of the zygote's memory, which is not the box's use */
@@ -105,6 +142,8 @@ enum box_step broker_box_raised(struct broker *broker, uint32_t id);
 enum box_step broker_box_hear(struct broker *broker, uint32_t id, bool late);
 /* The same for the zygote's answer, which is the fork's pid, or -1 with errno. */
 enum box_step broker_box_forked(struct broker *broker, uint32_t id, pid_t pid);
+/* A child in the box's pid namespace. */
+long broker_box_clone(const struct broker *broker, const struct broker_box *box, int cgroup_fd);
 enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock);
 /* Kill everything in the box, after lifting limits that slow dying down; it is empty
  * once init is reaped. */
@@ -112,6 +151,46 @@ void broker_box_kill(struct broker_box *box, bool lift);
 /* Kill if need be, wait for every process, remove every trace. */
 void broker_box_release(struct broker *broker, uint32_t id);
 void broker_box_stats(const struct broker_box *box, struct box_stats *out);
+/* Memory that ran out has been told: what comes later counts anew. */
+void broker_box_oom_told(struct broker_box *box, int64_t oom_kills);
+
+/* PARK, WAKE, DROP or FORK_INTO; each but DROP has one answer, now or later. */
+void broker_keep_order(struct broker *broker, const struct box_call *call, int control);
+/* The keeper has said something; it has ended; it does not answer in time. */
+void broker_keep_hear(struct broker *broker, uint32_t id);
+void broker_keep_over(struct broker *broker, uint32_t id);
+void broker_keep_hurry(struct broker_box *box, int64_t now_ns);
+/* A process has ended: was it a parked copy? */
+bool broker_keep_forget(struct broker *broker, pid_t pid);
+/* End the keeper, and with it all that is parked: before the box can end. */
+void broker_keep_kill(struct broker_box *box);
+/* The last of it, for a box whose processes are all reaped. */
+void broker_keep_release(struct broker *broker, struct broker_box *box);
+
+/* Kill all of a box but init and what is parked; SWEPT follows if asked. */
+void broker_sweep(struct broker *broker, uint32_t id, bool asked);
+/* Memory has run out: what a session loses is its live part, another box is killed. */
+void broker_sweep_or_kill(struct broker *broker, uint32_t id);
+bool broker_sweep_active(const struct broker *broker);
+void broker_sweep_look(struct broker *broker);
+
+/* What is told to the engine. */
+void broker_tell(const struct broker *broker, const struct box_news *news, const int *fds,
+                 size_t count);
+void broker_tell_failure(const struct broker *broker, uint32_t id, enum box_step step);
+void broker_tell_zygote_gone(const struct broker *broker, uint32_t id, enum box_step step);
+void broker_tell_if_empty(struct broker *broker, struct broker_box *box);
+
+/* What happens: a word of a box (or its lateness), a zygote's fork, memory that ran out. */
+void broker_take_word(struct broker *broker, uint32_t id, bool late);
+void broker_take_fork(struct broker *broker, uint32_t id, pid_t pid);
+void broker_take_oom(struct broker *broker, uint32_t id);
+/* Those that wait for a zygote's answer wait no more. */
+void broker_zygote_over(struct broker *broker, uint32_t id);
+/* Take the end of one child; false: there is none to take. */
+bool broker_reap(struct broker *broker, bool wait);
+/* We are told whose this process is; it may have died already. */
+void broker_recall_death(struct broker *broker, pid_t pid);
 
 /* Zygotes: start one (it says later that it is ready), take that word, end one. */
 enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const struct box_call *call,

@@ -38,10 +38,9 @@ static int write_map(pid_t pid, const char *file, const char *text)
 static int write_maps(const struct broker *broker, uint32_t id, pid_t pid)
 {
     char map[96];
-    unsigned first = BROKER_FIRST_ID + 2 * id;
     if (broker->two_ids)
-        snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n", BOX_ID_INIT, first, BOX_ID_OCCUPANT,
-                 first + 1);
+        snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n%d %u 1\n", BOX_ID_INIT, BROKER_ID_INIT(id),
+                 BOX_ID_OCCUPANT, BROKER_ID_OCCUPANT(id), BOX_ID_HOLDER, BROKER_ID_HOLDER(id));
     else
         snprintf(map, sizeof map, "%d 0 1\n", BOX_ID_OCCUPANT);
     return write_map(pid, "uid_map", map) < 0 || write_map(pid, "gid_map", map) < 0 ? -1 : 0;
@@ -151,8 +150,9 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
                             (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
-        .word = -1, .rules = -1,
-        .memory_bytes = call->create.memory_bytes, .disk_bytes = call->create.disk_bytes,
+        .word = -1, .rules = -1, .keep = { .sock = -1, .control = -1, .cgroup = CGROUP_NONE },
+        .memory_bytes = call->create.memory_bytes, .memory_limit = call->create.memory_bytes,
+        .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
     };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
@@ -203,6 +203,8 @@ void broker_box_kill(struct broker_box *box, bool lift)
     if (box->killed_at_ns || box->empty)
         return;
     box->killed_at_ns = clock_now_ns();
+    /* First: what the keeper holds stopped would keep the pid namespace from its end. */
+    broker_keep_kill(box);
     if (lift && !mutate(LIFT))
         cgroup_lift_and_kill(&box->cgroup);
     /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
@@ -218,11 +220,18 @@ void broker_box_release(struct broker *broker, uint32_t id)
     if (!box->used)
         return;
     broker_box_kill(box, /* lift= */ true);
+    /* Copies that are under way have pids that only the keeper knew, and init cannot
+     * finish dying before they are reaped: take whatever ends. */
+    box->releasing = true;
+    while (box->session && box->init > 0 && broker_reap(broker, /* wait= */ true))
+        continue;
     /* The occupant first: init cannot finish dying while its child, which is the
      * broker's to reap, is a zombie in its namespace. */
     broker_child_reap(&box->occupant);
+    broker_child_reap(&box->sweep.pid);
     broker_child_reap(&box->porter);
     broker_child_reap(&box->init);
+    broker_keep_release(broker, box);
     broker_child_close(box->ns, POSTURE_NS_COUNT);
     broker_child_close(box->ours, BOX_NEWS_FDS);
     broker_child_close(&box->word, 1);
@@ -241,19 +250,29 @@ void broker_box_stats(const struct broker_box *box, struct box_stats *out)
     int64_t cpu = counters_cpu_us(counter[BOX_COUNTER_CPU]);
     int64_t kills = counters_oom_kills(counter[BOX_COUNTER_OOM]);
     int64_t hits = counters_pids_hits(counter[BOX_COUNTER_PIDS]);
+    int64_t before = box->cgroup.oom_kills_before;
+    int64_t ooms = (kills > before ? kills - before : 0) + box->oom_uncounted;
     *out = (struct box_stats){
         .cpu_us = cpu < 0 ? box->cpu_us_seen : cpu - box->cpu_us_at_start,
         .memory_peak_bytes = counters_memory_peak(counter[BOX_COUNTER_PEAK]),
-        .oom_kills = kills > box->cgroup.oom_kills_before ? kills - box->cgroup.oom_kills_before
-                                                          : box->oom_seen,
+        .oom_kills = ooms + (box->oom_seen && ooms == box->oom_told),
         .pids_hits = hits > 0 ? hits - box->cgroup.pids_hits_before : 0,
         .blocks_free = counted ? (int64_t)fs.f_bfree : -1,
         .inodes_free = counted ? (int64_t)fs.f_ffree : -1,
         .blocks_at_start = box->blocks_at_start,
         .inodes_at_start = box->inodes_at_start,
         .cpu_us_at_start = box->cpu_us_at_start,
-        .oom_kills_at_start = box->cgroup.oom_kills_before,
+        .oom_kills_at_start = before - box->oom_uncounted,
         .pids_hits_at_start = box->cgroup.pids_hits_before,
         .kill_to_empty_us = box->kill_to_empty_us,
     };
+}
+
+void broker_box_oom_told(struct broker_box *box, int64_t oom_kills)
+{
+    int64_t kills = counters_oom_kills(box->cgroup.counter[BOX_COUNTER_OOM]);
+    int64_t before = box->cgroup.oom_kills_before;
+    box->oom_uncounted = oom_kills - (kills > before ? kills - before : 0);
+    box->oom_told = oom_kills;
+    box->oom_seen = false;
 }

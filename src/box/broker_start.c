@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "box/enter.h"
+#include "box/keeper.h"
 #include "box/zygote.h"
 
 struct pipes {
@@ -32,7 +33,7 @@ static int make_pipes(const struct broker *broker, uint32_t id, int control, str
         pipes->ours[i] = two[i == 0 ? 1 : 0];
         /* A pipe belongs to the broker's uid: programs that reopen /dev/stdout
          * need it to be the occupant's. */
-        uid_t uid = BROKER_FIRST_ID + 2 * id + 1;
+        uid_t uid = BROKER_ID_OCCUPANT(id);
         if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
             return -1;
     }
@@ -51,7 +52,7 @@ static int make_pipes(const struct broker *broker, uint32_t id, int control, str
 
 /* A child in the box's pid namespace: setns decides for the next clone only, and
  * is taken back at once so that a dead box's namespace is not kept alive. */
-static long clone_into(const struct broker *broker, const struct broker_box *box, int cgroup_fd)
+long broker_box_clone(const struct broker *broker, const struct broker_box *box, int cgroup_fd)
 {
     if (setns(box->ns[POSTURE_NS_PID], CLONE_NEWPID) < 0)
         return -1;
@@ -91,7 +92,7 @@ static void fill_start(const struct broker *broker, const struct broker_box *box
 static long clone_occupant(struct broker *broker, struct broker_box *box,
                            const struct enter_start *start, int report)
 {
-    long pid = clone_into(broker, box, box->cgroup.dir[BOX_CG_V2]);
+    long pid = broker_box_clone(broker, box, box->cgroup.dir[BOX_CG_V2]);
     if (pid == 0) {
         struct enter_plan plan = {
             .ns_fds = box->ns, .join_fds = box->cgroup.join, .join_count = box->cgroup.join_count,
@@ -114,7 +115,8 @@ static int order_fork(struct broker *broker, struct broker_box *box,
     struct zygote_order order = {
         .join_count = (uint32_t)group->join_count, .has_cgroup = group->dir[BOX_CG_V2] >= 0,
         .has_rules = box->rules >= 0,
-        .two_ids = broker->two_ids, .rehearsal = call->start.rehearsal,
+        .two_ids = broker->two_ids, .parkable = box->parkable,
+        .rehearsal = call->start.rehearsal,
         .required = start->required, .broker_walls = start->broker_walls, .cpu_s = start->cpu_s,
         .open_files = start->open_files, .processes = start->processes,
         .file_bytes = start->file_bytes, .data_bytes = start->data_bytes,
@@ -169,6 +171,16 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
     return step;
 }
 
+/* An exec takes the saved uid, and with it the way to the parked ones. */
+static void become_session(const struct broker *broker, struct broker_box *box,
+                           const struct box_call *call)
+{
+    box->session = true;
+    box->parkable = broker->two_ids && !box->execs;
+    box->control_fd = call->start.open_files > KEEPER_CONTROL ? KEEPER_CONTROL : BOX_FD_CONTROL;
+    cgroup_kill_singly(&box->cgroup);
+}
+
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
                                int exec_block, int control)
 {
@@ -186,6 +198,8 @@ enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct 
     box->shared_bytes = execs ? 0 : broker->zygote[call->start.zygote].shared_bytes;
     box->waits = call->start.waits;
     box->execs = execs;
+    if (call->start.session)
+        become_session(broker, box, call);
     memcpy(box->ours, pipes.ours, 4 * sizeof(int));
     box->word = pipes.ours[4];
     long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])
@@ -243,39 +257,4 @@ enum box_step broker_box_hear(struct broker *broker, uint32_t id, bool late)
         give_up(box, step);
     errno = saved;
     return step;
-}
-
-enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock)
-{
-    struct broker_box *box = &broker->box[id];
-    struct box_report said;
-    int channel[2], report[2];
-    broker_child_reap(&box->porter);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
-        return BOX_STEP_PORTER;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0) {
-        broker_child_close(channel, 2);
-        return BOX_STEP_PORTER;
-    }
-    long pid = broker_child_clone(0, NULL, collect ? -1 : box->cgroup.dir[BOX_CG_V2]);
-    if (pid == 0) {
-        struct enter_plan plan = {
-            .ns_fds = box->ns, .join_fds = box->cgroup.join,
-            .join_count = collect ? 0 : box->cgroup.join_count,
-            .report = report[1], .two_ids = broker->two_ids, .outside = &broker->outside,
-        };
-        enter_and_port(&plan, channel[1]);
-    }
-    close(channel[1]);
-    close(report[1]);
-    box->porter = pid > 0 ? (pid_t)pid : 0;
-    enum box_step step = pid > 0 ? broker_child_hear(report[0], &said, NULL, 0) : BOX_STEP_PORTER;
-    broker_child_close(report, 1);
-    if (step) {
-        broker_child_close(channel, 1);
-        broker_child_reap(&box->porter);
-        return step;
-    }
-    *out_sock = channel[0];
-    return BOX_STEP_NONE;
 }

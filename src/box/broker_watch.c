@@ -96,9 +96,9 @@ void broker_watch_all(struct broker *broker)
 {
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_bytes) {
+        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_limit) {
             box->oom_seen = true;
-            broker_box_kill(box, /* lift= */ true);
+            broker_sweep_or_kill(broker, (uint32_t)i);
         }
     }
 }

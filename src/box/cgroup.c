@@ -267,6 +267,50 @@ void cgroup_lift_and_kill(struct cgroup *group)
         write_at(group->dir[BOX_CG_V2], "cgroup.kill", "1");
 }
 
+/* --- sessions --- */
+
+void cgroup_kill_singly(struct cgroup *group)
+{
+    /* Absent but in a v2 hierarchy that holds memory. */
+    if (group->dir[BOX_CG_V2] >= 0 && write_at(group->dir[BOX_CG_V2], "memory.oom.group", "0") == 0)
+        group->lifted = true;
+}
+
+int64_t cgroup_memory_now(const struct cgroup *group)
+{
+    int64_t v1 = read_number(group->dir[BOX_CG_MEMORY], "memory.usage_in_bytes");
+    return v1 >= 0 ? v1 : read_number(group->dir[BOX_CG_V2], "memory.current");
+}
+
+/* v1 keeps the sum with swap above the other, so that their order depends. */
+int cgroup_set_memory(struct cgroup *group, int64_t bytes)
+{
+    static const char *const files[] = { "memory.limit_in_bytes", "memory.memsw.limit_in_bytes" };
+    int memory = group->dir[BOX_CG_MEMORY], v2 = group->dir[BOX_CG_V2];
+    group->lifted = true;
+    if (memory < 0)
+        return v2 < 0 || read_number(v2, "memory.max") < 0 ? 0
+                                                           : write_number(v2, "memory.max", bytes);
+    bool more = bytes > read_number(memory, files[0]);
+    for (int i = 0; i < 2; i++) {
+        if (write_number(memory, files[i ^ more], bytes) < 0 && errno != ENOENT)
+            return -1;
+    }
+    return 0;
+}
+
+void cgroup_ease(struct cgroup *group, bool on)
+{
+    int cpu = group->dir[BOX_CG_CPU], v2 = group->dir[BOX_CG_V2];
+    int64_t us = group->limits.cpu_thousandths * CPU_PERIOD_US / 1000;
+    char quota[48];
+    if (cpu >= 0)
+        write_number(cpu, "cpu.cfs_quota_us", on ? -1 : us);
+    snprintf(quota, sizeof quota, "%lld %d", (long long)us, CPU_PERIOD_US);
+    if (v2 >= 0)
+        write_at(v2, "cpu.max", on ? "max" : quota); /* absent without that controller */
+}
+
 /* --- using them again --- */
 
 #define LEFT_OVER_MAX (4ll << 20) /* bytes still charged to an empty group: kernel objects */

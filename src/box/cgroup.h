@@ -44,6 +44,14 @@ void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group);
  * cannot be used again: some kernels kill what is cloned into it later, too. */
 void cgroup_lift_and_kill(struct cgroup *group);
 
+/* Of a session: memory that runs out costs a process, not everything; how much is held
+ * now (-1: not known); another limit for it, 0 or -1 with errno. */
+void cgroup_kill_singly(struct cgroup *group);
+int64_t cgroup_memory_now(const struct cgroup *group);
+int cgroup_set_memory(struct cgroup *group, int64_t bytes);
+/* Let processes use as much CPU as they can, to die, and no longer so. */
+void cgroup_ease(struct cgroup *group, bool on);
+
 /* Emptied groups that wait for another box of the same limits: making and removing
  * them is a good part of what a box costs. */
 #define CGROUP_SHELF 16

@@ -40,10 +40,15 @@ static int drop_capabilities(void)
 
 int drop_power(uid_t uid, gid_t gid, bool groups)
 {
+    return drop_power_saving(uid, uid, gid, groups);
+}
+
+int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups)
+{
     /* Raw calls: libc would signal other threads, of which there are none. */
     if (groups && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
         return -1;
-    if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
+    if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, saved) < 0)
         return -1;
     if (drop_capabilities() < 0)
         return -1;

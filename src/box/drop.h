@@ -12,7 +12,10 @@
  * CAP_SETPCAP, so the sets go last. 0, or -1 with errno. */
 int drop_power(uid_t uid, gid_t gid, bool groups);
 
-/* For a zygote: keep one capability, across exec too, as the uid that we are. */
+/* The same with another saved uid: for a session, whose copies are parked under it. */
+int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups);
+
+/* For a zygote or a keeper: keep one capability, across exec too, as the uid that we are. */
 int drop_power_but(int capability);
 
 /* Default signal dispositions. */

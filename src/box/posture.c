@@ -187,7 +187,8 @@ uint32_t posture_read(const struct posture_outside *outside, const int *keep_fds
     uint32_t walls = read_namespaces(outside) | read_status() | read_mounts() |
                      read_fds(keep_fds, keep_count) | read_rlimits();
     uid_t real, effective, saved;
-    if (getresuid(&real, &effective, &saved) < 0 || real == 0 || real != effective || real != saved)
+    if (getresuid(&real, &effective, &saved) < 0 || real == 0 || real != effective ||
+        (real != saved && saved != BOX_ID_HOLDER))
         walls &= ~BOX_WALL_BIT(USER_NS);
     return walls;
 }

@@ -16,6 +16,8 @@
 #define BOX_EXEC_STRINGS 2048      /* args and env together */
 #define BOX_ID_INIT 999     /* uid of init inside a box, where there are two */
 #define BOX_ID_OCCUPANT 1000
+#define BOX_ID_HOLDER 1001  /* of what is kept of a session, where there are more than one */
+#define BOX_PLACES 24       /* states of a session that are kept */
 #define BOX_FD_CONTROL 3    /* the occupant's end of the control channel */
 
 /* A wall is a fact that a process in the box, or the broker, read back from the
@@ -111,6 +113,13 @@ enum box_op {
     BOX_OP_FORK,      /* fork the occupant from a zygote */
     BOX_OP_ZYGOTE,    /* start a zygote; plants and exec block attached */
     BOX_OP_RETIRE,    /* end a zygote; its occupants live on */
+    /* Of a session, whose occupant was started with `session`: */
+    BOX_OP_PARK,      /* copy the occupant, which waits, into a free place: PARKED */
+    BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; control attached: AWAKE */
+    BOX_OP_DROP,      /* forget what is in a place; no answer */
+    BOX_OP_FORK_INTO, /* what is in a place becomes the state of another box's occupant, which
+                         waits: FORKED_INTO, told of the first box */
+    BOX_OP_SWEEP,     /* kill all but init and what is in places: SWEPT, once they are gone */
 };
 
 /* Our own read-only files, under BOX_PLANT_DIR. */
@@ -137,6 +146,7 @@ struct box_call {
         } create; /* fds: one for each plant */
         struct {
             uint32_t collect; /* 0: before the start, inside the box's limits; 1: after its end */
+            uint32_t resident; /* of a session: it stays, and keeps copies of files */
         } porter;
         struct {
             uint32_t required; /* walls without which the occupant must not start */
@@ -146,6 +156,7 @@ struct box_call {
             uint32_t zygote;    /* FORK: which */
             uint32_t rehearsal; /* FORK: see box/zygote.h */
             uint32_t has_control; /* the occupant's end of its control channel comes along */
+            uint32_t session;     /* it stays: its death is not the box's, and it can be parked */
         } start; /* fds: START: exec block; both: control where it comes along */
         struct {
             struct box_plants plants;
@@ -156,6 +167,10 @@ struct box_call {
         struct {
             uint32_t brief; /* without cgroups: the occupant's own CPU time is enough */
         } stat;
+        struct {
+            uint32_t place;
+            uint32_t to; /* FORK_INTO: the other box */
+        } keep; /* PARK, WAKE, DROP, FORK_INTO; fds: WAKE: control */
         struct {
             uint32_t plain; /* nothing is known against it: leave its limits as they are */
         } kill;
@@ -193,6 +208,11 @@ enum box_news_kind {
     BOX_NEWS_FAILED, /* the call failed at step, with error */
     BOX_NEWS_ZYGOTE, /* it is ready to fork */
     BOX_NEWS_ZYGOTE_GONE,
+    BOX_NEWS_PARKED,
+    BOX_NEWS_AWAKE,
+    BOX_NEWS_SWEPT,
+    BOX_NEWS_FORKED_INTO,
+    BOX_NEWS_KEEPER_GONE, /* and with it all that was parked */
 };
 #define BOX_NEWS_FDS (5 + BOX_COUNTERS)
 
@@ -200,12 +220,16 @@ struct box_news {
     uint32_t kind;
     uint32_t box;
     uint32_t step;    /* FAILED */
-    int32_t error;    /* FAILED: errno; EMPTY: nothing */
+    int32_t error;    /* FAILED, PARKED, AWAKE: errno */
     uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
-    struct box_stats stats; /* EXITED, STAT, EMPTY */
+    uint32_t place;    /* PARKED, AWAKE, FORKED_INTO */
+    uint32_t end;      /* the same: enum inject_end */
+    uint32_t lost;     /* FORKED_INTO: descriptors that could not be carried over */
+    int64_t pause_us;  /* PARKED: how long the occupant stood still */
+    struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */
 };
 
 /* Child to broker, before exec: how far it came. */
@@ -222,23 +246,44 @@ struct box_exec_head {
 };
 
 /* The porter's calls and answers. Paths are bytes, relative to /workspace. */
-enum box_porter_op { BOX_PORTER_PUT = 1, BOX_PORTER_LIST, BOX_PORTER_OPEN };
+enum box_porter_op {
+    BOX_PORTER_PUT = 1,
+    BOX_PORTER_LIST,
+    BOX_PORTER_OPEN,
+    /* Of the resident porter alone; see box/curator.h: */
+    BOX_PORTER_STAY,    /* the very first, from the broker: be resident; no answer */
+    BOX_PORTER_SNAP,    /* keep /workspace in a slot */
+    BOX_PORTER_RESTORE, /* make /workspace what is in a slot */
+    BOX_PORTER_FORGET,  /* no answer */
+    BOX_PORTER_SEND,    /* a slot to another session's porter, by a stream socket */
+    BOX_PORTER_RECEIVE, /* and from one */
+};
 enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
 
 struct box_porter_call {
     uint32_t op;
+    uint32_t tag;       /* comes back in every answer: whose it is */
     uint32_t readonly;  /* PUT */
+    uint32_t replace;   /* PUT, resident: a file that is there gives way */
+    uint32_t slot;      /* SNAP, FORGET, RESTORE: below BOX_PLACES; there it is nothing */
+    uint32_t base;      /* SNAP: the slot to share files with; BOX_PLACES: none */
     uint64_t size;      /* PUT: bytes to take from the descriptor */
+    int64_t since_ns;   /* LIST: 0, or only what is no directory and has this ctime or later */
     uint32_t path_len;
     char path[BOX_PATH_MAX];
-}; /* fds: PUT: content */
+}; /* fds: PUT: content; SEND, RECEIVE: the socket; STAY: the store, /proc/self/fd */
 
 struct box_porter_answer {
-    int32_t error; /* 0, or errno */
-    uint32_t last; /* LIST: no entry in this one, the list is over */
-    uint32_t type; /* LIST: box_entry_type */
-    uint32_t cut;  /* LIST, last: entries that were too deep or too many */
-    uint64_t size; /* LIST, OPEN */
+    int32_t error;   /* 0, or errno */
+    uint32_t tag;
+    uint32_t last;   /* LIST: no entry in this one, the list is over */
+    uint32_t type;   /* LIST: box_entry_type */
+    uint32_t mode;   /* LIST: permissions */
+    uint32_t cut;    /* LIST, last: entries that were too deep or too many */
+    uint32_t changed; /* SNAP: it is not what base is */
+    uint32_t entries; /* SNAP: how many there are */
+    uint64_t size;   /* LIST, OPEN */
+    int64_t ctime_ns; /* LIST: since the Epoch */
     uint32_t path_len;
     char path[BOX_PATH_MAX];
 }; /* fds: OPEN: the file, read-only */

@@ -204,7 +204,7 @@ static void enter(const struct service *service, const struct zygote_order *orde
         .cpu_s = order->cpu_s, .open_files = order->open_files, .processes = order->processes,
         .file_bytes = order->file_bytes,
         .data_bytes = order->data_bytes ? order->data_bytes + service->data_bytes : 0,
-        .piped_core = order->piped_core,
+        .piped_core = order->piped_core, .parkable = order->parkable,
     };
     enter_box(&plan, &start);
     make_ready(&trained[ZYGOTE_TRAIN_LEAST]);
@@ -410,6 +410,14 @@ __attribute__((visibility("default"))) void zygote_make_ready(void);
 void zygote_make_ready(void)
 {
     make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
+}
+
+/* After a session was copied: what its next cell will write is shared with the copy now. */
+__attribute__((visibility("default"))) void zygote_touch(void);
+void zygote_touch(void)
+{
+    make_ready(&trained[ZYGOTE_TRAIN_LEAST]);
+    make_ready(&trained[ZYGOTE_TRAIN_COMMON]);
 }
 
 __attribute__((visibility("default"))) void zygote_fill_gaps(const struct freeze_allocator *python);

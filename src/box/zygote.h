@@ -33,6 +33,7 @@ enum zygote_training {
  * Landlock's rules if has_rules, stdin, stdout, stderr, control, report. */
 struct zygote_order {
     uint32_t join_count, has_cgroup, has_rules, two_ids, rehearsal;
+    uint32_t parkable; /* with the saved uid BOX_ID_HOLDER, and the filter of a session */
     uint32_t required, broker_walls;
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     uint32_t piped_core;

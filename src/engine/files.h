@@ -1,9 +1,11 @@
 /* Files into a box before it starts, and out of it after its end, by the porter:
- * one conversation at a time, driven by the engine's loop. */
+ * one conversation at a time, driven by the engine's loop. Those of a session, whose
+ * porter stays, are in engine/files_session.h. */
 #ifndef ENGINE_FILES_H
 #define ENGINE_FILES_H
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/loop.h"
 #include "contract/request.h"
 #include "contract/result.h"
@@ -11,22 +13,47 @@
 struct files_entry {
     char *path;
     size_t len;
-    uint32_t type;
+    uint32_t type; /* enum box_entry_type */
+    uint32_t mode; /* permissions */
     uint64_t size;
+    int64_t ctime_ns;
+    char sum[HASH_HEX_ROOM]; /* of what was reported of it in a session, else "" */
 };
+
+/* What the last collect of a session met, sorted. */
+struct files_seen {
+    struct files_entry *entries;
+    size_t count;
+};
+#define FILES_SEEN_INIT ((struct files_seen){ NULL, 0 })
+
+struct box_porter_answer;
 
 struct files_job {
     struct loop *loop;
-    struct loop_source porter; /* its socket, ours to close; fd -1: no job */
+    struct loop_source porter; /* its socket, ours to close but in a session; fd -1: no job */
     struct loop_timer patience;
+    bool keeps_sock; /* the socket is the session's */
+    bool over;       /* nothing is asked any more: done comes at once */
+    uint32_t tag;    /* of our calls: an answer with another is one of a dropped job */
+    int (*heard)(struct files_job *job, const struct box_porter_answer *word, int fd);
+    int (*listed)(struct files_job *job); /* after the last entry: as `heard` */
+    const struct request_file *puts;
+    size_t put_count;
+    bool replaces; /* what is there gives way to puts */
     const struct request *request;
-    struct result *result; /* NULL: files go in; else they come out into it */
-    size_t next;           /* the file that is under way */
-    bool listing, cut; /* cut: the porter could not list everything */
+    struct result *result; /* what files come out into */
+    struct files_seen *seen;
+    size_t next;          /* the file that is under way */
+    bool lists_dirs, cut; /* cut: the porter could not list everything */
     struct files_entry *entries;
     size_t count, room;
     uint64_t bytes_taken, files_taken;
     bool bytes_hit, count_hit; /* a cap was met on the way out */
+    char *content;             /* of the one file that was asked for */
+    uint64_t content_len, most;
+    bool changed;  /* the snapshot is not what its base is */
+    uint32_t kept; /* entries in it */
     struct err err;
     /* Called once, last, unless the job is dropped before: err tells. */
     void (*done)(struct files_job *job);

@@ -16,6 +16,7 @@
 
 #define ALLOW SECCOMP_RET_ALLOW
 #define LOUD SECCOMP_RET_USER_NOTIF
+#define TRACED SECCOMP_RET_TRACE
 #define KILL SECCOMP_RET_KILL_PROCESS
 #define QUIET(error) (SECCOMP_RET_ERRNO | (error))
 #define BIT32 (1ull << 32)
@@ -33,10 +34,15 @@ static const struct filter filters[] = {
     { "occupant", box_filter_occupant, BOX_FILTER_OCCUPANT_LEN, QUIET(ENOSYS) },
     { "init", box_filter_init, BOX_FILTER_INIT_LEN, KILL },
     { "porter", box_filter_porter, BOX_FILTER_PORTER_LEN, KILL },
+    { "session", box_filter_session, BOX_FILTER_SESSION_LEN, QUIET(ENOSYS) },
+    { "keeper", box_filter_keeper, BOX_FILTER_KEEPER_LEN, KILL },
+    { "curator", box_filter_curator, BOX_FILTER_CURATOR_LEN, KILL },
 };
 #define OCCUPANT (&filters[0])
 #define INIT (&filters[1])
 #define PORTER (&filters[2])
+#define SESSION (&filters[3])
+#define KEEPER (&filters[4])
 
 static uint32_t run(const struct filter *filter, struct seccomp_data data)
 {
@@ -282,8 +288,8 @@ TEST(box_filter_kills_foreign_conventions)
     CHECK_INT(run(OCCUPANT, call_of(0x7fffffff)), KILL);
 }
 
-/* Every number has one of the four verdicts; those without a name, and those that
- * are to come, have the default. */
+/* Every number has one of the verdicts; those without a name, and those that are to come,
+ * have the default. */
 TEST(box_filter_decides_every_number)
 {
     static const int far[] = { 700, 1000, 65536, 0x3fffffff, -1, -2, INT32_MIN };
@@ -292,7 +298,8 @@ TEST(box_filter_decides_every_number)
             uint32_t got = run(&filters[f], call_of(nr));
             uint32_t error = got & SECCOMP_RET_DATA;
             bool quiet = (got & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO &&
-                         (error == ENOSYS || error == EINVAL || error == EAFNOSUPPORT);
+                         (error == ENOSYS || error == EINVAL || error == EAFNOSUPPORT ||
+                          (&filters[f] == SESSION && error == EPERM));
             CHECK(got == ALLOW || got == LOUD || got == KILL || quiet);
             if (!name_of(nr))
                 CHECK_INT(got, filters[f].fallback);
@@ -345,4 +352,85 @@ TEST(box_filter_of_init_and_porter_is_small)
     check_names(PORTER, porter, KILL);
     check_names(INIT, sleeps, ALLOW);
     check_names(PORTER, copies, ALLOW);
+}
+
+/* A session's occupant has the parked copies' uid as its saved one. */
+static const struct {
+    int nr;
+    uint64_t a0, a1, a2;
+    uint32_t want;
+} session_cases[] = {
+    { SYS_setresuid, 1000, 1000, 1000, ALLOW },
+    { SYS_setresuid, UINT64_MAX, 0xffffffff, 1000, ALLOW },
+    { SYS_setresuid, 1001, 1000, 1001, TRACED },
+    { SYS_setresuid, 1000, 1001 | BIT32, 1000, TRACED },
+    { SYS_setresuid, UINT64_MAX, UINT64_MAX, 1001, TRACED },
+    { SYS_setuid, 1000, 0, 0, ALLOW },
+    { SYS_setuid, 1001, 0, 0, QUIET(EPERM) },
+    { SYS_setuid, 1001 | BIT32, 0, 0, QUIET(EPERM) },
+    { SYS_setreuid, 1000, 1001, 0, QUIET(EPERM) },
+    { SYS_setreuid, 1001, UINT64_MAX, 0, QUIET(EPERM) },
+    { SYS_setfsuid, 1001, 0, 0, QUIET(EPERM) },
+    { SYS_prctl, PR_SET_DUMPABLE, 1, 0, TRACED },
+    { SYS_prctl, PR_SET_DUMPABLE | BIT32, 1, 0, TRACED },
+    { SYS_prctl, PR_SET_NAME, 0, 0, ALLOW },
+    { SYS_prctl, PR_SET_SECCOMP, 1, 0, QUIET(EINVAL) },
+    { SYS_prctl, 35 /* PR_SET_MM */, 0, 0, LOUD },
+    { SYS_setpriority, 0, 0, 5, ALLOW },
+    { SYS_setpriority, 0, 7, 5, QUIET(EPERM) },
+    { SYS_setpriority, 2, 1001, 5, QUIET(EPERM) },
+    { SYS_sched_setaffinity, 0, 8, 0, ALLOW },
+    { SYS_sched_setaffinity, 7, 8, 0, QUIET(EPERM) },
+    { SYS_sched_setaffinity, BIT32, 8, 0, QUIET(EPERM) },
+    { SYS_sched_setparam, 7, 0, 0, QUIET(EPERM) },
+    { SYS_sched_setscheduler, 0, SCHED_IDLE | 0x40000000, 0, ALLOW },
+    { SYS_sched_setscheduler, 7, SCHED_IDLE, 0, QUIET(EPERM) },
+    { SYS_sched_setscheduler, 0, SCHED_FIFO, 0, LOUD },
+    { SYS_sched_setscheduler, 7, SCHED_RR | 0x40000000, 0, LOUD },
+    { SYS_kill, 7, 9, 0, ALLOW },
+};
+
+TEST(box_filter_of_a_session_keeps_the_parked_uid_away)
+{
+    for (size_t i = 0; i < array_len(session_cases); i++) {
+        struct seccomp_data data = call_of(session_cases[i].nr);
+        data.args[0] = session_cases[i].a0;
+        data.args[1] = session_cases[i].a1;
+        data.args[2] = session_cases[i].a2;
+        uint32_t got = run(SESSION, data);
+        if (got != session_cases[i].want)
+            check_failed(__FILE__, __LINE__, "case %zu (%s) is 0x%08x, not 0x%08x", i,
+                         name_of(session_cases[i].nr), got, session_cases[i].want);
+    }
+}
+
+/* But for the calls of policy/session.policy it is the occupant's filter. */
+TEST(box_filter_of_a_session_is_the_occupants_elsewhere)
+{
+    static const int differ[] = { SYS_setresuid, SYS_setuid, SYS_setreuid, SYS_setfsuid, SYS_prctl,
+                                  SYS_setpriority, SYS_sched_setaffinity, SYS_sched_setparam,
+                                  SYS_sched_setscheduler };
+    static const uint64_t args[] = { 0, 1, 4, 16, 35, 1001, 0x10000000, 0x5a5a5a5a, UINT64_MAX };
+    for (int nr = 0; nr < NUMBERS; nr++) {
+        bool same = true;
+        for (size_t i = 0; i < array_len(differ); i++)
+            same = same && nr != differ[i];
+        for (size_t a = 0; same && a < array_len(args); a++) {
+            struct seccomp_data data = call_of(nr);
+            for (int i = 0; i < 6; i++)
+                data.args[i] = args[a];
+            CHECK_INT(run(SESSION, data), run(OCCUPANT, data));
+        }
+    }
+}
+
+TEST(box_filter_of_the_keeper_is_small)
+{
+    static const char *const needed[] = { "ptrace", "wait4", "recvmsg", "sendmsg", "pidfd_getfd",
+                                          "process_vm_readv", "poll", NULL };
+    static const char *const killed[] = { "execve", "clone", "fork", "kill", "socket", "connect",
+                                          "mprotect", "setresuid", "write", "unlinkat", "mount",
+                                          "setns", "prctl", "dup3", NULL };
+    check_names(KEEPER, needed, ALLOW);
+    check_names(KEEPER, killed, KILL);
 }

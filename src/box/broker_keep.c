@@ -1,0 +1,370 @@
+/* What is kept of a session, from the broker's side: its keeper (box/keeper.h), made with
+ * the first PARK, its orders, and a control group for all that is parked. Broker only. It
+ * waits for answers in its loop alone. Every PARK and every WAKE is answered once,
+ * whatever dies meanwhile.
+ *
+ * A woken copy has never run outside of the live group: where v1 groups hold a box it
+ * moves itself before it is let go, under the keeper's hand; where v2 does, we move the
+ * stopped copy between two orders, because moving needs more power than a keeper has. */
+#include "box/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "box/inject.h"
+#include "box/keeper.h"
+
+#define FIRST_GROUP (BOX_MAX + BOX_ZYGOTES_MAX)
+#define PARKED_PIDS 4096 /* the places bound it */
+#define MS INT64_C(1000000)
+#define ROUND (INT64_C(4) << 20) /* the limit is not changed for less */
+
+static void tell_kept(const struct broker *broker, const struct broker_box *box, uint32_t kind,
+                      const struct keeper_answer *answer)
+{
+    struct box_news news = { .kind = kind, .box = (uint32_t)(box - broker->box),
+                             .place = answer->place, .end = answer->end, .error = answer->error,
+                             .pause_us = answer->pause_us, .lost = answer->lost };
+    broker_box_stats(box, &news.stats);
+    if (!box->releasing)
+        broker_tell(broker, &news, NULL, 0);
+}
+
+static void tell_refused(const struct broker *broker, const struct broker_box *box, uint32_t kind,
+                         uint32_t place, int error)
+{
+    struct keeper_answer answer = { .place = place, .end = INJECT_REFUSED, .error = error };
+    if (!INJECT_HERE)
+        answer.end = INJECT_UNSUPPORTED;
+    tell_kept(broker, box, kind, &answer);
+}
+
+/* --- the keeper --- */
+
+static int make_group(struct broker *broker, struct broker_box *box)
+{
+    const struct cgroup_limits limits = { box->memory_bytes, PARKED_PIDS, 1000 };
+    const unsigned number = FIRST_GROUP + (unsigned)(box - broker->box);
+    if (box->keep.cgroup.name[0])
+        return 0;
+    return cgroup_open(&broker->bases, number, &limits, &box->keep.cgroup);
+}
+
+static int start_keeper(struct broker *broker, struct broker_box *box)
+{
+    struct broker_keep *keep = &box->keep;
+    int pair[2];
+    if (make_group(broker, box) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    long pid = broker_child_clone(0, NULL, -1);
+    if (pid == 0) {
+        const struct keeper_plan plan = {
+            .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
+            .holder = BROKER_ID_HOLDER(box - broker->box), .control = box->control_fd,
+        };
+        keeper_run(&plan);
+    }
+    int saved = errno;
+    close(pair[1]);
+    if (pid < 0)
+        close(pair[0]);
+    errno = saved;
+    if (pid < 0)
+        return -1;
+    keep->keeper = (pid_t)pid;
+    keep->sock = pair[0];
+    return 0;
+}
+
+static int send_order(struct broker_box *box, const struct keeper_order *order, int control)
+{
+    struct broker_keep *keep = &box->keep;
+    if (io_send(keep->sock, order, sizeof *order, &control, control >= 0) < 0)
+        return -1;
+    if (keep->ordered == keep->answered)
+        keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
+    keep->order[keep->ordered++ % BROKER_KEEP_ORDERS] =
+        (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->place };
+    return 0;
+}
+
+void broker_keep_kill(struct broker_box *box)
+{
+    if (box->keep.keeper > 0)
+        kill(box->keep.keeper, SIGKILL);
+}
+
+void broker_keep_hurry(struct broker_box *box, int64_t now_ns)
+{
+    if (box->used && box->keep.ordered != box->keep.answered && now_ns > box->keep.until_ns)
+        broker_keep_kill(box);
+}
+
+/* --- orders --- */
+
+/* Pages stay charged where they were first touched: what the parked copy shares with the
+ * live process must not be missing to that when it writes anew. */
+static void raise_limit(struct broker_box *box)
+{
+    bool held_by_group = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
+    int64_t held = held_by_group ? cgroup_memory_now(&box->cgroup) : broker_watch_memory(box);
+    held = held < 0 ? 0 : (held + ROUND - 1) / ROUND * ROUND;
+    int64_t limit = box->memory_bytes + (held < box->memory_bytes ? held : box->memory_bytes);
+    if (limit == box->memory_limit ||
+        (held_by_group && cgroup_set_memory(&box->cgroup, limit) < 0))
+        return; /* if it failed, the old one holds */
+    box->memory_limit = limit;
+}
+
+static bool is_busy(const struct broker_box *box)
+{
+    return box->stage != BROKER_STILL || box->sweep.on || box->keep.waking;
+}
+
+/* Why not, as errno; 0: nothing is against it. */
+static int refusal(const struct broker *broker, const struct broker_box *box, uint32_t op)
+{
+    const struct broker_keep *keep = &box->keep;
+    bool busy = is_busy(box) && op != BOX_OP_FORK_INTO;
+    if (!INJECT_HERE || !broker->two_ids)
+        return ENOTSUP;
+    if (!box->session)
+        return EINVAL;
+    if (!box->parkable)
+        return EPERM;
+    if (box->killed_at_ns || (op == BOX_OP_PARK && !busy && box->occupant <= 0))
+        return ESRCH;
+    if (busy || (op == BOX_OP_WAKE && box->occupant > 0))
+        return EBUSY;
+    if (op != BOX_OP_PARK && keep->keeper <= 0)
+        return ENOENT;
+    return keep->ordered - keep->answered < BROKER_KEEP_ORDERS ? 0 : EAGAIN;
+}
+
+static int order_park(struct broker *broker, struct broker_box *box, uint32_t place)
+{
+    if (box->keep.keeper <= 0 && start_keeper(broker, box) < 0)
+        return -1;
+    raise_limit(box);
+    const struct keeper_order order = { KEEPER_PARK, place, box->occupant, 0 };
+    return send_order(box, &order, -1);
+}
+
+static bool moves_here(const struct broker *broker)
+{
+    return broker->bases.v2_controllers != 0;
+}
+
+static int order_wake(const struct broker *broker, struct broker_box *box, uint32_t place,
+                      int control)
+{
+    struct broker_keep *keep = &box->keep;
+    const struct keeper_order wake = { KEEPER_WAKE, place, 0, 0 };
+    const struct keeper_order copy = { KEEPER_COPY, place, 0, 0 };
+    if (!moves_here(broker)) {
+        keep->waking = send_order(box, &wake, control) == 0;
+        return keep->waking ? 0 : -1;
+    }
+    keep->control = fcntl(control, F_DUPFD_CLOEXEC, 3);
+    keep->waking = keep->control >= 0 && send_order(box, &copy, -1) == 0;
+    if (!keep->waking)
+        own_close_fd(&keep->control);
+    return keep->waking ? 0 : -1;
+}
+
+/* Between two sessions: the keeper of the one that gives does it. */
+static int order_transplant(const struct broker *broker, struct broker_box *box,
+                            const struct box_call *call)
+{
+    const struct broker_box *to = &broker->box[call->keep.to];
+    errno = !to->used || !to->parkable || to->killed_at_ns || to->occupant <= 0 ? ESRCH
+            : to == box || is_busy(to)                                          ? EBUSY
+                                                                                : 0;
+    if (errno)
+        return -1;
+    const struct keeper_order order = { KEEPER_TRANSPLANT, call->keep.place, to->occupant,
+                                        to->control_fd };
+    return send_order(box, &order, -1);
+}
+
+static void order_drop(struct broker_box *box, uint32_t place)
+{
+    struct broker_keep *keep = &box->keep;
+    bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS;
+    const struct keeper_order drop = { KEEPER_DROP, place, 0, 0 };
+    if (keep->keeper > 0 && (!room || send_order(box, &drop, -1) < 0))
+        broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
+}
+
+void broker_keep_order(struct broker *broker, const struct box_call *call, int control)
+{
+    struct broker_box *box = &broker->box[call->box];
+    const uint32_t place = call->keep.place;
+    if (call->op == BOX_OP_DROP) {
+        order_drop(box, place);
+        return;
+    }
+    int error = refusal(broker, box, call->op);
+    uint32_t news = call->op == BOX_OP_PARK   ? BOX_NEWS_PARKED
+                    : call->op == BOX_OP_WAKE ? BOX_NEWS_AWAKE
+                                              : BOX_NEWS_FORKED_INTO;
+    if (!error && (news == BOX_NEWS_PARKED  ? order_park(broker, box, place)
+                   : news == BOX_NEWS_AWAKE ? order_wake(broker, box, place, control)
+                                            : order_transplant(broker, box, call)) < 0)
+        error = errno;
+    if (error)
+        tell_refused(broker, box, news, place, error);
+}
+
+/* --- answers --- */
+
+/* Only a v2 hierarchy with controllers is left to us; a stopped process is moved. */
+static int move(const struct broker *broker, const struct cgroup *group, pid_t pid)
+{
+    char text[16];
+    if (!moves_here(broker))
+        return 0;
+    own_fd procs = openat(group->dir[BOX_CG_V2], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    snprintf(text, sizeof text, "%d", (int)pid);
+    return procs < 0 ? -1 : io_write_all(procs, text, strlen(text));
+}
+
+static void on_parked(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+{
+    if (answer->end == INJECT_OK && move(broker, &box->keep.cgroup, answer->pid) < 0) {
+        answer->end = INJECT_REFUSED;
+        answer->error = errno;
+        order_drop(box, answer->place);
+    }
+    if (answer->end == INJECT_OK)
+        box->keep.parked[answer->place] = answer->pid;
+    tell_kept(broker, box, BOX_NEWS_PARKED, answer);
+    broker_recall_death(broker, answer->pid);
+}
+
+static void on_copied(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+{
+    struct broker_keep *keep = &box->keep;
+    own_fd control = take_fd(&keep->control);
+    const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0 };
+    if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
+                                     send_order(box, &wake, control) < 0)) {
+        answer->end = INJECT_REFUSED;
+        answer->error = errno;
+    }
+    keep->waking = answer->end == INJECT_OK;
+    if (!keep->waking)
+        tell_kept(broker, box, BOX_NEWS_AWAKE, answer);
+}
+
+static void on_awake(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+{
+    box->keep.waking = false;
+    if (answer->end == INJECT_OK) {
+        box->occupant = answer->pid;
+        box->started = true;
+        box->sweep.again_ns = 0; /* one that is on has not met it */
+    }
+    tell_kept(broker, box, BOX_NEWS_AWAKE, answer);
+    broker_recall_death(broker, answer->end == INJECT_OK ? answer->pid : 0);
+}
+
+static void on_dropped(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+{
+    (void)broker;
+    box->keep.parked[answer->place] = 0;
+}
+
+/* If it cost the other process its life, its own box tells. */
+static void on_transplanted(struct broker *broker, struct broker_box *box,
+                            struct keeper_answer *answer)
+{
+    tell_kept(broker, box, BOX_NEWS_FORKED_INTO, answer);
+}
+
+static const struct {
+    void (*take)(struct broker *broker, struct broker_box *box, struct keeper_answer *answer);
+    uint32_t news; /* where it can fail */
+} answers[] = {
+    [KEEPER_PARK] = { on_parked, BOX_NEWS_PARKED },
+    [KEEPER_COPY] = { on_copied, BOX_NEWS_AWAKE },
+    [KEEPER_WAKE] = { on_awake, BOX_NEWS_AWAKE },
+    [KEEPER_DROP] = { on_dropped, 0 },
+    [KEEPER_TRANSPLANT] = { on_transplanted, BOX_NEWS_FORKED_INTO },
+};
+
+void broker_keep_hear(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    struct broker_keep *keep = &box->keep;
+    struct keeper_answer answer;
+    size_t none = 0;
+    if (!box->used || keep->sock < 0)
+        return; /* it ended in this very round */
+    const struct broker_keep_order order = keep->order[keep->answered % BROKER_KEEP_ORDERS];
+    if (io_recv(keep->sock, &answer, sizeof answer, NULL, 0, &none) != 1 ||
+        keep->answered == keep->ordered || answer.place != order.place) {
+        own_close_fd(&keep->sock);
+        broker_keep_kill(box);
+        return;
+    }
+    keep->answered++;
+    keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
+    answers[order.op].take(broker, box, &answer);
+}
+
+void broker_keep_over(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    struct broker_keep *keep = &box->keep;
+    struct box_news news = { .kind = BOX_NEWS_KEEPER_GONE, .box = id };
+    struct pollfd last = { .fd = keep->sock, .events = POLLIN };
+    /* What it has said and done before its end holds. */
+    while (keep->sock >= 0 && poll(&last, 1, 0) == 1)
+        broker_keep_hear(broker, id);
+    own_close_fd(&keep->sock);
+    own_close_fd(&keep->control);
+    while (keep->answered != keep->ordered) {
+        const struct broker_keep_order order = keep->order[keep->answered++ % BROKER_KEEP_ORDERS];
+        if (answers[order.op].news)
+            tell_refused(broker, box, answers[order.op].news, order.place, ECHILD);
+    }
+    keep->waking = false;
+    memset(keep->parked, 0, sizeof keep->parked);
+    if (!box->releasing)
+        broker_tell(broker, &news, NULL, 0);
+}
+
+bool broker_keep_forget(struct broker *broker, pid_t pid)
+{
+    for (int i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker->box[i];
+        for (int j = 0; box->used && box->keep.keeper && j < BOX_PLACES; j++) {
+            if (box->keep.parked[j] == pid) {
+                box->keep.parked[j] = 0;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void broker_keep_release(struct broker *broker, struct broker_box *box)
+{
+    struct broker_keep *keep = &box->keep;
+    broker_child_reap(&keep->keeper);
+    own_close_fd(&keep->sock);
+    own_close_fd(&keep->control);
+    if (keep->cgroup.name[0])
+        cgroup_close(&broker->bases, &keep->cgroup);
+}

@@ -1,0 +1,271 @@
+/* The keeper of a session: it holds the parked copies of an interpreter, stopped, and
+ * makes and wakes them (box/park.h) at the broker's word. A child of the broker in its
+ * pid namespace, uid 0 of W, with CAP_SYS_PTRACE there and nothing else, under
+ * policy/keeper.policy; one thread, no heap, no stdio.
+ *
+ * 1. Its death is the end of all that it holds.
+ * 2. It hears the broker alone. Of the copies it believes nothing.
+ * 3. What it could not become, it says at its first order, and ends. */
+#include "box/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/drop.h"
+#include "box/filter.h"
+#include "box/park.h"
+#include "box/transplant.h"
+
+#define TIMEOUT_MS 3000 /* twice for a WAKE: less than the broker's patience */
+#define SETTLE_MS 1000
+#define TRANSPLANT_MS 6000
+#define FD_FIRST 3
+#define KEPT_MAX (2 + 2 * BOX_CG_COUNT)
+
+struct keeper {
+    int sock;
+    struct park_session session;
+    struct park_tasks live, parked;
+    struct park place[BOX_PLACES];
+    struct park spare; /* copied for a WAKE */
+    uint32_t spare_of;
+};
+
+static const struct park_tasks stay = { .count = 0 };
+
+/* --- becoming it --- */
+
+/* The kernel compares the opener's effective uid with the uids of whoever moves, and
+ * nothing but what is parked has this one. The file itself belongs to uid 0. What never
+ * runs needs no other CPU group, and each move takes its time. */
+static int open_tasks(const struct cgroup *group, struct park_tasks *out)
+{
+    static const enum box_cg moved[] = { BOX_CG_MEMORY, BOX_CG_PIDS };
+    for (size_t i = 0; i < array_len(moved); i++) {
+        if (group->dir[moved[i]] < 0)
+            continue;
+        int fd = openat(group->dir[moved[i]], "tasks", O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        out->fd[out->count++] = fd;
+    }
+    return 0;
+}
+
+static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
+{
+    const uid_t same = (uid_t)-1;
+    if (syscall(SYS_setresuid, same, plan->holder, same) < 0)
+        return -1;
+    syscall(SYS_setfsuid, 0);
+    int failed = open_tasks(plan->parked, &out->parked) < 0 ||
+                 open_tasks(plan->live, &out->live) < 0;
+    int saved = errno;
+    if (syscall(SYS_setresuid, same, 0, same) < 0)
+        return -1;
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+/* Nothing stays open but stdio, which leads nowhere, and these. */
+static int settle_fds(struct keeper *out)
+{
+    int *kept[KEPT_MAX] = { &out->sock, &out->session.proc };
+    int count = 2;
+    for (size_t i = 0; i < out->parked.count; i++)
+        kept[count++] = &out->parked.fd[i];
+    for (size_t i = 0; i < out->live.count; i++)
+        kept[count++] = &out->live.fd[i];
+    for (int i = 0; i < count; i++) {
+        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, FD_FIRST + KEPT_MAX);
+        if (*kept[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        if (dup3(*kept[i], FD_FIRST + i, O_CLOEXEC) < 0)
+            return -1;
+        *kept[i] = FD_FIRST + i;
+    }
+    return io_close_from(FD_FIRST + count);
+}
+
+static int confine(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_keeper / sizeof box_filter_keeper[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_keeper,
+    };
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
+}
+
+/* SIGCHLD stays blocked, as in the broker: box/inject.c waits for it. */
+static int become(const struct keeper_plan *plan, struct keeper *out)
+{
+    prctl(PR_SET_NAME, "cupel-keeper");
+    drop_signals();
+    setsid();
+    out->session.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (out->session.proc < 0 || open_all_tasks(plan, out) < 0 || settle_fds(out) < 0 ||
+        drop_power_but(CAP_SYS_PTRACE) < 0)
+        return -1;
+    /* Both are taken back by a change of ids: last. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return -1;
+    return confine();
+}
+
+/* --- orders --- */
+
+static enum inject_end refuse(int error)
+{
+    errno = error;
+    return INJECT_REFUSED;
+}
+
+static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order, int control,
+                               struct keeper_answer *out)
+{
+    struct park *place = &keeper->place[order->place];
+    (void)control;
+    if (place->pid > 0)
+        return refuse(EEXIST);
+    enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
+    if (end == INJECT_OK) {
+        out->pid = place->pid;
+        out->pause_us = place->pause_ns / 1000;
+    }
+    return end;
+}
+
+static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order, int control,
+                               struct keeper_answer *out)
+{
+    struct park *place = &keeper->place[order->place];
+    (void)control;
+    park_drop(&keeper->spare);
+    if (place->pid <= 0)
+        return refuse(ENOENT);
+    enum inject_end end = park_copy_parked(&keeper->session, place, &stay, &keeper->spare);
+    if (end == INJECT_DIED || end == INJECT_LOST) {
+        park_drop(place);
+        return end;
+    }
+    keeper->spare_of = order->place;
+    if (end == INJECT_OK)
+        out->pid = keeper->spare.pid;
+    return end;
+}
+
+static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order *order, int control,
+                               struct keeper_answer *out)
+{
+    pid_t live = 0;
+    if (control < 0)
+        return refuse(EBADF);
+    if (keeper->spare.pid <= 0 || keeper->spare_of != order->place) {
+        enum inject_end copied = do_copy(keeper, order, -1, out);
+        if (copied != INJECT_OK)
+            return copied;
+    }
+    enum inject_end end =
+        park_wake(&keeper->session, &keeper->spare, control, &keeper->live, &live);
+    out->pid = end == INJECT_OK ? live : 0;
+    return end;
+}
+
+static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order, int control,
+                               struct keeper_answer *out)
+{
+    (void)control;
+    (void)out;
+    park_drop(&keeper->place[order->place]);
+    return INJECT_OK;
+}
+
+static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_order *order,
+                                     int control, struct keeper_answer *out)
+{
+    static struct transplant_report report;
+    struct park_session to = keeper->session;
+    (void)control;
+    to.control = order->control;
+    if (keeper->place[order->place].pid <= 0)
+        return refuse(ENOENT);
+    enum inject_end end = transplant(&keeper->session, &keeper->place[order->place], &to,
+                                     order->live, TRANSPLANT_MS, &report);
+    out->lost = end == INJECT_OK ? report.lost_files : 0;
+    return end;
+}
+
+static enum inject_end (*const orders[])(struct keeper *keeper, const struct keeper_order *order,
+                                         int control, struct keeper_answer *out) = {
+    [KEEPER_PARK] = do_park,
+    [KEEPER_COPY] = do_copy,
+    [KEEPER_WAKE] = do_wake,
+    [KEEPER_DROP] = do_drop,
+    [KEEPER_TRANSPLANT] = do_transplant,
+};
+
+/* One order and its answer. failed: what keeps it from its work, 0: nothing. */
+static void serve(struct keeper *keeper, int failed)
+{
+    struct keeper_order order;
+    size_t count = 0;
+    int control = -1;
+    int got = io_recv(keeper->sock, &order, sizeof order, &control, 1, &count);
+    if (got != 1 || order.op < KEEPER_PARK || order.op > KEEPER_TRANSPLANT ||
+        order.place >= BOX_PLACES)
+        _exit(got == 0 ? 0 : 73);
+    struct keeper_answer answer = { .place = order.place };
+    answer.end = failed ? refuse(failed) : orders[order.op](keeper, &order, control, &answer);
+    answer.error = answer.end == INJECT_OK ? 0 : errno;
+    own_close_fd(&control);
+    if (io_send(keeper->sock, &answer, sizeof answer, NULL, 0) < 0)
+        _exit(0);
+}
+
+/* The broker's next word. Whatever dies meanwhile must be taken by us first. */
+static void await(struct keeper *keeper)
+{
+    struct pollfd waits[1 + BOX_PLACES] = { { .fd = keeper->sock, .events = POLLIN } };
+    for (int i = 0; i < BOX_PLACES; i++)
+        waits[1 + i] = (struct pollfd){ .fd = keeper->place[i].pidfd, .events = POLLIN };
+    if (poll(waits, 1 + BOX_PLACES, -1) < 0 && errno != EINTR)
+        _exit(74);
+    for (int i = 0; i < BOX_PLACES; i++) {
+        if (waits[1 + i].revents)
+            park_drop(&keeper->place[i]);
+    }
+    if (waits[0].revents)
+        serve(keeper, 0);
+}
+
+void keeper_run(const struct keeper_plan *plan)
+{
+    static struct keeper keeper;
+    keeper.sock = plan->sock;
+    keeper.session = (struct park_session){ .control = plan->control, .own = BOX_ID_OCCUPANT,
+                                            .holder = BOX_ID_HOLDER, .timeout_ms = TIMEOUT_MS,
+                                            .settle_ms = SETTLE_MS };
+    keeper.spare = PARK_NONE;
+    for (int i = 0; i < BOX_PLACES; i++)
+        keeper.place[i] = PARK_NONE;
+    if (become(plan, &keeper) < 0) {
+        serve(&keeper, errno ? errno : EPERM);
+        _exit(70);
+    }
+    for (;;)
+        await(&keeper);
+}

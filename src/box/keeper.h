@@ -1,0 +1,46 @@
+/* The keeper of a session, and what the broker and it say to each other: fixed-size
+ * structs over a SEQPACKET socket. Each order has one answer, in turn. */
+#ifndef BOX_KEEPER_H
+#define BOX_KEEPER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "box/cgroup.h"
+
+#define KEEPER_CONTROL 251 /* where drivers/driver.py keeps its channel, if it can */
+
+enum keeper_op {
+    KEEPER_PARK = 1, /* copy the live process into a place */
+    KEEPER_COPY,     /* copy what is in a place, for the WAKE of the same place that follows */
+    KEEPER_WAKE,     /* wake a copy of what is in a place; fds: control */
+    KEEPER_DROP,     /* forget what is in a place */
+    KEEPER_TRANSPLANT, /* what is in a place becomes the state of another box's process */
+};
+
+struct keeper_order {
+    uint32_t op, place;
+    int32_t live;    /* PARK: its pid; TRANSPLANT: that of the other process */
+    int32_t control; /* TRANSPLANT: the descriptor on which that one waits */
+};
+
+struct keeper_answer {
+    uint32_t place;
+    uint32_t end;  /* enum inject_end */
+    int32_t error; /* errno */
+    int32_t pid;   /* at OK: of the copy, or of the woken process */
+    uint32_t lost; /* TRANSPLANT: what could not be carried */
+    int64_t pause_us;
+};
+
+struct keeper_plan {
+    int sock;
+    const struct cgroup *live, *parked; /* the groups of both */
+    uid_t holder; /* in our user namespace: who opens their `tasks` */
+    int control;  /* the descriptor on which the live process waits */
+};
+
+/* Become it, in a child of the broker. */
+void keeper_run(const struct keeper_plan *plan) __attribute__((noreturn));
+
+#endif

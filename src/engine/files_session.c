@@ -1,0 +1,228 @@
+/* The files of a session: putting, collecting, listing, getting, keeping. Engine only.
+ * What the porter says of names, sizes and contents is the box's claim. */
+#include "engine/files_session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "engine/files_int.h"
+
+#define WORKSPACE "/workspace/"
+
+static int begin(struct files_job *job, struct loop *loop, int sock, files_done *done)
+{
+    files_begin(job, loop, sock, done);
+    job->keeps_sock = true;
+    return job->err.kind == ERR_NONE ? 0 : -1;
+}
+
+/* --- put --- */
+
+static int check_paths(struct files_job *job)
+{
+    char field[48];
+    for (size_t i = 0; i < job->put_count; i++) {
+        snprintf(field, sizeof field, "files[%zu].path", i);
+        if (request_check_path(str_of(job->puts[i].path), field, &job->err) < 0)
+            return -1;
+    }
+    return job->put_count > 0 ? files_put_next(job) : 1;
+}
+
+void files_session_put(struct files_job *job, struct loop *loop, int sock,
+                       const struct request_file *files, size_t count, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->puts = files;
+    job->put_count = count;
+    job->replaces = true;
+    job->heard = files_hear_put;
+    files_started(job, state < 0 ? -1 : check_paths(job));
+}
+
+/* --- collect --- */
+
+void files_seen_done(struct files_seen *seen)
+{
+    files_free_entries(seen->entries, seen->count);
+    *seen = FILES_SEEN_INIT;
+}
+
+/* Once everything was told: what is known now is what was met now. */
+static int remember(struct files_job *job)
+{
+    files_seen_done(job->seen);
+    *job->seen = (struct files_seen){ job->entries, job->count };
+    job->entries = NULL;
+    job->count = job->room = 0;
+    return 1;
+}
+
+static int hear_collected(struct files_job *job, const struct box_porter_answer *word, int fd)
+{
+    int state = files_hear_opened(job, word, fd);
+    return state > 0 ? remember(job) : state;
+}
+
+static int fetch_listed(struct files_job *job)
+{
+    int state = job->result ? files_open_next(job) : 1;
+    job->heard = hear_collected;
+    return state > 0 ? remember(job) : state;
+}
+
+static int ask_list(struct files_job *job, int64_t since_ns)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_LIST, .since_ns = since_ns };
+    job->heard = files_hear_entry;
+    return files_ask(job, &call, -1);
+}
+
+void files_session_collect(struct files_job *job, struct loop *loop, int sock,
+                           const struct request *request, struct result *result,
+                           int64_t since_ns, struct files_seen *seen, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->request = request;
+    job->result = result;
+    job->seen = seen;
+    job->listed = fetch_listed;
+    files_started(job, state < 0 ? -1 : ask_list(job, since_ns > 0 ? since_ns : 1));
+}
+
+/* --- list and get --- */
+
+static int all_listed(struct files_job *job)
+{
+    (void)job;
+    return 1;
+}
+
+void files_session_list(struct files_job *job, struct loop *loop, int sock, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->lists_dirs = true;
+    job->listed = all_listed;
+    files_started(job, state < 0 ? -1 : ask_list(job, 0));
+}
+
+static int refuse_get(struct files_job *job, int error)
+{
+    if (error == ENOENT || error == ENOTDIR)
+        return err_set(&job->err, ERR_ABSENT, "no such file in the session");
+    return err_input(&job->err, "path", NULL, "a regular file that can be read",
+                     error == EACCES ? "the file cannot be read: its owner took the permission away"
+                                     : "it is no regular file");
+}
+
+static int hear_content(struct files_job *job, const struct box_porter_answer *word, int fd)
+{
+    if (word->error || fd < 0)
+        return refuse_get(job, word->error);
+    if (word->size > job->most)
+        return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, at most %llu can be had",
+                       (unsigned long long)word->size, (unsigned long long)job->most);
+    job->content = files_fetch(fd, word->size, &job->content_len);
+    return job->content ? 1 : refuse_get(job, EINVAL);
+}
+
+static int ask_for(struct files_job *job, struct str path)
+{
+    struct box_porter_call call = { .op = BOX_PORTER_OPEN };
+    if (path.len > sizeof WORKSPACE - 1 && memcmp(path.at, WORKSPACE, sizeof WORKSPACE - 1) == 0)
+        path = (struct str){ path.at + sizeof WORKSPACE - 1, path.len - (sizeof WORKSPACE - 1) };
+    if (request_check_path(path, "path", &job->err) < 0)
+        return -1;
+    if (path.len >= sizeof call.path)
+        return refuse_get(job, ENOENT);
+    call.path_len = (uint32_t)path.len;
+    memcpy(call.path, path.at, path.len);
+    return files_ask(job, &call, -1);
+}
+
+void files_session_get(struct files_job *job, struct loop *loop, int sock, struct str path,
+                       uint64_t most, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->most = most;
+    job->heard = hear_content;
+    files_started(job, state < 0 ? -1 : ask_for(job, path));
+}
+
+/* --- keep --- */
+
+static int hear_kept(struct files_job *job, const struct box_porter_answer *word, int fd)
+{
+    static const struct {
+        int error;
+        enum err_kind kind;
+        const char *text;
+    } reasons[] = {
+        { ENOSPC, ERR_LIMIT, "there is no room for them" },
+        { E2BIG, ERR_LIMIT, "they are more than 20000" },
+        { ENAMETOOLONG, ERR_LIMIT, "folders are more than 64 deep" },
+        { EBUSY, ERR_LIMIT, "a process of the session changes them all the time" },
+        { ENOENT, ERR_ABSENT, "nothing is kept under this number" },
+    };
+    (void)fd;
+    job->changed = word->changed;
+    job->kept = word->entries;
+    if (word->error == 0)
+        return 1;
+    for (size_t i = 0; i < array_len(reasons); i++) {
+        if (reasons[i].error == word->error)
+            err_set(&job->err, reasons[i].kind, "the session's files: %s", reasons[i].text);
+    }
+    if (job->err.kind == ERR_NONE)
+        err_set(&job->err, ERR_BUG, "the session's files: %s", strerror(word->error));
+    job->err.sys = word->error;
+    return -1;
+}
+
+void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                        uint32_t base, files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base };
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+}
+
+void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                           files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot };
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+}
+
+static void carry(struct files_job *job, struct loop *loop, int sock, enum box_porter_op op,
+                  uint32_t slot, int end, files_done *done)
+{
+    const struct box_porter_call call = { .op = op, .slot = slot };
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, &call, end));
+}
+
+void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
+                        files_done *done)
+{
+    carry(job, loop, sock, BOX_PORTER_SEND, slot, to, done);
+}
+
+void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                           int from, files_done *done)
+{
+    carry(job, loop, sock, BOX_PORTER_RECEIVE, slot, from, done);
+}
+
+int files_session_forget(int sock, uint32_t slot)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .slot = slot };
+    return io_send(sock, &call, sizeof call, NULL, 0);
+}
