@@ -403,7 +403,7 @@ def arrange_driver():
     driver_path = driver.__file__
     cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without
     if cells:
-        cells.driver = driver
+        cells.driver, cells.names, cells.touch = driver, load("names"), library.zygote_touch
     driver.control, driver.control_id = -1, None
     scope = driver.set_world()
     for name in {*driver.Hooks.after} & {*sys.modules}:

@@ -354,7 +354,16 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_session(driver):
     driver.interrupt()
     time.sleep(0.05)
     driver.interrupt()
-    assert driver.cell(of(driver, "print(x)", "console.log(x)", "echo $x")).out == "1\n"
+    hush = of(driver, {"hush": True}, {}, {})
+    assert driver.cell(of(driver, "print(x)", "console.log(x)", "echo $x"), **hush).out == "1\n"
+
+
+def test_python_hears_an_interrupt_that_overtakes_its_line(python):
+    python.cell("1")
+    python.interrupt()
+    cell = python.cell("import time\ntime.sleep(100)")
+    assert (cell.exit_code, cell.error["interrupted"]) == (130, True)
+    assert python.cell("1").value == "1"
 
 
 def test_the_end_is_that_of_a_program(driver):
@@ -527,7 +536,7 @@ def test_python_exit_codes(python):
 def test_python_hears_nothing_between_cells_and_the_codes_own_handler_within(python):
     python.cell("import signal, os\nheard = []\n_ = signal.signal(signal.SIGINT, lambda *a: heard.append(1))")
     python.interrupt()
-    assert python.cell("os.kill(os.getpid(), signal.SIGINT)\nheard").value == "[1]"
+    assert python.cell("os.kill(os.getpid(), signal.SIGINT)\nheard", hush=True).value == "[1]"
     python.cell("def ring(*a): raise OSError('rung')\n_ = signal.signal(signal.SIGALRM, ring); _ = "
                 "signal.setitimer(signal.ITIMER_REAL, 0.05)")
     while b"rung" not in python.err:
@@ -609,9 +618,9 @@ def test_python_sources_of_cells_are_kept_within_a_cap(python):
 PREPARED = """
 import os, sys
 sys.path.insert(0, DRIVERS)
-import cells, driver
-del sys.modules['cells'], sys.modules['driver'], sys.path[0]
-cells.driver, driver.control, driver.control_id = driver, -1, None
+import cells, driver, names
+del sys.modules['cells'], sys.modules['driver'], sys.modules['names'], sys.path[0]
+cells.names, cells.driver, driver.control, driver.control_id = names, driver, -1, None
 scope = driver.set_world()
 if os.fork():
     os.close(3)

@@ -1,0 +1,221 @@
+# The names of a Python session, for people and models to see: what there is, what a cell did to it,
+# how a word could go on (PROTOCOL.md). Used by cells.py, which says so. No code of the user's is
+# called: types are compared, never asked, and a value of a class that is not known shows its class
+# alone.
+import builtins
+import sys
+
+__builtins__ = {**vars(builtins)}
+ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
+MATCHES_MAX = 100
+
+driver = scope = None        # the module, and the session's names; cells.py sets them
+
+
+# As the interpreter has them: a class can have its own idea of its name, its bases, its names.
+FUNCTION, MODULE, DICT_SLOT = type(lambda: None), type(sys), type(type.__dict__["__dict__"])
+name_of, line_of, class_names = [type.__dict__[name].__get__
+                                 for name in ("__name__", "__mro__", "__dict__")]
+module_names = MODULE.__dict__["__dict__"].__get__
+LISTS = (list, tuple, set, frozenset, dict)
+TEXTS = (str, bytes, bytearray)
+PLAIN = (float, complex, bool, type(None), type(...), type(NotImplemented))
+SHAPED = (("numpy", "ndarray"), ("pandas", "DataFrame", "Series"), ("torch", "Tensor"))
+SHOWN = (("datetime", "date", "datetime", "timedelta", "time"), ("decimal", "Decimal"),
+         ("fractions", "Fraction"), ("numpy", "float64", "float32", "int64", "int32", "bool_"))
+COUNTED = (("collections", "deque", "Counter", "OrderedDict", "defaultdict"),)
+
+
+def known(kind, module, *names):
+    """Is this type one of a library's own? Asked of the library, because a type can lie."""
+    library = sys.modules.get(module)
+    if MODULE not in line_of(type(library)):
+        return False
+    return any(module_names(library).get(name) is kind for name in names)
+
+
+def any_known(kind, libraries):
+    return any(known(kind, *names) for names in libraries)
+
+
+def brief(value, depth=0):
+    """A short text of a value, in bounded time."""
+    kind = type(value)
+    if kind in TEXTS:
+        return repr(value[:TEXT_MAX])
+    if kind is int:
+        return repr(value) if value.bit_length() < 256 else f"<int of {value.bit_length()} bits>"
+    if kind in PLAIN or any_known(kind, SHOWN):
+        return repr(value)
+    if kind in LISTS and depth < 3:
+        return brief_list(value, kind, depth)
+    if kind is FUNCTION:
+        code = value.__code__
+        return f"{value.__name__}({', '.join(code.co_varnames[: min(code.co_argcount, 8)])})"
+    if kind is MODULE:
+        return f"module {brief(module_names(value).get('__name__'))}"
+    if kind is range:
+        return f"range({brief(value.start)}, {brief(value.stop)}, {brief(value.step)})"
+    if type in line_of(kind):
+        return f"class {name_of(value)}"
+    if any_known(kind, SHAPED):
+        return brief_shaped(value, kind)
+    return f"<{name_of(kind)}>"
+
+
+def brief_list(value, kind, depth):
+    items = [item for item, _ in zip(value.items() if kind is dict else value, range(6))]
+    more = ", …" if len(value) > len(items) else ""
+    if kind is dict:
+        return "{" + ", ".join([f"{brief(key, 3)}: {brief(item, depth + 1)}"
+                                for key, item in items]) + more + "}"
+    text = ", ".join([brief(item, depth + 1) for item in items]) + more
+    return {list: f"[{text}]", tuple: f"({text})", set: f"{{{text}}}"}.get(kind, f"frozenset({text})")
+
+
+def brief_shaped(value, kind):
+    if known(kind, "pandas", "DataFrame"):
+        return f"columns {brief(value.columns[:6].tolist())}"
+    if known(kind, "pandas", "Series"):
+        return f"{value.dtype} {brief(value.iloc[:6].tolist())}"
+    if known(kind, "numpy", "ndarray"):
+        return f"{value.dtype.name} {brief(value.flat[:6].tolist())}"
+    return f"{value.dtype}"
+
+
+def describe(name, value):
+    """One entry of a list of names."""
+    kind = type(value)
+    entry = {"name": name, "type": str(name_of(kind))[:NAME_MAX], "text": ""}
+    try:
+        entry["text"] = driver.clean(brief(value))[:TEXT_MAX]
+        if any_known(kind, SHAPED):
+            entry["shape"] = [int(size) for size in value.shape[:32]]
+        elif kind in LISTS or kind in TEXTS or any_known(kind, COUNTED):
+            entry["length"] = kind.__len__(value)
+        if known(kind, "numpy", "ndarray") or known(kind, "pandas", "Series"):
+            entry["size_bytes"] = int(value.nbytes)
+        elif known(kind, "pandas", "DataFrame"):
+            if value.shape[1] <= ITEMS_MAX:
+                entry["size_bytes"] = int(value.memory_usage().sum())
+        elif __builtins__.get(name_of(kind)) is kind:
+            entry["size_bytes"] = sys.getsizeof(value)
+        else:
+            entry["size_bytes"] = object.__sizeof__(value)
+    except Exception:
+        pass   # what could be told is told
+    return entry
+
+
+def attributes(value):
+    """The dictionary of an instance, if it has a plain one."""
+    for kind in line_of(type(value)):
+        own = class_names(kind).get("__dict__")
+        if own is not None:
+            found = own.__get__(value) if type(own) is DICT_SLOT else None
+            return found if type(found) is dict else None
+
+
+def mark(value):
+    """What is compared to find a change: identity, size, and a little of what is inside."""
+    kind = type(value)
+    try:
+        if kind in TEXTS:
+            return id(value), len(value), bytes(value[:1024]) if kind is bytearray else hash(value)
+        if kind in PLAIN or kind is int:
+            return id(value), hash(value)
+        if kind in LISTS:
+            inside = value.values() if kind is dict else value
+            return id(value), len(value), tuple([id(item) for item, _ in zip(inside, range(ITEMS_MAX))])
+        if known(kind, "numpy", "ndarray"):
+            inside = b"" if value.dtype.hasobject else value.flat[: 16 * ITEMS_MAX].tobytes()
+            return id(value), value.shape, inside
+        if any_known(kind, SHAPED):
+            return id(value), tuple(value.shape)
+        own = attributes(value) if kind is not FUNCTION and kind is not MODULE else None
+        inside = zip(own.values(), range(ITEMS_MAX)) if own else ()
+        return id(value), tuple([id(item) for item, _ in inside])
+    except Exception:
+        return (id(value),)
+
+
+def user_names():
+    """The names that the code made, and how many more there are than can be looked at."""
+    found = {name: value for name, value in scope.copy().items()
+             if type(name) is str and name[:1] != "_" and len(name) <= NAME_MAX}
+    more = len(found) - LOOKED_AT_MAX
+    return {name: value for (name, value), _ in zip(found.items(), range(LOOKED_AT_MAX))}, max(more, 0)
+
+
+def marks():
+    return {name: mark(value) for name, value in user_names()[0].items()}
+
+
+def changes(before):
+    """What the cell did to the names. Not seen: a change deep inside a value that is not itself
+    replaced, and in the middle of a large one."""
+    names, more = user_names()
+    after = {name: mark(value) for name, value in names.items()}
+    lists = {"added": [name for name in after if name not in before],
+             "changed": [name for name in after if name in before and before[name] != after[name]],
+             "removed": [name for name in before if name not in scope]}
+    room, answer = ENTRIES_MAX, {}
+    for word, found in lists.items():
+        answer[word] = [describe(name, names[name]) if name in names else {"name": name}
+                        for name in found[:room]]
+        more += len(found) - len(answer[word])
+        room -= len(answer[word])
+    return {**answer, "more": more} if more else answer
+
+
+def tell():
+    found, more = user_names()
+    entries = [describe(*item) for item, _ in zip(found.items(), range(ENTRIES_MAX))]
+    more += len(found) - len(entries)
+    driver.send(driver.to_json({"op": "names", "names": entries, **({"more": more} if more else {})}))
+
+
+# ---- completion ----
+def members(value):
+    """The attributes of a value by name, without asking it: what __getattr__ and __dir__ would
+    add is not there. A descriptor stands for itself."""
+    found = {}
+    line = line_of(type(value))
+    for kind in reversed(line_of(value) + line if type in line else line):
+        found.update(class_names(kind))
+    found.update((module_names(value) if MODULE in line else attributes(value)) or {})
+    return found
+
+
+def resolve(path):
+    """The value that a dotted name leads to; an error if code would have to run to know it."""
+    value = {**vars(builtins), **scope}[path[0]]
+    for name in path[1:]:
+        value = members(value)[name]
+        line = line_of(type(value))
+        if type(value) in (staticmethod, classmethod):
+            value = value.__func__
+        elif type(value) is not FUNCTION and any("__get__" in class_names(kind) for kind in line):
+            raise LookupError(name)
+    return value
+
+
+def complete(request):
+    """What may stand at the cursor: names and keywords, or attributes behind a dot."""
+    text = request["code"][: max(int(request["cursor"]), 0)]
+    start = len(text)
+    while start and (text[start - 1] == "." or ("x" + text[start - 1]).isidentifier()):
+        start -= 1
+    *path, prefix = text[start:].split(".")
+    try:
+        if path:
+            found = members(resolve(path))
+        else:
+            found = {**vars(builtins), **scope, **dict.fromkeys(__import__("keyword").kwlist)}
+        matches = sorted([name for name in found if type(name) is str and name.startswith(prefix)
+                          and len(name) <= NAME_MAX and (prefix or name[:1] != "_")])
+    except Exception:
+        matches = []
+    matches = [driver.clean(name) for name in matches[:MATCHES_MAX]]
+    driver.send(driver.to_json({"op": "complete", "matches": matches,
+                                "start": len(text) - len(prefix)}))
