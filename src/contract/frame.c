@@ -52,6 +52,7 @@ int frame_add(struct buf *to, const json_t *value, size_t max)
 /* --- what a client asks --- */
 
 enum member { M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_COUNT };
+#define ANY_MEMBER UINT32_MAX /* checked by whoever reads the rest */
 #define BIT(m) (1u << (m))
 
 static const char *const member_names[M_COUNT] = { "op",     "id",     "request", "stdin_base64",
@@ -70,6 +71,7 @@ static const struct {
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
     [FRAME_INFO] = { "info", BIT(M_OP), 0, "op" },
+    [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and those of what is done" },
 };
 
 static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
@@ -89,7 +91,7 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
             return 0;
         }
     }
-    return refuse("op", value, "one of run, cancel, interrupt, ping, info",
+    return refuse("op", value, "one of run, cancel, interrupt, ping, info, session",
                   value ? "none that is known" : "required", err);
 }
 
@@ -122,7 +124,7 @@ static int check_members(const json_t *root, enum frame_op op, struct err *err)
         unsigned known = 0;
         for (int m = 0; m < M_COUNT; m++)
             known |= strcmp(name, member_names[m]) == 0 ? BIT(m) : 0;
-        if (!(known & ops[op].may)) {
+        if (ops[op].may != ANY_MEMBER && !(known & ops[op].may)) {
             own_str shown = buf_strdup((struct str){ name, strnlen(name, 60) });
             return refuse(shown, value, ops[op].members, "unknown", err);
         }

@@ -31,14 +31,15 @@ int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_l
 /* Append a value as a frame. -1 where it passes the buffer's ceiling or max. */
 int frame_add(struct buf *to, const json_t *value, size_t max);
 
-enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO, FRAME_OPS };
+enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
+                FRAME_SESSION, FRAME_OPS };
 
 /* What a client asks. The strings live in root. */
 struct frame_ask {
     json_t *root;
     enum frame_op op;
     struct str id;       /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
-    json_t *request;     /* run: the contract's request, not yet checked */
+    json_t *request;     /* run, session: the contract's request, not yet checked */
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
 };
@@ -50,6 +51,33 @@ void frame_ask_done(struct frame_ask *ask);
  * were understood, so that the answer can name the run. */
 int frame_ask_read(struct str text, struct frame_ask *out, struct err *err);
 
+/* What may be asked of sessions, beside cells. */
+enum frame_do {
+    FRAME_DO_NEW, FRAME_DO_LIST, FRAME_DO_INFO, FRAME_DO_END, FRAME_DO_PUT, FRAME_DO_GET,
+    FRAME_DO_FILES, FRAME_DO_CHECKPOINT, FRAME_DO_UNDO, FRAME_DO_FORK, FRAME_DO_COMPLETE,
+    FRAME_DO_INTERRUPT, FRAME_DOS
+};
+#define FRAME_NAME_MAX 64     /* bytes of a checkpoint's name */
+#define FRAME_LEVELS_MAX 8    /* undo_levels */
+#define FRAME_LIFE_MAX_S (7 * 86400)
+
+/* Views into the ask. */
+struct frame_session {
+    enum frame_do what;
+    const char *session; /* but for new and list */
+    json_t *request;     /* new, or NULL */
+    json_t *files;       /* put: an array */
+    int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
+    bool names;          /* info */
+    const char *path, *name, *to; /* get, checkpoint, undo (NULL: the last cell) */
+    struct str code;     /* complete */
+    int64_t cursor;
+};
+/* Read the rest of an ask whose op is FRAME_SESSION. */
+int frame_session_read(const struct frame_ask *ask, struct frame_session *out, struct err *err);
+/* The names of all that may be done, in their order. */
+extern const char *const frame_do_names[FRAME_DOS];
+
 enum frame_kind {
     FRAME_OTHER, /* an event or op that this version does not know: passed over */
     FRAME_HELLO,
@@ -60,6 +88,7 @@ enum frame_kind {
     FRAME_ARTIFACT,
     FRAME_RESULT,
     FRAME_ERROR,
+    FRAME_ANSWER, /* to what was asked of a session */
 };
 
 /* What the engine says. The strings live in root or in owned. */
@@ -74,7 +103,7 @@ struct frame_news {
     uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and of how many */
     const char *sha256;
     int64_t protocol;  /* hello */
-    json_t *body;      /* result: the result; error: the error object */
+    json_t *body;      /* result: the result; error: the error object; answer: all of it */
 };
 #define FRAME_NEWS_INIT ((struct frame_news){ .kind = FRAME_OTHER })
 void frame_news_done(struct frame_news *news);

@@ -99,7 +99,13 @@ int frame_news_read(struct str text, struct frame_news *out, struct err *err)
         out->kind = FRAME_HELLO;
         out->protocol = json_integer_value(json_object_get(out->root, "protocol"));
     }
-    return event ? take_event(out, event, err) : 0;
+    if (event)
+        return take_event(out, event, err);
+    if (out->id.len > 0) {
+        out->kind = FRAME_ANSWER;
+        out->body = out->root;
+    }
+    return 0;
 }
 
 void frame_news_done(struct frame_news *news)

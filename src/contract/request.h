@@ -38,6 +38,9 @@ int request_language_find(const char *name);
 int request_language_of_file(const char *file_name);
 
 enum request_on_output { REQUEST_TRUNCATE, REQUEST_STOP };
+/* What a cell leaves behind that ended in an error of its own. */
+enum request_on_error { REQUEST_KEEP, REQUEST_ROLLBACK };
+#define REQUEST_SESSION_LEN 26 /* "s_" and 24 hexadecimal digits */
 
 struct request_file {
     char *path;      /* relative, clean, owned */
@@ -65,6 +68,9 @@ struct request {
     const struct limits_profile *profile;
     struct limits limits;
     enum request_on_output on_output_limit;
+    const char *session; /* "s_...": a cell of it; NULL: a run of its own */
+    enum request_on_error on_error; /* of a cell */
+    bool names; /* of a cell: what it did to the names of the session comes back */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })
@@ -87,6 +93,15 @@ int request_from_json(json_t *object, const struct request_ceilings *ceilings,
  * input_bytes. */
 int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
                      bool readonly, struct err *err);
+
+/* What a session is made of: as request_from_json, but without code, and with nothing
+ * that belongs to a cell. */
+int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
+                              struct request *out, struct err *err);
+/* A cell's request, with what its session says put in where it says nothing: language,
+ * profile, limits. What cannot differ from the session's is refused. A new object; NULL
+ * with an err. */
+json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err);
 
 /* Is this a path that a request may name? Relative, at most REQUEST_PATH_MAX
  * bytes, components of 1 to 255 bytes, none "." or "..", no NUL, no empty

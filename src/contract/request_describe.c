@@ -69,6 +69,7 @@ json_t *request_describe(void)
     json_object_set_new(out, "tiers", names(request_tiers, 8));
     json_object_set_new(out, "images", names(request_images, 8));
     json_object_set_new(out, "on_output_limit", names(request_on_outputs, 8));
+    json_object_set_new(out, "on_error", names(request_on_errors, 8));
     json_object_set_new(out, "call", names(request_call_members, 8));
     json_object_set_new(out, "file", names(request_file_members, 8));
     json_object_set_new(out, "file_later", names(request_file_members_later, 8));

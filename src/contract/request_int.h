@@ -33,6 +33,7 @@ extern const char *const request_file_members_later[];
 extern const char *const request_tiers[];
 extern const char *const request_images[];
 extern const char *const request_on_outputs[];
+extern const char *const request_on_errors[];
 
 /* Refusals; each returns -1. The value is what the caller gave, shortened. */
 int request_refuse(const char *field, const json_t *value, const char *bound, const char *why,
@@ -50,6 +51,9 @@ int request_find_name(const char *const *names, struct str text);
 int request_check_text(const json_t *value, const char *field, struct err *err);
 
 int request_take_files(struct request_intake *intake, const json_t *value, struct err *err);
+int request_take_session(struct request_intake *intake, const json_t *value, struct err *err);
+int request_take_on_error(struct request_intake *intake, const json_t *value, struct err *err);
+int request_take_names(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_call(struct request_intake *intake, const json_t *value, struct err *err);
 /* stdin and files together within limits.input_bytes. */
 int request_check_input_bytes(const struct request *request, const char *field, struct err *err);

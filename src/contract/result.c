@@ -33,6 +33,17 @@ const char *result_error_name(enum result_error_kind kind)
     return kind == RESULT_E_NONE ? "none" : result_errors[kind];
 }
 
+static const char *const states[] = {
+#define X(id, name) [RESULT_STATE_##id] = name,
+    RESULT_STATES(X)
+#undef X
+};
+
+const char *result_state_name(enum result_state state)
+{
+    return states[state];
+}
+
 int result_exit_code(const struct result *result)
 {
     int fixed = result_statuses[result->status].exit_code;
@@ -78,6 +89,7 @@ void result_done(struct result *result)
     json_decref(result->results);
     json_decref(result->walls);
     json_decref(result->missing);
+    json_decref(result->names);
     buf_done(&result->out.head);
     buf_done(&result->out.tail);
     buf_done(&result->err_stream.head);

@@ -108,6 +108,17 @@ struct result_facts {
     bool artifact_files_hit;
 };
 
+/* What became of the session's state. */
+#define RESULT_STATES(X) \
+    X(NONE, "none") X(KEPT, "kept") X(ROLLED_BACK, "rolled_back") X(RESTORED, "restored") \
+    X(LOST, "lost")
+
+enum result_state {
+#define X(id, name) RESULT_STATE_##id,
+    RESULT_STATES(X)
+#undef X
+};
+
 struct result {
     char run[32]; /* "r_..." */
     enum result_status status;
@@ -133,6 +144,10 @@ struct result {
     char code_sha256[65], inputs_sha256[65];
     char *image_digest;
     struct limits limits;
+    char session[32]; /* "s_...", or empty */
+    int64_t cell;     /* 0: null */
+    enum result_state state;
+    json_t *names; /* {"added","changed","removed","more"}: a box claim, validated; or NULL */
 };
 
 void result_init(struct result *result);
@@ -164,6 +179,7 @@ size_t result_stream_room(const struct result_stream *stream);
 void result_stream_text(const struct result_stream *stream, struct buf *out);
 
 const char *result_status_name(enum result_status status);
+const char *result_state_name(enum result_state state);
 const char *result_error_name(enum result_error_kind kind);
 /* Command line exit code. */
 int result_exit_code(const struct result *result);

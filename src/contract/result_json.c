@@ -229,9 +229,19 @@ static json_t *make_no_rows(const struct result *result attr_unused)
     return json_array();
 }
 
-static json_t *make_state(const struct result *result attr_unused)
+static json_t *make_session(const struct result *result)
 {
-    return json_string("none");
+    return result->session[0] ? json_string(result->session) : json_null();
+}
+
+static json_t *make_cell(const struct result *result)
+{
+    return result->cell ? json_integer(result->cell) : json_null();
+}
+
+static json_t *make_state(const struct result *result)
+{
+    return json_string(result_state_name(result->state));
 }
 
 static json_t *make_queue_ms(const struct result *result)
@@ -368,8 +378,8 @@ static const struct member result_members[] = {
     { "denied", make_denied },
     { "artifacts", make_artifacts },
     { "skipped", make_skipped },
-    { "session", make_null },
-    { "cell", make_null },
+    { "session", make_session },
+    { "cell", make_cell },
     { "state", make_state },
     { "metrics", make_metrics },
     { "isolation", make_isolation },
@@ -387,11 +397,29 @@ static void add_exact(json_t *out, const char *name, const struct result_stream 
         json_object_set_new(out, name, exact);
 }
 
+/* The same for what a cell did to the names of its session, where that was asked for. */
+static const struct {
+    const char *name, *member;
+} names_members[] = {
+    { "names_added", "added" }, { "names_changed", "changed" }, { "names_removed", "removed" },
+    { "names_more", "more" },
+};
+
+static void add_names(json_t *out, const json_t *names)
+{
+    for (size_t i = 0; names && i < array_len(names_members); i++) {
+        json_t *value = json_object_get(names, names_members[i].member);
+        if (value)
+            json_object_set(out, names_members[i].name, value);
+    }
+}
+
 json_t *result_to_json(const struct result *result)
 {
     json_t *out = make_object(result_members, array_len(result_members), result);
     add_exact(out, "stdout_base64", &result->out);
     add_exact(out, "stderr_base64", &result->err_stream);
+    add_names(out, result->names);
     return out;
 }
 
@@ -414,8 +442,10 @@ json_t *result_describe(void)
     json_object_set_new(out, "statuses", statuses);
     json_object_set_new(out, "error_kinds", errors);
     json_object_set_new(out, "fields", MEMBER_NAMES(result_members));
-    json_object_set_new(out, "fields_beside",
-                        json_pack("[s, s]", "stdout_base64", "stderr_base64"));
+    json_t *beside = json_pack("[s, s]", "stdout_base64", "stderr_base64");
+    for (size_t i = 0; i < array_len(names_members); i++)
+        json_array_append_new(beside, json_string(names_members[i].name));
+    json_object_set_new(out, "fields_beside", beside);
     json_object_set_new(out, "error", MEMBER_NAMES(error_members));
     json_object_set_new(out, "metrics", MEMBER_NAMES(metrics_members));
     json_object_set_new(out, "isolation", MEMBER_NAMES(isolation_members));

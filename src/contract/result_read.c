@@ -151,8 +151,13 @@ int result_from_json(json_t *json, struct result *out, struct err *err)
 {
     if (read_status(json, out, err) < 0)
         return -1;
-    const char *run = text(json, "run");
+    const char *run = text(json, "run"), *session = text(json, "session");
+    const char *state = text(json, "state");
     snprintf(out->run, sizeof out->run, "%s", run ? run : "");
+    snprintf(out->session, sizeof out->session, "%s", session ? session : "");
+    out->cell = whole(json, "cell", 0);
+    for (enum result_state i = RESULT_STATE_NONE; state && i <= RESULT_STATE_LOST; i++)
+        out->state = strcmp(state, result_state_name(i)) == 0 ? i : out->state;
     out->exit_code = (int)whole(json, "exit_code", -1);
     out->signal = (int)whole(json, "signal", 0);
     read_stream(json, "stdout", "stdout_base64", "stdout_bytes", &out->out);

@@ -109,7 +109,7 @@ TEST(schema_of_the_request_has_the_fields_of_the_code)
     check_set("required", at(schema, "required"), at(code, "required"));
     check_properties("call", at(schema, "properties/call"), at(code, "call"));
     check_properties("files", at(schema, "properties/files/items"), at(code, "file"));
-    CHECK(json_array_size(at(code, "fields_later")) == 6);
+    CHECK(json_array_size(at(code, "fields_later")) == 4);
     CHECK(json_array_size(at(code, "file_later")) == 1);
 }
 
@@ -133,6 +133,7 @@ TEST(schema_of_the_request_has_the_values_of_the_code)
     check_set("tiers", at(schema, "properties/tier/enum"), at(code, "tiers"));
     check_set("on_output_limit", at(schema, "properties/on_output_limit/enum"),
               at(code, "on_output_limit"));
+    check_set("on_error", at(schema, "properties/on_error/enum"), at(code, "on_error"));
     CHECK_INT(json_array_size(at(code, "images")), 1);
     CHECK_TEXT(json_string_value(at(schema, "properties/image/default")),
                json_string_value(json_array_get(at(code, "images"), 0)));

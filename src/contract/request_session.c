@@ -1,0 +1,121 @@
+/* Sessions in a request: which one a cell belongs to, what a session is made of, and
+ * what a cell takes over from it. Any process that reads requests; pure. */
+#include <stdio.h>
+
+#include "base/own.h"
+#include "contract/request_int.h"
+
+const char *const request_on_errors[] = {
+    [REQUEST_KEEP] = "keep",
+    [REQUEST_ROLLBACK] = "rollback",
+    NULL,
+};
+
+int request_take_session(struct request_intake *in, const json_t *value, struct err *err)
+{
+    if (request_check_text(value, "session", err) < 0)
+        return -1;
+    const char *text = json_string_value(value);
+    if (strlen(text) != REQUEST_SESSION_LEN || strncmp(text, "s_", 2) != 0 ||
+        strspn(text + 2, "0123456789abcdef") != REQUEST_SESSION_LEN - 2)
+        return request_refuse("session", value, "s_ and 24 hexadecimal digits",
+                              "no id of a session", err);
+    in->out->session = text;
+    return 0;
+}
+
+static int refuse_without_session(const char *field, const json_t *value, struct err *err)
+{
+    request_refuse(field, value, "a request with 'session'", "only for cells of a session", err);
+    err_hint(err, "leave '%s' out, or name the session", field);
+    return -1;
+}
+
+int request_take_on_error(struct request_intake *in, const json_t *value, struct err *err)
+{
+    if (request_check_text(value, "on_error", err) < 0)
+        return -1;
+    int found = request_find_name(request_on_errors, json_str(value));
+    if (found < 0)
+        return request_refuse("on_error", value, "keep or rollback", "neither of its values", err);
+    in->out->on_error = (enum request_on_error)found;
+    return in->out->session ? 0 : refuse_without_session("on_error", value, err);
+}
+
+int request_take_names(struct request_intake *in, const json_t *value, struct err *err)
+{
+    if (!json_is_boolean(value))
+        return request_refuse("names", value, "true or false", "not a boolean", err);
+    in->out->names = json_is_true(value);
+    return in->out->session ? 0 : refuse_without_session("names", value, err);
+}
+
+/* What belongs to a session for its life: its box is built to it. */
+static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
+
+static const char *const session_members[] = { "language", "profile", "limits", "env",
+                                               "files",    "image",   "tier",   NULL };
+
+int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
+                              struct request *out, struct err *err)
+{
+    if (!json_is_object(object))
+        return request_refuse("request", object, "an object", "not an object", err);
+    if (request_check_members(object, "", session_members, err) < 0)
+        return -1;
+    own_json whole = json_copy(object);
+    json_object_set_new(whole, "code", json_string(""));
+    return request_from_json(whole, ceilings, out, err);
+}
+
+static int check_fixed(const json_t *limits, const struct request *session, struct err *err)
+{
+    for (size_t i = 0; i < array_len(fixed); i++) {
+        const struct limits_row *row = &limits_rows[fixed[i]];
+        const json_t *given = json_object_get(limits, row->name);
+        own_json own = limits_value_json(fixed[i], session->limits.value[fixed[i]]);
+        if (!given || (json_is_number(given) && json_number_value(given) == json_number_value(own)))
+            continue;
+        char field[48], bound[64];
+        snprintf(field, sizeof field, "limits.%s", row->name);
+        snprintf(bound, sizeof bound, "%.15g, the session's", json_number_value(own));
+        request_refuse(field, given, bound, "not for a cell to change", err);
+        err_hint(err, "make a new session with it");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_same(const json_t *cell, const char *field, const char *own, struct err *err)
+{
+    const json_t *given = json_object_get(cell, field);
+    if (!given || (json_is_string(given) && str_is(json_str(given), own)))
+        return 0;
+    int language = strcmp(field, "language") == 0 && json_is_string(given)
+                       ? request_language_find(json_string_value(given))
+                       : -1;
+    if (language >= 0 && strcmp(request_languages[language].name, own) == 0)
+        return 0;
+    return request_refuse(field, given, own, "another one than the session's", err);
+}
+
+json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err)
+{
+    const json_t *limits = json_object_get(cell, "limits");
+    const char *language = request_languages[session->language].name;
+    if (check_same(cell, "language", language, err) < 0 ||
+        check_same(cell, "profile", session->profile->name, err) < 0 ||
+        (limits && check_fixed(limits, session, err) < 0))
+        return NULL;
+    json_t *whole = json_copy((json_t *)(uintptr_t)cell);
+    json_object_set_new(whole, "language", json_string(language));
+    json_object_set_new(whole, "profile", json_string(session->profile->name));
+    if (limits && !json_is_object(limits))
+        return whole; /* it is refused as in any request */
+    own_json filled = limits_to_json(&session->limits);
+    if (limits && json_object_get(limits, "timeout_s"))
+        json_object_del(filled, "cpu_s"); /* follows from it, unless given */
+    json_object_update(filled, (json_t *)(uintptr_t)limits);
+    json_object_set(whole, "limits", filled);
+    return whole;
+}
