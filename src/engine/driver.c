@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "box/mutate.h"
+#include "engine/driver_names.h"
 
 #define BUNDLE_KEYS_MAX 16
 #define BUNDLE_KEY_MAX 100
@@ -22,7 +23,9 @@ void driver_done(struct driver *driver)
     }
     buf_done(&driver->line);
     json_decref(driver->results);
-    driver->results = NULL;
+    json_decref(driver->names);
+    json_decref(driver->answer);
+    driver->results = driver->names = driver->answer = NULL;
 }
 
 /* A copy of a string member cut to the cap, or NULL. */
@@ -144,8 +147,27 @@ static bool on_ready(struct driver *driver, json_t *line)
     return true;
 }
 
+static bool on_renewed(struct driver *driver, json_t *line)
+{
+    (void)line;
+    driver->renewed = true;
+    return true;
+}
+
+static bool on_answer(struct driver *driver, json_t *line)
+{
+    json_t *answer = driver_names_answer(line);
+    if (!answer || driver->answer)
+        return false;
+    driver->answer = answer;
+    return true;
+}
+
 static bool on_done(struct driver *driver, json_t *line)
 {
+    json_t *names = json_object_get(line, "names");
+    if (names && !driver->names)
+        driver->names = driver_names_changes(names);
     int64_t code = number_of(line, "exit_code");
     driver->done = json_is_integer(json_object_get(line, "exit_code")) && code >= 0 && code < 256;
     driver->done_code = driver->done ? (int)code : 0;
@@ -161,6 +183,9 @@ static const struct {
     { "fail", on_fail },
     { "ready", on_ready },
     { "done", on_done },
+    { "renewed", on_renewed },
+    { "names", on_answer },
+    { "complete", on_answer },
 };
 
 static bool take_line(struct driver *driver)

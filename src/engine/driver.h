@@ -25,6 +25,9 @@ struct driver {
     bool interrupted;
     int64_t fail_line, fail_code; /* bash: the last failing command; line 0: none */
     bool ready; /* it waits for its request */
+    bool renewed; /* of a session: it knows that it is another process now */
+    json_t *names; /* of a session, with done: what a cell did to the names */
+    json_t *answer; /* to a question about names or completion */
     bool done;
     int done_code;
 };

@@ -15,6 +15,10 @@ EMBED(embed_driver_js, "drivers/driver.cjs");
 EMBED(embed_driver_sh, "drivers/driver.sh");
 EMBED(embed_rehearse_js, "drivers/rehearse.cjs");
 EMBED(embed_cells_sh, "drivers/cells.sh");
+EMBED(embed_cells_py, "drivers/cells.py");
+EMBED(embed_names_py, "drivers/names.py");
+EMBED(embed_cells_js, "drivers/cells.cjs");
+EMBED(embed_names_js, "drivers/names.cjs");
 EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
 EMBED(embed_prepare_py, "drivers/prepare.py");
 EMBED(embed_zygote_py, "drivers/zygote.py");
@@ -29,6 +33,10 @@ static const struct {
     [ENGINE_EMBED_DRIVER_SH] = { "driver.sh", embed_driver_sh, embed_driver_sh_end },
     [ENGINE_EMBED_REHEARSE_JS] = { "rehearse.cjs", embed_rehearse_js, embed_rehearse_js_end },
     [ENGINE_EMBED_CELLS_SH] = { "cells.sh", embed_cells_sh, embed_cells_sh_end },
+    [ENGINE_EMBED_CELLS_PY] = { "cells.py", embed_cells_py, embed_cells_py_end },
+    [ENGINE_EMBED_NAMES_PY] = { "names.py", embed_names_py, embed_names_py_end },
+    [ENGINE_EMBED_CELLS_JS] = { "cells.cjs", embed_cells_js, embed_cells_js_end },
+    [ENGINE_EMBED_NAMES_JS] = { "names.cjs", embed_names_js, embed_names_js_end },
     [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },
     [ENGINE_EMBED_PREPARE_PY] = { "prepare.py", embed_prepare_py, embed_prepare_py_end },
     [ENGINE_EMBED_ZYGOTE_PY] = { "zygote.py", embed_zygote_py, embed_zygote_py_end },

@@ -11,6 +11,10 @@ enum engine_embed_id {
     ENGINE_EMBED_DRIVER_SH,
     ENGINE_EMBED_REHEARSE_JS, /* node that waits for its code */
     ENGINE_EMBED_CELLS_SH,    /* bash that does */
+    ENGINE_EMBED_CELLS_PY,    /* sessions */
+    ENGINE_EMBED_NAMES_PY,
+    ENGINE_EMBED_CELLS_JS,
+    ENGINE_EMBED_NAMES_JS,
     ENGINE_EMBED_MATPLOTLIBRC,
     ENGINE_EMBED_PREPARE_PY,
     ENGINE_EMBED_ZYGOTE_PY,

@@ -28,6 +28,18 @@ static void break_soon(struct house *house)
     loop_set_timer(&engine->loop, &engine->breakdown, 0);
 }
 
+static void on_tidy(struct loop_timer *timer)
+{
+    struct engine *engine = loop_owner(timer, struct engine, tidy);
+    runs_tidy(engine);
+    sessions_tidy(engine);
+}
+
+void engine_tidy_soon(struct engine *engine)
+{
+    loop_set_timer(&engine->loop, &engine->tidy, 0);
+}
+
 struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
     struct engine *engine = buf_alloc_zero(1, sizeof *engine);
@@ -39,7 +51,7 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     engine->options = *options;
     engine->admit.due = on_admit;
     engine->breakdown.due = on_broken_down;
-    engine->tidy.due = runs_tidy;
+    engine->tidy.due = on_tidy;
     queue_init(&engine->queue, options->runs_max, options->queue_max);
     if (state_open(&engine->state, err) == 0 &&
         box_broker_open(&engine->house.broker, err) == 0 && box_drop_door(err) == 0) {
@@ -75,6 +87,10 @@ void engine_close(struct engine *engine)
     if (!engine)
         return;
     engine->house.on_released = NULL;
+    engine_asks_silence(engine);
+    for (struct engine_run *run = engine->runs; run; run = run->after)
+        run->over = true; /* no hook is called any more */
+    sessions_close(engine);
     pools_close(&engine->pools);
     house_close(&engine->house);
     while (engine->runs)
@@ -103,6 +119,7 @@ static void on_broken_down(struct loop_timer *timer)
 {
     struct engine *engine = loop_owner(timer, struct engine, breakdown);
     box_broker_close(&engine->house.broker); /* its death takes everything with it */
+    sessions_end_all(engine, "the engine's broker died");
     pools_close(&engine->pools);
     for (struct engine_run *run = engine->runs; run; run = run->after)
         run_abandon(run, &engine->house.broken);
@@ -157,6 +174,26 @@ static int check_profile(const struct request *request, struct err *err)
     return -1;
 }
 
+/* A cell's turn in its session: now it is admitted as any run. */
+static void begin_cell(struct session_job *job)
+{
+    struct engine_run *run = loop_owner(job, struct engine_run, job);
+    struct err err = ERR_INIT;
+    if (queue_enter(&run->engine->queue, &run->place, run->place.client, &err) == 0) {
+        run->place.housed = true;
+        admit_soon(&run->engine->house);
+        return;
+    }
+    struct session *session = run->session;
+    run_refuse(run, &err);
+    session_next(session);
+}
+
+static void refuse_cell(struct session_job *job, const struct err *err)
+{
+    run_refuse(loop_owner(job, struct engine_run, job), err);
+}
+
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
@@ -164,7 +201,20 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
     if (engine_is_broken(engine, err) || check_profile(request, err) < 0 ||
         !engine_find_image(engine, request, err))
         return NULL;
+    struct session *session = NULL;
+    if (request->session && !(session = session_find(engine, request->session, err)))
+        return NULL;
     struct engine_run *run = run_new(engine, request, hooks);
+    if (session) {
+        run->session = session;
+        run->job = (struct session_job){ .begin = begin_cell, .refuse = refuse_cell };
+        run->place.client = client;
+        memcpy(run->result.session, session->id, sizeof run->result.session);
+        if (session_enter(session, &run->job, err) == 0)
+            return run;
+        run_drop(run);
+        return NULL;
+    }
     if (queue_enter(&engine->queue, &run->place, client, err) < 0) {
         run_drop(run);
         return NULL;
@@ -176,8 +226,9 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
 static void on_admit(struct loop_timer *timer)
 {
     struct engine *engine = loop_owner(timer, struct engine, admit);
-    while (engine->house.taken < engine->house.limit) {
-        struct queue_place *place = queue_next(&engine->queue);
+    for (;;) {
+        bool boxes = engine->house.taken < engine->house.limit;
+        struct queue_place *place = queue_next(&engine->queue, boxes);
         if (!place)
             return;
         run_start(loop_owner(place, struct engine_run, place));
@@ -282,8 +333,9 @@ int engine_run(struct engine *engine, const struct request *request,
 
 json_t *engine_describe(const struct engine *engine)
 {
-    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "runs", (int)engine->queue.going, "queued",
-                     (int)engine->queue.waiting, "boxes", (int)engine->house.taken, "pools",
+    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:o}", "runs", (int)engine->queue.going, "queued",
+                     (int)engine->queue.waiting, "boxes", (int)engine->house.taken, "sessions",
+                     (int)engine->session_count, "pools",
                      pools_describe(&engine->pools), "zygotes",
                      pools_describe_zygotes(&engine->pools));
 }

@@ -83,6 +83,28 @@ int engine_run(struct engine *engine, const struct request *request,
                void (*on_event)(void *user, const struct engine_event *event), void *user,
                int interrupt_fd, struct result *out, struct err *err);
 
+/* --- sessions (docs/protocol.md) --- */
+
+struct frame_session;
+struct engine_ask; /* one under way */
+
+struct engine_ask_hooks {
+    /* Once: the members of the answer, and of `get` the file (both the engine's), or the
+     * err for which nothing was done. */
+    void (*on_answer)(void *user, json_t *answer, struct result_artifact *file,
+                      const struct err *err);
+    void *user;
+};
+/* Ask. `what` must stay until the answer; the request (`new`: what the session is made
+ * of; `put`: its files) is taken over. 0 with *out NULL: it is answered already; else the
+ * answer comes from the loop. -1: refused, nothing is called. */
+int engine_ask(struct engine *engine, const struct frame_session *what, struct request *request,
+               const struct engine_ask_hooks *hooks, struct engine_ask **out, struct err *err);
+/* What a session was made from, for request_of_cell; NULL with an err. */
+const struct request *engine_session_request(const struct engine *engine, const char *id,
+                                             struct err *err);
+unsigned engine_session_count(const struct engine *engine);
+
 /* What is in an image, probed in a box (once; kept in the state directory):
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...]}.
  * recompute: the digest is made from the content anew, and so is the rest. */

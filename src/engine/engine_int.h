@@ -24,7 +24,22 @@ struct engine {
     bool preparing; /* the font list: its own run asks for none */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */
+    struct session *sessions; /* those that live, and those to be let go of */
+    unsigned session_count;   /* that live */
+    struct session_past *past; /* what is remembered of those that ended, oldest first */
+    size_t past_count;
+    struct engine_ask *asks;
 };
+
+struct session;
+struct session_past;
+void sessions_tidy(struct engine *engine);
+void sessions_end_all(struct engine *engine, const char *why);
+void sessions_close(struct engine *engine);
+/* No hook is called any more. */
+void engine_asks_silence(struct engine *engine);
+/* Whatever is over is let go of in the next turn of the loop. */
+void engine_tidy_soon(struct engine *engine);
 
 /* Somebody may go now. */
 void engine_admit(struct engine *engine);
@@ -43,7 +58,7 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
 /* Begin with it; on_end follows, from the loop. */
 void run_start(struct engine_run *run);
 /* Let go of all that are over. */
-void runs_tidy(struct loop_timer *timer);
+void runs_tidy(struct engine *engine);
 /* Let go of it without a word. */
 void run_drop(struct engine_run *run);
 /* End it before it began, or because nothing can run any more. */

@@ -23,6 +23,7 @@
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
 #define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is not known yet */
+#define CPU_S_SESSION (30 * 86400) /* each cell has a limit of its own */
 
 void plan_done(struct plan *plan)
 {
@@ -51,24 +52,35 @@ static const char *const common_env[] = {
     "NO_UPDATE_NOTIFIER=1",
 };
 
+/* What a box is for: a run whose code is known, one that waits for its code, a session. */
+enum purpose { RUN, WAITING, SESSION, PURPOSES };
+
 struct language {
     enum engine_embed_id driver;
-    enum engine_embed_id waiting; /* beside it where the code is not known yet; 0: nothing */
+    enum engine_embed_id beside[PURPOSES][2]; /* it; 0: nothing */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; where it does not know its code yet */
+    enum engine_embed_id cells;    /* what a session is started with; 0: as one that waits */
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC, 0, { PYTHON, "-S", "-s", NULL }, false,
-                         NULL, NULL },
-    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS, ENGINE_EMBED_REHEARSE_JS,
+    /* One that waits in a pool may become a session, and be handed on to a cold one. */
+    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC,
+                         { [WAITING] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY },
+                           [SESSION] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY } },
+                         { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_EMBED_CELLS_PY },
+    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
+                             { [WAITING] = { ENGINE_EMBED_REHEARSE_JS },
+                               [SESSION] = { ENGINE_EMBED_CELLS_JS, ENGINE_EMBED_NAMES_JS } },
                              { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
                                NULL },
-                             false, NULL, NULL },
-    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH, ENGINE_EMBED_CELLS_SH, { "/bin/bash", NULL }, true,
-                       "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
-                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh" },
+                             false, NULL, NULL, ENGINE_EMBED_CELLS_JS },
+    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH,
+                       { [WAITING] = { ENGINE_EMBED_CELLS_SH },
+                         [SESSION] = { ENGINE_EMBED_CELLS_SH } },
+                       { "/bin/bash", NULL }, true, "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
+                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh", 0 },
 };
 
 /* The driver was compiled ahead by the Python of the build; another minor version
@@ -124,16 +136,20 @@ static int add_font_list(struct plan *plan, const char *font_list, int font_fd, 
     return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
-static int add_plants(struct plan *plan, const struct request *request, bool waits,
+static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
                       const char *font_list, int font_fd, struct err *err)
 {
     const struct language *language = &languages[request->language];
+    const enum engine_embed_id *beside = language->beside[purpose];
     if (add_embedded(plan, driver_for(request), err) < 0 ||
-        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0 ||
-        (waits && language->waiting && add_embedded(plan, language->waiting, err) < 0))
+        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0)
         return -1;
-    plants_of(plan)->late_code = language->code_in_file && waits;
-    if (language->code_in_file && !waits) {
+    for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
+        if (add_embedded(plan, beside[i], err) < 0)
+            return -1;
+    }
+    plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
+    if (language->code_in_file && purpose == RUN) {
         int fd = io_sealed_memfd("main.sh", request->code.at, request->code.len, 0);
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
@@ -194,7 +210,15 @@ static int close_exec_block(struct buf *block, struct box_exec_head *head, struc
     return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
 }
 
-static int make_exec_block(const struct request *request, bool waits, struct plan *out,
+static const char *program_of(const struct request *request, enum purpose purpose)
+{
+    const struct language *language = &languages[request->language];
+    if (language->code_in_file)
+        return "main.sh";
+    return engine_embed_name(purpose == SESSION ? language->cells : driver_for(request));
+}
+
+static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
                            struct err *err)
 {
     const struct language *language = &languages[request->language];
@@ -210,21 +234,21 @@ static int make_exec_block(const struct request *request, bool waits, struct pla
                  (long long)(request->limits.value[LIMITS_MEMORY] * 3 / 4 >> 20));
         add_string(&block, &head.argc, str_of(path));
     }
-    snprintf(path, sizeof path, BOX_PLANT_DIR "/%s",
-             language->code_in_file ? "main.sh" : engine_embed_name(driver_for(request)));
+    snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, purpose));
     add_string(&block, &head.argc, str_of(path));
-    if (waits && !language->code_in_file)
+    if (purpose == WAITING && !language->code_in_file)
         add_string(&block, &head.argc, STR("wait"));
     for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
-    add_env(&block, &head, request, waits);
+    add_env(&block, &head, request, purpose != RUN);
     return close_exec_block(&block, &head, out, err);
 }
 
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
     static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
-                                                  ENGINE_EMBED_DRIVER_PY,
+                                                  ENGINE_EMBED_DRIVER_PY, ENGINE_EMBED_CELLS_PY,
+                                                  ENGINE_EMBED_NAMES_PY,
                                                   ENGINE_EMBED_MATPLOTLIBRC };
     static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
@@ -277,8 +301,8 @@ bool plan_same_box(const struct request *a, const struct request *b)
     return a->profile->strict == b->profile->strict;
 }
 
-static int make_plan(const struct request *request, bool waits, const char *font_list, int font_fd,
-                     struct plan *out, struct err *err)
+static int make_plan(const struct request *request, enum purpose purpose, const char *font_list,
+                     int font_fd, struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
     *out = PLAN_INIT;
@@ -293,7 +317,7 @@ static int make_plan(const struct request *request, bool waits, const char *font
     /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
-    if (add_plants(out, request, waits, font_list, font_fd, err) == 0)
+    if (add_plants(out, request, purpose, font_list, font_fd, err) == 0)
         return 0;
     plan_done(out);
     return -1;
@@ -302,20 +326,20 @@ static int make_plan(const struct request *request, bool waits, const char *font
 int plan_make(const struct request *request, const char *font_list, int font_fd,
               struct plan *out, struct err *err)
 {
-    return make_plan(request, /* waits= */ false, font_list, font_fd, out, err);
+    return make_plan(request, RUN, font_list, font_fd, out, err);
 }
 
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err)
 {
     own_close_fd(&plan->exec_block);
-    return make_exec_block(request, /* waits= */ false, plan, err);
+    return make_exec_block(request, RUN, plan, err);
 }
 
 int plan_pool(const struct request *request, struct plan *out, struct err *err)
 {
-    if (make_plan(request, /* waits= */ true, NULL, -1, out, err) < 0)
+    if (make_plan(request, WAITING, NULL, -1, out, err) < 0)
         return -1;
-    if (make_exec_block(request, /* waits= */ true, out, err) < 0) {
+    if (make_exec_block(request, WAITING, out, err) < 0) {
         plan_done(out);
         return -1;
     }
@@ -325,87 +349,17 @@ int plan_pool(const struct request *request, struct plan *out, struct err *err)
     return 0;
 }
 
-char *plan_driver_line(const struct request *request, bool with_env)
+int plan_session(const struct request *request, const char *font_list, int font_fd,
+                 struct plan *out, struct err *err)
 {
-    own_json args = json_array();
-    own_json env = json_object();
-    for (size_t i = 0; i < request->arg_count; i++)
-        json_array_append_new(args, json_text(request->args[i]));
-    for (size_t i = 0; with_env && i < request->env_count; i++) {
-        struct str entry = request->env[i];
-        const char *equals = memchr(entry.at, '=', entry.len);
-        own_str name = buf_strdup((struct str){ entry.at, (size_t)(equals - entry.at) });
-        struct str value = { equals + 1, entry.len - (size_t)(equals + 1 - entry.at) };
-        json_object_set_new(env, name, json_text(value));
+    if (make_plan(request, SESSION, font_list, font_fd, out, err) < 0)
+        return -1;
+    if (make_exec_block(request, SESSION, out, err) < 0) {
+        plan_done(out);
+        return -1;
     }
-    own_json line = json_pack("{s:s, s:o, s:O, s:O?, s:b}", "op", "run", "code",
-                              json_text(request->code), "args", args, "call", request->call,
-                              "stdin", request->stdin_text.len > 0);
-    if (json_object_size(env) > 0)
-        json_object_set(line, "env", env);
-    char *text = json_write(line, JSON_COMPACT | JSON_ENSURE_ASCII);
-    own_buf out = BUF_INIT(SIZE_MAX / 4);
-    buf_add_text(&out, text);
-    buf_add(&out, "\n", 1);
-    free(text);
-    return buf_take(&out);
-}
-
-/* --- bash that waits --- */
-
-static bool is_name(struct str entry)
-{
-    size_t len = 0;
-    for (; len < entry.len && entry.at[len] != '='; len++) {
-        char c = entry.at[len];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && !(len > 0 && c >= '0' && c <= '9'))
-            return false;
-    }
-    return len > 0;
-}
-
-bool plan_bash_may_wait(const struct request *request)
-{
-    static const char *const its_own[] = { "BASH", "SHELLOPTS=", "UID=", "EUID=", "PPID=" };
-    bool plain = !memchr(request->code.at, 0, request->code.len);
-    for (size_t i = 0; i < request->env_count && plain; i++) {
-        plain = is_name(request->env[i]);
-        for (size_t j = 0; j < array_len(its_own) && plain; j++)
-            plain = request->env[i].len < strlen(its_own[j]) ||
-                    memcmp(request->env[i].at, its_own[j], strlen(its_own[j])) != 0;
-    }
-    return plain;
-}
-
-static void add_length(struct buf *out, size_t len)
-{
-    char text[24];
-    snprintf(text, sizeof text, " %zu", len);
-    buf_add_text(out, text);
-}
-
-char *plan_bash_message(const struct request *request)
-{
-    own_buf head = BUF_INIT(SIZE_MAX / 4), out = BUF_INIT(SIZE_MAX / 4);
-    char text[32];
-    buf_add_text(&head, "run 0 0");
-    add_length(&head, request->arg_count);
-    add_length(&head, request->code.len);
-    add_length(&head, 0); /* stdin is its own descriptor */
-    for (size_t i = 0; i < request->arg_count; i++)
-        add_length(&head, request->args[i].len);
-    for (size_t i = 0; i < request->env_count; i++)
-        add_length(&head, request->env[i].len);
-    buf_add_text(&head, "\n");
-    buf_add_str(&head, request->code);
-    for (size_t i = 0; i < request->arg_count; i++)
-        buf_add_str(&head, request->args[i]);
-    for (size_t i = 0; i < request->env_count; i++)
-        buf_add_str(&head, request->env[i]);
-    snprintf(text, sizeof text, "%015zu\n", head.len);
-    buf_add_text(&out, text);
-    buf_add_str(&out, buf_str(&head));
-    buf_add(&out, "", 1);
-    return buf_take(&out);
+    out->create.create.plants.again = 1;
+    out->start.start.session = 1;
+    out->start.start.cpu_s = CPU_S_SESSION;
+    return 0;
 }

@@ -25,6 +25,9 @@ int plan_make(const struct request *request, const char *font_list, int font_fd,
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
 int plan_pool(const struct request *request, struct plan *out, struct err *err);
+/* For a session: it execs what runs cells, unless it is forked from a zygote. */
+int plan_session(const struct request *request, const char *font_list, int font_fd,
+                 struct plan *out, struct err *err);
 /* A zygote for Python, with the large packages or without: `create` holds a
  * BOX_OP_ZYGOTE call. */
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err);
@@ -42,5 +45,15 @@ char *plan_driver_line(const struct request *request, bool with_env);
  * there is much that a shell cannot hold. */
 bool plan_bash_may_wait(const struct request *request);
 char *plan_bash_message(const struct request *request);
+
+/* Cells, and questions to a session; heap. Bash's are `names` and `complete`, the latter
+ * with the text up to the cursor. */
+char *plan_line(const json_t *line);
+/* `session`: its environment comes first; NULL: it has it. `hush`: an interrupt may still
+ * wait that was meant for the cell before. */
+char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
+                     bool hush);
+char *plan_bash_cell(const struct request *request, int64_t cell);
+char *plan_bash_question(const char *word, struct str text);
 
 #endif

@@ -378,11 +378,8 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
     return box;
 }
 
-bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_t *out_zygote)
 {
-    if (!pools->open || request->language != REQUEST_PYTHON || !plan_env_is_late(request))
-        return false;
-    enum pool_zygote_kind kind = uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN;
     if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
         kind = ZYGOTE_KINDS - 1 - kind; /* the other one can do it, too */
     struct pool_zygote *zygote = &pools->zygotes[kind].serving;
@@ -392,6 +389,29 @@ bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *
     zygote->forks++;
     *out_zygote = zygote->id;
     return true;
+}
+
+bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+{
+    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+           find_zygote(pools, uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN, out_zygote);
+}
+
+bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+{
+    return pools->open && plan_env_is_late(request) &&
+           find_zygote(pools, ZYGOTE_DATA, out_zygote);
+}
+
+bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
+{
+    bool coming = false;
+    for (int i = 0; i < ZYGOTE_KINDS; i++) {
+        if (pools->zygotes[i].serving.state == ZYGOTE_READY)
+            return false;
+        coming = coming || pools->zygotes[i].coming.state == ZYGOTE_STARTING;
+    }
+    return coming && pools->open && plan_env_is_late(request);
 }
 
 /* --- open, close, describe --- */

@@ -85,6 +85,11 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
                         struct house_tenant *tenant);
 /* May this request be forked from a zygote, and from which? False: exec. */
 bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
+/* The same for a session: with the large packages, where there is one. */
+bool pools_session_zygote(struct pools *pools, const struct request *request,
+                          uint32_t *out_zygote);
+/* There is none, but it will not be long: what is exec'd instead could not be copied. */
+bool pools_zygote_is_coming(const struct pools *pools, const struct request *request);
 /* The image is another one now: everything is made anew. */
 void pools_image_changed(struct pools *pools);
 /* It did not work: the zygote is replaced. */

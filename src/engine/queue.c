@@ -65,15 +65,17 @@ static void take_out(struct queue *queue, struct queue_place *place)
     queue->waiting--;
 }
 
-struct queue_place *queue_next(struct queue *queue)
+struct queue_place *queue_next(struct queue *queue, bool boxes)
 {
-    struct queue_place *best = queue->first;
-    if (!best || queue->going >= queue->going_max)
+    struct queue_place *best = NULL;
+    if (queue->going >= queue->going_max)
         return NULL;
-    for (struct queue_place *at = best; at; at = at->after) {
-        if (at->turn < best->turn)
+    for (struct queue_place *at = queue->first; at; at = at->after) {
+        if ((boxes || at->housed) && (!best || at->turn < best->turn))
             best = at;
     }
+    if (!best)
+        return NULL;
     take_out(queue, best);
     queue->turn = best->turn;
     best->going = true;

@@ -15,6 +15,7 @@ struct queue_place {
     int64_t since_ns;
     struct queue_place *after;
     bool waiting, going;
+    bool housed; /* has its box already */
 };
 
 struct queue {
@@ -29,8 +30,9 @@ void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max);
 /* Wait in line; ERR_BUSY where the line is full. */
 int queue_enter(struct queue *queue, struct queue_place *place, const void *client,
                 struct err *err);
-/* The next one that may go, now counted as going; NULL: none, or no room. */
-struct queue_place *queue_next(struct queue *queue);
+/* The next one that may go, now counted as going; NULL: none, or no room. `boxes`: is
+ * there a box for one that has none? */
+struct queue_place *queue_next(struct queue *queue, bool boxes);
 /* One that went has ended, or one that waited gives up. */
 void queue_leave(struct queue *queue, struct queue_place *place);
 

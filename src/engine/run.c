@@ -33,7 +33,8 @@ void run_drop(struct engine_run *run)
     if (run->after)
         run->after->before = run->before;
     queue_leave(&run->engine->queue, &run->place);
-    int control = run->clean ? run_take_control(run) : -1;
+    session_leave(&run->job);
+    int control = run->clean ? run_take_pipe(run, RUN_CONTROL) : -1;
     run_unwatch(run);
     files_drop(&run->files);
     if (run->box != HOUSE_NOBODY)
@@ -41,6 +42,7 @@ void run_drop(struct engine_run *run)
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&run->taken.fd[i]);
     own_close_fd(&run->control);
+    own_close_fd(&run->gift);
     driver_done(&run->driver);
     plan_done(&run->plan);
     buf_done(&run->spill[0]);
@@ -59,13 +61,13 @@ static void end(struct engine_run *run, const struct err *err)
     loop_set_timer(&engine->loop, &run->timer, LOOP_NEVER);
     queue_leave(&engine->queue, &run->place);
     run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
-    loop_set_timer(&engine->loop, &engine->tidy, 0);
+    session_leave(&run->job);
+    engine_tidy_soon(engine);
     engine_admit(engine);
 }
 
-void runs_tidy(struct loop_timer *timer)
+void runs_tidy(struct engine *engine)
 {
-    struct engine *engine = loop_owner(timer, struct engine, tidy);
     for (struct engine_run *run = engine->runs, *after; run; run = after) {
         after = run->after;
         if (run->over)
@@ -99,6 +101,21 @@ void run_give_up(struct engine_run *run, const struct err *err)
         end_with_result(run, &kept);
     else
         end(run, &kept);
+}
+
+void run_finish(struct engine_run *run)
+{
+    end_with_result(run, NULL);
+}
+
+void run_session_ended(struct engine_run *run, const char *why)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_BUG, "the session ended: %s", why);
+    run->box = HOUSE_NOBODY;
+    run->result.state = RESULT_STATE_LOST;
+    if (!run->over)
+        run_give_up(run, &err);
 }
 
 void run_abandon(struct engine_run *run, const struct err *err)
@@ -249,6 +266,10 @@ static bool has_writable_input(const struct request *request)
 
 void run_is_done(struct engine_run *run)
 {
+    if (run->session) {
+        session_cell_done(run);
+        return;
+    }
     bool may_be_final = run->engine->options.warm && !has_writable_input(run->request);
     run->asked_at_done = may_be_final && counters_read(run->counter, &run->stats) < 0;
     struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = 1 };
@@ -314,7 +335,7 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
         .engine = engine, .request = request, .hooks = *hooks, .tenant.news = on_news,
-        .box = HOUSE_NOBODY, .control = -1, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
+        .box = HOUSE_NOBODY, .control = -1, .gift = -1, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
     };
@@ -373,6 +394,10 @@ void run_start(struct engine_run *run)
     run->result.queue_ms = clock_ms_between(run->place.since_ns, run->began_ns);
     run->result.image = buf_strdup(str_of(engine->image.name));
     run->result.image_digest = buf_strdup(str_of(engine->image.digest));
+    if (run->session) {
+        session_cell_start(run);
+        return;
+    }
     run->pooled = pools_take(&engine->pools, run->request, &run->tenant, &run->taken);
     if (!run->pooled) {
         build(run);

@@ -9,6 +9,7 @@
 #include "engine/files.h"
 #include "engine/notify.h"
 #include "engine/plan.h"
+#include "engine/session.h"
 
 /* The occupant's descriptors, as BOX_NEWS_STARTED gives them. */
 enum run_pipe_id { RUN_IN, RUN_OUT, RUN_ERR, RUN_CONTROL, RUN_LISTENER, RUN_PIPES };
@@ -33,6 +34,11 @@ struct engine_run {
     struct engine_hooks hooks;
     struct queue_place place;
     struct house_tenant tenant;
+    struct session *session; /* of a cell */
+    struct session_job job;
+    int gift;         /* a cell's stdin, which goes along with its line; -1 */
+    int64_t since_ns; /* of the files' clock: when a cell began */
+    int64_t from_state; /* the cell after which the state was what it began with */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;
     uint32_t box; /* HOUSE_NOBODY: none yet */
@@ -73,8 +79,12 @@ void run_wish_to_stop(struct engine_run *run);
 /* Read what is in the pipes of a box that is dead or done. False: it never ends. */
 bool run_drain(struct engine_run *run);
 void run_unwatch(struct engine_run *run);
-/* The control channel, no longer watched. */
-int run_take_control(struct engine_run *run);
+/* A pipe, no longer watched. */
+int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
+/* What the box's counters say now, if they can be read. */
+void run_read_counters(struct engine_run *run);
+/* A line of ours for the code's stderr. */
+void run_say(struct engine_run *run, const char *text);
 
 /* run.c: what watch.c has come to */
 /* Everything in the box is dead: files out, then the end. */
@@ -88,6 +98,10 @@ void run_is_done(struct engine_run *run);
 void run_let_exit(struct engine_run *run);
 /* The same, with counters that are up to date. True: it is over. */
 bool run_final_if_clean(struct engine_run *run);
+
+/* Of cells: its result is whole; its session is gone. */
+void run_finish(struct engine_run *run);
+void run_session_ended(struct engine_run *run, const char *why);
 
 /* verdict.c: facts and claims become the result. `ours`: what we failed in, or NULL. */
 void run_conclude(struct engine_run *run, const struct err *ours);

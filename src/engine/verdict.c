@@ -75,5 +75,9 @@ void run_conclude(struct engine_run *run, const struct err *ours)
         free(result->error.message);
         result->error.message = buf_strdup(str_of(ours->text));
     }
+    if (run->driver.names && !ours)
+        result->names = take_ptr(run->driver.names);
     hint_add(run->request, result);
+    if (run->session)
+        session_explain(run);
 }

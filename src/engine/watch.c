@@ -45,7 +45,7 @@ void run_kill(struct engine_run *run, enum result_status why)
     run->deadline_ns = clock_now_ns() + WEDGED_MS * MS;
     run->cpu_look_ns = run->again_ns = LOOP_NEVER;
     set_timer(run);
-    house_ask(&run->engine->house, BOX_OP_KILL, run->box);
+    house_ask(&run->engine->house, run->session ? BOX_OP_SWEEP : BOX_OP_KILL, run->box);
 }
 
 /* --- streams --- */
@@ -101,6 +101,29 @@ bool run_drain(struct engine_run *run)
         }
     }
     return true;
+}
+
+void run_say(struct engine_run *run, const char *text)
+{
+    take_output(run, RUN_ERR, text, strlen(text));
+}
+
+/* The first bytes of a cell's line, with its stdin. */
+static void send_gift(struct engine_run *run, int fd, struct str *left)
+{
+    char room[CMSG_SPACE(sizeof(int))] = { 0 };
+    struct iovec part = { (void *)(uintptr_t)left->at, left->len };
+    struct msghdr letter = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room,
+                             .msg_controllen = sizeof room };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&letter);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &run->gift, sizeof(int));
+    ssize_t n = sendmsg(fd, &letter, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0)
+        *left = (struct str){ left->at + n, left->len - (size_t)n };
+    own_close_fd(&run->gift);
 }
 
 /* True: nothing is left, or nobody takes it. */
@@ -214,9 +237,11 @@ void run_wish_to_stop(struct engine_run *run)
         return;
     }
     send_interrupt(run);
-    /* While node changes from V8's watch for signals to its own it loses one that
-     * comes just then: it is sent once more to a run that goes on. */
-    if (run->request->language == REQUEST_JAVASCRIPT)
+    /* A bash that is still reading its cell does not hear it; and while node changes from
+     * V8's watch for signals to its own it loses one that comes just then: it is sent once
+     * more to a run that goes on. */
+    if (run->request->language == REQUEST_JAVASCRIPT ||
+        (run->session && run->request->language == REQUEST_BASH))
         run->again_ns = clock_now_ns() + AGAIN_MS * MS;
     set_timer(run);
 }
@@ -265,12 +290,25 @@ static void on_timer(struct loop_timer *timer)
  * before its request came. */
 static void take_stats(struct engine_run *run, const struct box_stats *stats)
 {
-    int64_t began = run->stats.cpu_us_at_start;
+    const struct box_stats before = run->stats;
+    int64_t began = before.cpu_us_at_start;
     run->stats = *stats;
+    /* The broker counts for the box's life. */
+    if (run->session && run->counter[BOX_COUNTER_CPU] >= 0) {
+        run->stats = before;
+        run_read_counters(run);
+        return;
+    }
     if (run->pooled && began >= 0) {
         run->stats.cpu_us -= began - stats->cpu_us_at_start;
         run->stats.cpu_us_at_start = began;
     }
+}
+
+void run_read_counters(struct engine_run *run)
+{
+    if (counters_read(run->counter, &run->stats) < 0)
+        run->stats.blocks_free = run->stats.inodes_free = -1;
 }
 
 /* May end the run. */
@@ -299,7 +337,7 @@ static void on_exited(struct engine_run *run, const struct box_news *news)
     run->facts.signal = news->by_signal ? news->status : 0;
     run->facts.disk_full = news->stats.blocks_free == 0 || news->stats.inodes_free == 0;
     run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
-    run_kill(run, RESULT_OK); /* background processes end with the run */
+    run_kill(run, RESULT_OK); /* background processes end with the run, or the dead session */
 }
 
 /* May end the run. */
@@ -309,6 +347,9 @@ void run_on_news(struct engine_run *run, const struct box_news *news)
         on_exited(run, news);
     } else if (news->kind == BOX_NEWS_STAT) {
         on_stat(run, &news->stats);
+    } else if (news->kind == BOX_NEWS_SWEPT) {
+        take_stats(run, &news->stats);
+        session_cell_swept(run);
     } else if (news->kind == BOX_NEWS_EMPTY) {
         run->empty = true;
         take_stats(run, &news->stats);
@@ -368,6 +409,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
         run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
     failed |= fcntl(control, F_SETFL, O_NONBLOCK) < 0;
+    if (run->gift >= 0)
+        send_gift(run, control, &run->to_control);
     write_some(control, &run->to_control);
     for (int i = 0; i < RUN_PIPES; i++) {
         struct loop_source *source = &run->pipe[i].source;
@@ -383,10 +426,10 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
     return failed ? -1 : 0;
 }
 
-int run_take_control(struct engine_run *run)
+int run_take_pipe(struct engine_run *run, enum run_pipe_id id)
 {
-    int fd = run->pipe[RUN_CONTROL].source.fd;
-    loop_remove(&run->engine->loop, &run->pipe[RUN_CONTROL].source);
+    int fd = run->pipe[id].source.fd;
+    loop_remove(&run->engine->loop, &run->pipe[id].source);
     return fd;
 }
 

@@ -226,7 +226,7 @@ void serve_conn_pump(struct serve_conn *conn)
         }
     } while (conn->answers && serve_conn_unsent(conn) == 0);
     tidy_out(conn);
-    if (conn->ended && !conn->runs && serve_conn_is_quiet(conn))
+    if (conn->ended && !conn->runs && !conn->asks && serve_conn_is_quiet(conn))
         serve_conn_drop(conn);
     else
         watch(conn);
@@ -290,7 +290,7 @@ void serve_conn_drop(struct serve_conn *conn)
 
 void serve_conn_free_if_done(struct serve_conn *conn)
 {
-    if (conn->source.fd >= 0 || conn->runs)
+    if (conn->source.fd >= 0 || conn->runs || conn->asks)
         return;
     if (conn->before)
         conn->before->after = conn->after;

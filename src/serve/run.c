@@ -43,6 +43,14 @@ static struct serve_run *find(struct serve_conn *conn, struct str id)
     return NULL;
 }
 
+bool serve_run_has_id(const struct serve_conn *conn, struct str id)
+{
+    for (const struct serve_ask *ask = conn->asks; ask; ask = ask->after)
+        if (str_is(id, ask->id))
+            return true;
+    return find((struct serve_conn *)(uintptr_t)conn, id) != NULL;
+}
+
 static json_t *error_frame(struct str id, const struct err *err)
 {
     json_t *frame = json_object();
@@ -134,29 +142,31 @@ static void finish_streams(struct serve_run *run)
     }
 }
 
-static void set_last(struct serve_answer *answer, json_t *value)
+struct serve_answer *serve_answer_new(const char *id, json_t *value)
 {
+    struct serve_answer *answer = buf_alloc_zero(1, sizeof *answer);
     own_json owned = value;
+    snprintf(answer->id, sizeof answer->id, "%s", id);
     answer->last = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD);
     if (frame_add(&answer->last, owned, FRAME_NEWS_MAX) == 0)
-        return;
+        return answer;
     struct err err = ERR_INIT;
     err_set(&err, ERR_LIMIT, "the result is longer than a frame may be");
     err_hint(&err, "lower limits.stdout_bytes and limits.stderr_bytes");
     own_json refusal = error_frame(str_of(answer->id), &err);
     frame_add(&answer->last, refusal, FRAME_NEWS_MAX);
+    return answer;
 }
 
 static void finish(struct serve_run *run, struct result *result, const struct err *err)
 {
     struct serve_conn *conn = run->conn;
     if (conn->source.fd >= 0) {
-        struct serve_answer *answer = buf_alloc_zero(1, sizeof *answer);
-        memcpy(answer->id, run->id, sizeof answer->id);
         finish_streams(run);
-        set_last(answer, result ? json_pack("{s:s, s:o}", "id", run->id, "result",
-                                            result_to_json(result))
-                                : error_frame(str_of(run->id), err));
+        struct serve_answer *answer = serve_answer_new(
+            run->id, result ? json_pack("{s:s, s:o}", "id", run->id, "result",
+                                        result_to_json(result))
+                            : error_frame(str_of(run->id), err));
         if (result && run->content) {
             answer->artifacts = take_ptr(result->artifacts);
             answer->count = result->artifact_count;
@@ -227,7 +237,8 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct engine_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
                                   .user = run };
     run->claim = claim;
-    if (request_from_json(ask->request, &serve->ceilings, &run->request, &err) == 0 &&
+    own_json request = serve_cell_request(serve, ask->request, &err);
+    if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
         take_stdin(run, ask->stdin_base64, &err) == 0)
         run->run = engine_begin(serve->engine, &run->request, conn, &hooks, &err);
     if (run->run)
@@ -259,7 +270,7 @@ static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char
 static int check_run(struct serve_conn *conn, const struct frame_ask *ask, bool *of_run,
                      struct err *err)
 {
-    *of_run = !find(conn, ask->id);
+    *of_run = !serve_run_has_id(conn, ask->id);
     if (!*of_run)
         return refuse_id(ask, ERR_INPUT, "an id that no run of this connection has",
                          "that of a run under way", err);
@@ -277,16 +288,21 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
     struct err err = ERR_INIT;
     bool of_run = false;
     int rc = frame_ask_read(frame, &ask, &err);
-    if (ask.op == FRAME_RUN && ask.id.len > 0) {
+    bool has_end = ask.op == FRAME_RUN || ask.op == FRAME_SESSION;
+    if (has_end && ask.id.len > 0) {
         struct err other = ERR_INIT;
         if (check_run(conn, &ask, &of_run, &other) < 0) {
             rc = -1;
             err = other;
         }
     }
-    struct serve_run *run = rc == 0 && ask.op != FRAME_RUN ? find(conn, ask.id) : NULL;
+    struct serve_run *run = rc == 0 && !has_end ? find(conn, ask.id) : NULL;
     if (rc == 0 && ask.op == FRAME_RUN) {
         begin(conn, &ask, claim);
+        return;
+    }
+    if (rc == 0 && ask.op == FRAME_SESSION) {
+        serve_ask_take(conn, &ask, claim);
         return;
     }
     serve_unclaim(conn->serve, claim);

@@ -16,6 +16,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 #define PAUSE_MS 100     /* of accepting, when no descriptor is left */
+#define IDLE_LOOK_MS 1000
 #define STOP_MS 10000    /* for runs to end and clients to read it */
 #define LAST_WORDS_MS 2000
 
@@ -87,6 +88,27 @@ static void stop(struct serve *serve)
         serve_run_cancel_all(conn);
 }
 
+static bool is_used(const struct serve *serve)
+{
+    bool used = engine_session_count(serve->engine) > 0;
+    for (const struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+        used = used || conn->runs || conn->asks;
+    return used;
+}
+
+/* An engine that was started for sessions goes when there are none any more. */
+static void on_idle(struct loop_timer *timer)
+{
+    struct serve *serve = loop_owner(timer, struct serve, idle);
+    int64_t now = clock_now_ns();
+    if (is_used(serve))
+        serve->idle_since_ns = now;
+    if (now - serve->idle_since_ns >= serve->idle_exit_ns)
+        stop(serve);
+    else
+        loop_set_timer(serve->loop, timer, now + IDLE_LOOK_MS * NS_PER_MS);
+}
+
 static void on_stop(struct loop_source *source, uint32_t events)
 {
     struct serve *serve = loop_owner(source, struct serve, stop);
@@ -117,7 +139,7 @@ static bool is_done(const struct serve *serve)
     if (!serve->stopping)
         return false;
     for (const struct serve_conn *conn = serve->conns; conn; conn = conn->after)
-        if (conn->runs || !serve_conn_is_quiet(conn))
+        if (conn->runs || conn->asks || !serve_conn_is_quiet(conn))
             return false;
     return true;
 }
@@ -127,9 +149,12 @@ static bool is_done(const struct serve *serve)
 static void last_words(struct serve *serve, const struct err *err)
 {
     int64_t until = clock_now_ns() + LAST_WORDS_MS * NS_PER_MS;
-    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
         while (conn->runs)
             serve_run_fail(conn->runs, err);
+        while (conn->asks)
+            serve_ask_fail(conn->asks, err);
+    }
     serve->stopping = 1;
     pump_all(serve);
     for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
@@ -182,6 +207,11 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = on_stop };
     serve->pause.due = on_pause_over;
     serve->owner = options->owner;
+    serve->idle.due = on_idle;
+    serve->idle_exit_ns = options->idle_exit_s * 1000 * NS_PER_MS;
+    serve->idle_since_ns = clock_now_ns();
+    if (serve->idle_exit_ns > 0)
+        loop_set_timer(serve->loop, &serve->idle, serve->idle_since_ns);
     serve->one = fd >= 0;
     serve->ceilings.host_memory_bytes =
         (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
@@ -205,6 +235,7 @@ void serve_close(struct serve *serve)
     if (!serve)
         return;
     loop_set_timer(serve->loop, &serve->pause, LOOP_NEVER);
+    loop_set_timer(serve->loop, &serve->idle, LOOP_NEVER);
     loop_remove(serve->loop, &serve->listener);
     loop_remove(serve->loop, &serve->stop);
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
@@ -214,6 +245,8 @@ void serve_close(struct serve *serve)
         struct serve_conn *conn = serve->conns;
         while (conn->runs)
             serve_run_free(conn->runs);
+        while (conn->asks)
+            serve_ask_free(conn->asks);
         serve_conn_free_if_done(conn);
     }
     free(serve);

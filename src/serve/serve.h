@@ -3,6 +3,7 @@
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -16,6 +17,7 @@ struct serve_options {
     int fd;       /* one connected socket, served until its end; or -1 */
     uid_t owner;  /* whose connections are taken */
     int stop_fd;  /* readable: stop in order; readable again: at once. -1: none */
+    int64_t idle_exit_s; /* stop in order so long after the last session ended; 0: never */
 };
 
 /* Begin to serve. The engine and fd are taken over where that succeeds; the other

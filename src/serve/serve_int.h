@@ -44,6 +44,16 @@ struct serve_run {
     } held[2]; /* stdout, stderr */
 };
 
+/* What a client asks of sessions, until it is answered. */
+struct serve_ask {
+    struct serve_conn *conn;
+    struct serve_ask *before, *after;
+    struct frame_ask ask;
+    struct frame_session what;
+    char id[FRAME_ID_MAX + 1];
+    size_t claim;
+};
+
 /* What is still to be said of a run that ended: its artifacts in parts, then the
  * last frame. Encoded as the reader takes it. */
 struct serve_answer {
@@ -66,7 +76,8 @@ struct serve_conn {
     size_t sent;
     struct serve_answer *answers, **answers_end;
     struct serve_run *runs;
-    unsigned run_count;
+    struct serve_ask *asks;
+    unsigned run_count; /* and asks */
     uint32_t watched;
     bool ended;   /* the client sends no more, or nothing that we could read */
     bool starved; /* waits for a claim */
@@ -76,6 +87,8 @@ struct serve {
     struct engine *engine;
     struct loop *loop;
     struct loop_source listener, stop;
+    struct loop_timer idle;  /* the next look whether anybody needs us */
+    int64_t idle_exit_ns, idle_since_ns;
     struct loop_timer pause; /* of the listener, when no descriptor is left */
     int listen_fd;
     uid_t owner;
@@ -110,8 +123,18 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim);
 /* The end of a run that the engine does not end any more. */
 void serve_run_fail(struct serve_run *run, const struct err *err);
 void serve_run_cancel_all(struct serve_conn *conn);
+/* A whole last frame, for serve_conn_answer. The value is given up. */
+struct serve_answer *serve_answer_new(const char *id, json_t *value);
+bool serve_run_has_id(const struct serve_conn *conn, struct str id);
 /* After the engine's end. */
 void serve_run_free(struct serve_run *run);
+/* session.c: what is asked of sessions. The frame is taken over. */
+void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t claim);
+/* The request of a cell, completed by its session; NULL with an err. */
+json_t *serve_cell_request(struct serve *serve, json_t *request, struct err *err);
+void serve_ask_fail(struct serve_ask *ask, const struct err *err);
+void serve_ask_free(struct serve_ask *ask);
+
 /* {"id","error"}; without an id, {"error"}. */
 void serve_say_error(struct serve_conn *conn, struct str id, const struct err *err);
 

@@ -1,0 +1,233 @@
+/* One session: a box whose interpreter stays, and the states of it that are kept. Shared
+ * by session.c (life), session_box.c (the box and its steps), session_cell.c (cells),
+ * session_keep.c (states), session_ask.c (all else that is asked of it).
+ *
+ * What others rely on:
+ * 1. One thing at a time: a cell, a question, or a step of our own. What comes meanwhile
+ *    waits in line.
+ * 2. Every step ends: by news, by an answer, or by its time. A session that cannot go on
+ *    has ended, and when and why is remembered.
+ * 3. Whatever the interpreter says is a claim of its box. What is kept, and what became of
+ *    it, is known from the broker alone. */
+#ifndef ENGINE_SESSION_H
+#define ENGINE_SESSION_H
+
+#include "contract/frame.h"
+#include "engine/driver.h"
+#include "engine/engine_int.h"
+#include "engine/files_session.h"
+#include "engine/plan.h"
+
+#define SESSION_LEVELS 3      /* undo_levels where nothing is said */
+#define SESSION_TTL_S 1200
+#define SESSION_LIFE_S 86400
+#define SESSION_NAMED_MAX 8
+#define SESSION_JOBS_MAX 64   /* that wait */
+#define SESSION_STEP_MS 15000 /* for one step of our own */
+#define SESSION_NOBODY UINT32_MAX
+
+/* What waits for its turn: a member of a cell's run, or of an ask. */
+struct session_job {
+    struct session_job *after;
+    struct session *session; /* NULL: not in line */
+    bool first; /* goes before the state is kept: the answer to who made the session */
+    void (*begin)(struct session_job *job);
+    /* The session has ended: nothing was done. */
+    void (*refuse)(struct session_job *job, const struct err *err);
+};
+
+/* A state that is kept: a copy of the interpreter in the broker's place of the same
+ * number, and of its files in the porter's slot of that number. */
+struct session_place {
+    bool used;
+    bool level;   /* one of the last ones, for undo */
+    bool snapped; /* has a slot; else there were no files */
+    int64_t cell; /* after which it was made */
+    char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
+};
+
+/* What is asked of a session beside cells, or of all of them. */
+struct engine_ask {
+    struct session_job job;
+    struct engine *engine;
+    struct session *session; /* NULL: of none, or that one is gone */
+    const struct frame_session *what;
+    struct engine_ask_hooks hooks;
+    struct request request; /* new: of the session; put: its files; owned */
+    json_t *answer;
+    struct result_artifact *file; /* get: owned */
+    bool silent; /* the engine ends: no hook is called */
+    struct engine_ask *before, *after; /* all of the engine */
+};
+
+enum session_stage {
+    SESSION_OPENING, /* until the interpreter waits */
+    SESSION_IDLE,
+    SESSION_CELL,    /* s->cell runs */
+    SESSION_WORKING, /* a step of our own */
+    SESSION_ENDED,   /* to be let go of */
+};
+
+enum session_wait {
+    SESSION_NO_WAIT, SESSION_BUILT, SESSION_STARTED, SESSION_PORTER, SESSION_SWEPT, SESSION_AWAKE,
+    SESSION_PARKED, SESSION_FORKED_INTO, SESSION_FILES, SESSION_DRIVER
+};
+
+struct session {
+    struct engine *engine;
+    struct session *before, *after;
+    char id[32];
+    struct request request; /* what it was made from; owned */
+    int64_t ttl_ns, life_ns, created_ns, used_ns, created_at;
+    unsigned levels_most;
+    struct loop_timer timer; /* of its life */
+    struct loop_timer turn;  /* somebody has come into line */
+    bool unkept;             /* its first state is still to be kept */
+    enum session_stage stage;
+
+    struct house_tenant tenant;
+    uint32_t box;
+    struct plan plan;
+    bool forked;       /* from a zygote: it can be copied */
+    bool gone;         /* the interpreter has ended */
+    bool swept;        /* and nothing else of the box lives, but what is kept */
+    bool cold;         /* the interpreter tells that it waits */
+    int fd[BOX_NEWS_FDS]; /* between cells */
+    uint32_t walls;
+    struct box_stats stats; /* as the box was when it started */
+    int porter;        /* the resident one's socket; -1: none yet */
+    struct files_job files;
+    struct files_seen seen;
+
+    /* The step under way. */
+    enum session_wait wait;
+    void (*then)(struct session *session);
+    struct err failed; /* of the step; ERR_NONE */
+    struct loop_timer patience;
+    struct loop_source control; /* while a question is under way */
+    struct driver driver;
+    bool (*answered)(const struct driver *driver);
+    char *line;
+    struct str to_control;
+    struct { uint32_t end; int error; } kept; /* of PARKED, AWAKE */
+
+    struct session *parent, *coming; /* while one is forked from the other */
+    unsigned carrying;    /* ends of the pipe between them that are at work */
+    uint32_t lost_files;
+    bool hush; /* an interrupt of the last cell may still wait */
+
+    struct engine_run *cell;
+    struct engine_ask *ask; /* under way */
+    struct session_job *jobs;
+    unsigned job_count;
+    int64_t cells;
+
+    struct session_place place[BOX_PLACES];
+    uint32_t stack[FRAME_LEVELS_MAX + 1]; /* the last is the newest */
+    unsigned levels;
+    int64_t state;      /* the cell after which the state is what it is */
+    bool is_protected;  /* the newest level is the state */
+    unsigned since;     /* cells since the newest level */
+    char unprotected[96];
+    char news[200];     /* for the next cell's stderr */
+    uint32_t goal;      /* the place that is being gone back to */
+    void (*goal_then)(struct session *session); /* once an interpreter is started */
+    void (*back_then)(struct session *session); /* once it is back there */
+};
+
+/* What is remembered of one that has ended. */
+struct session_past {
+    char id[32];
+    enum request_language language;
+    int64_t cells, created_at, ended_at;
+    char why[128];
+};
+#define SESSIONS_PAST 1000
+
+/* --- session.c --- */
+struct session *session_find(const struct engine *engine, const char *id, struct err *err);
+struct session *session_new(struct engine *engine, const struct frame_session *what,
+                            struct request *request, struct err *err);
+/* The same, without a box yet. */
+struct session *session_make(struct engine *engine, const struct frame_session *what,
+                             struct request *request);
+/* It is over: whoever waits is told; its box goes. Freed later. */
+void session_end(struct session *session, const char *why);
+/* Wait in line; its turn comes from the loop. */
+int session_enter(struct session *session, struct session_job *job, struct err *err);
+void session_leave(struct session_job *job);
+/* Nothing goes on any more: the next in line, or idle. */
+void session_next(struct session *session);
+json_t *session_info(const struct session *session);
+json_t *session_past_info(const struct session_past *past);
+void sessions_close(struct engine *engine);
+
+/* --- session_box.c: steps; each calls `then` once, with session->failed if it failed --- */
+void session_open_box(struct session *session, void (*then)(struct session *session));
+/* Another interpreter in the same box, with its files. */
+void session_restart(struct session *session, void (*then)(struct session *session));
+void session_sweep(struct session *session, void (*then)(struct session *session));
+void session_need_porter(struct session *session, void (*then)(struct session *session));
+/* Park the interpreter in a place, wake what is in one. */
+void session_park(struct session *session, uint32_t place,
+                  void (*then)(struct session *session));
+void session_wake(struct session *session, uint32_t place,
+                  void (*then)(struct session *session));
+/* What is in a place becomes the state of the interpreter in another session's box. */
+void session_fork_into(struct session *session, uint32_t place, uint32_t box,
+                       void (*then)(struct session *session));
+void session_drop_place(struct session *session, uint32_t place);
+/* A line for the interpreter, whose answer session->driver has then. `line` is taken. */
+void session_ask_driver(struct session *session, char *line,
+                        bool (*answered)(const struct driver *),
+                        void (*then)(struct session *session));
+/* It was copied: let it make ready what its next cell will write. No answer. */
+void session_touch(struct session *session);
+/* Wait for a files job that was begun. */
+void session_await_files(struct session *session, void (*then)(struct session *session));
+void session_files_done(struct files_job *job);
+/* The end of a step, from wherever. */
+void session_step_done(struct session *session);
+void session_step_failed(struct session *session, enum err_kind kind, const char *text);
+/* What is there now is no artifact of the next cell. */
+int64_t session_files_now_ns(void);
+void session_note_files(struct session *session, void (*then)(struct session *session));
+/* Were there files since the box was made? */
+bool session_has_files(const struct session *session);
+
+/* --- session_keep.c --- */
+/* After a good cell: keep its state, then session_next. */
+void session_protect(struct session *session);
+/* Back to what is in a place; `then` with session->failed. */
+void session_go_back(struct session *session, uint32_t place,
+                     void (*then)(struct session *session));
+/* The newest level, or SESSION_NOBODY. */
+uint32_t session_newest(const struct session *session);
+uint32_t session_named(const struct session *session, const char *name);
+void session_forget_places(struct session *session);
+/* Files were put: they belong to the state that is kept. Then session_next. */
+void session_renew_newest(struct session *session);
+/* From now on `place` is the state; levels above it are gone. */
+void session_is_at(struct session *session, uint32_t place);
+
+/* --- session_fork.c: of the ask under way --- */
+void session_fork(struct session *session);
+/* One of the two has ended. */
+void session_fork_ended(struct session *session, const char *why);
+
+/* --- session_ask.c: the end of the ask under way, and then session_next --- */
+void session_reply(struct session *session);
+void session_refuse_ask(struct session *session, const struct err *err);
+/* Sentences on what a copy does not carry. */
+json_t *session_lost_json(uint32_t files);
+
+/* --- session_cell.c --- */
+void session_cell_start(struct engine_run *run);
+void session_cell_done(struct engine_run *run);
+void session_cell_swept(struct engine_run *run);
+/* The interpreter ended while no cell ran. */
+void session_died_idle(struct session *session);
+/* What the result of a cell says of the session, beside its own hint. */
+void session_explain(struct engine_run *run);
+
+#endif

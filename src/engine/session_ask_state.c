@@ -1,0 +1,88 @@
+/* States of a session on request: checkpoint, undo, fork. Runs in the engine. */
+#include "engine/session_ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "engine/run.h"
+
+static unsigned named_count(const struct session *session)
+{
+    unsigned count = 0;
+    for (int i = 0; i < BOX_PLACES; i++)
+        count += session->place[i].used && session->place[i].name[0];
+    return count;
+}
+
+void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
+{
+    const char *name = ask->what->name;
+    uint32_t old = session_named(session, name), now = session_newest(session);
+    char text[200];
+    if (!session->is_protected) {
+        snprintf(text, sizeof text, "the state of the session is not kept: %s",
+                 session->unprotected);
+        session_ask_refuse(ask, ERR_HOST, text, NULL);
+        return;
+    }
+    if (old == SESSION_NOBODY && named_count(session) >= SESSION_NAMED_MAX) {
+        session_ask_refuse(ask, ERR_LIMIT, "the session has 8 checkpoints, the most it may",
+                   "use one of the names that are there: it is replaced");
+        return;
+    }
+    if (old != SESSION_NOBODY) {
+        session->place[old].name[0] = 0;
+        if (!session->place[old].level)
+            session_drop_place(session, old);
+    }
+    /* One state may have two names: only the last one counts. */
+    snprintf(session->place[now].name, sizeof session->place[now].name, "%s", name);
+    session_ask_info(ask);
+}
+
+static void on_undone(struct session *session)
+{
+    struct engine_ask *ask = session->ask;
+    if (session->failed.kind != ERR_NONE) {
+        session_end(session, "its earlier state could not be brought back");
+        return;
+    }
+    session_is_at(session, session->goal);
+    json_object_set_new(ask->answer, "state", json_string("restored"));
+    json_object_set_new(ask->answer, "lost", session_lost_json(0));
+    session_ask_info(ask);
+}
+
+void session_ask_undo(struct session *session, struct engine_ask *ask)
+{
+    const char *to = ask->what->to;
+    unsigned back = session->is_protected ? 2 : 1;
+    uint32_t place = to ? session_named(session, to) : SESSION_NOBODY;
+    char text[160];
+    if (!to && session->levels >= back && session->since <= 1)
+        place = session->stack[session->levels - back];
+    if (place != SESSION_NOBODY) {
+        session_go_back(session, place, on_undone);
+        return;
+    }
+    if (to) {
+        snprintf(text, sizeof text, "the session has no checkpoint '%s'", to);
+        session_ask_refuse(ask, ERR_ABSENT, text, "'info' lists the checkpoints");
+        return;
+    }
+    bool none = session->request.language != REQUEST_PYTHON || session->cells == 0;
+    snprintf(text, sizeof text, "the state before the last cell is not kept%s%s",
+             session->unprotected[0] && !session->is_protected ? ": " : "",
+             session->is_protected ? "" : session->unprotected);
+    session_ask_refuse(ask, ERR_ABSENT,
+                       none && session->cells == 0 ? "there is nothing to undo" : text,
+                       "undo_levels says how many are kept; only Python's states can be");
+}
+
+void session_ask_fork(struct session *session, struct engine_ask *ask)
+{
+    (void)ask;
+    session_fork(session);
+}

@@ -1,0 +1,320 @@
+/* Cells: runs in a session's box. A cell borrows the session's descriptors and gives them
+ * back; what it did to the state of the session is settled before its result is told.
+ * Runs in the engine. */
+#include "engine/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "engine/run.h"
+
+/* --- begin --- */
+
+/* Words that nobody asked for: of background work, or forged. They are no cell's. */
+static void drain_control(int fd)
+{
+    char bytes[4096];
+    for (int i = 0; i < 64 && read(fd, bytes, sizeof bytes) > 0; i++)
+        continue;
+}
+
+/* Python's stdin is a pipe of ours, whose other end goes along with the line. */
+static int open_stdin(struct engine_run *run)
+{
+    int ends[2];
+    if (run->request->language != REQUEST_PYTHON || run->request->stdin_text.len == 0)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    run->gift = ends[0];
+    run->taken.fd[RUN_IN] = ends[1];
+    run->to_stdin = run->request->stdin_text;
+    return 0;
+}
+
+static void tell_news(struct engine_run *run)
+{
+    struct session *session = run->session;
+    if (!session->news[0])
+        return;
+    run_say(run, session->news);
+    session->news[0] = 0;
+}
+
+static void go(struct session *session)
+{
+    struct engine_run *run = session->cell;
+    struct box_news news = { .walls = session->walls, .stats = session->stats };
+    struct err err = session->failed;
+    files_drop(&session->files);
+    if (err.kind != ERR_NONE) {
+        session->cell = NULL;
+        run->box = HOUSE_NOBODY;
+        run_refuse(run, &err);
+        session_next(session);
+        return;
+    }
+    session->stage = SESSION_CELL;
+    run->result.cell = ++session->cells;
+    run->line = run->request->language == REQUEST_BASH
+                    ? plan_bash_cell(run->request, session->cells)
+                    : plan_cell_line(run->request,
+                                     session->forked && session->state == 0 ? &session->request
+                                                                            : NULL,
+                                     session->cells, session->hush);
+    run->to_control = str_of(run->line);
+    drain_control(session->fd[RUN_CONTROL]);
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        run->taken.fd[i] = take_fd(&session->fd[i]);
+    run->since_ns = session_files_now_ns();
+    run->from_state = session->state;
+    run->result.warm = true;
+    news.stats.cpu_us_at_start = news.stats.oom_kills_at_start = news.stats.pids_hits_at_start = 0;
+    if (counters_read(run->taken.fd + RUN_PIPES, &news.stats) == 0) {
+        news.stats.cpu_us_at_start = news.stats.cpu_us;
+        news.stats.oom_kills_at_start = news.stats.oom_kills;
+        news.stats.pids_hits_at_start = news.stats.pids_hits;
+    }
+    news.stats.cpu_us = news.stats.oom_kills = news.stats.pids_hits = 0;
+    if (open_stdin(run) < 0 || run_watch(run, run->taken.fd, &news) < 0) {
+        session_end(session, "its pipes could not be watched");
+        return;
+    }
+    tell_news(run);
+}
+
+static void on_porter(struct session *session)
+{
+    const struct request *request = session->cell->request;
+    if (session->failed.kind != ERR_NONE) {
+        go(session);
+        return;
+    }
+    session_await_files(session, go);
+    files_session_put(&session->files, &session->engine->loop, session->porter, request->files,
+                      request->file_count, session_files_done);
+}
+
+void session_cell_start(struct engine_run *run)
+{
+    struct session *session = run->session;
+    session->cell = run;
+    run->box = session->box;
+    run->pooled = true; /* it waited: its figures are differences */
+    run->stage = RUN_FILES_IN;
+    session->failed = ERR_INIT;
+    if (run->request->file_count > 0)
+        session_need_porter(session, on_porter);
+    else
+        go(session);
+}
+
+/* --- end --- */
+
+/* The session has its descriptors again; the run keeps nothing of the box. */
+static void take_back(struct engine_run *run)
+{
+    struct session *session = run->session;
+    for (int i = 0; i < RUN_PIPES; i++) {
+        if (i != RUN_IN)
+            session->fd[i] = run_take_pipe(run, (enum run_pipe_id)i);
+    }
+    for (int i = 0; i < BOX_COUNTERS; i++)
+        session->fd[RUN_PIPES + i] = take_fd(&run->counter[i]);
+    run_unwatch(run);
+    run->box = HOUSE_NOBODY;
+}
+
+static void finish(struct session *session, enum result_state state)
+{
+    struct engine_run *run = session->cell;
+    session->cell = NULL;
+    session->stage = SESSION_WORKING;
+    session->hush = run->facts.interrupt_sent && !run->driver.interrupted;
+    run->result.state = state;
+    run_finish(run);
+    if (state != RESULT_STATE_KEPT) {
+        session_next(session);
+        return;
+    }
+    session->since++;
+    session->state = session->cells;
+    session_protect(session);
+}
+
+/* Neither what was kept nor a new interpreter is there. */
+static void on_restarted(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE) {
+        session_end(session, "its interpreter died, and no other could be started");
+        return;
+    }
+    session->state = 0;
+    session->since = 0;
+    finish(session, RESULT_STATE_LOST);
+}
+
+static void restart(struct session *session)
+{
+    session_forget_places(session);
+    session_restart(session, on_restarted);
+}
+
+static void on_swept_again(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE)
+        session_end(session, "its box could not be emptied");
+    else
+        restart(session);
+}
+
+static void on_back(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE) {
+        session_sweep(session, on_swept_again);
+        return;
+    }
+    session_is_at(session, session->goal);
+    finish(session, RESULT_STATE_ROLLED_BACK);
+}
+
+static void on_collected(struct session *session)
+{
+    struct engine_run *run = session->cell;
+    run->facts.artifact_bytes_hit = session->files.bytes_hit;
+    run->facts.artifact_files_hit = session->files.count_hit;
+    files_drop(&session->files);
+    if (session->gone)
+        restart(session);
+    else
+        finish(session, RESULT_STATE_KEPT);
+}
+
+static void on_porter_out(struct session *session)
+{
+    struct engine_run *run = session->cell;
+    if (session->failed.kind != ERR_NONE) {
+        on_collected(session);
+        return;
+    }
+    session_await_files(session, on_collected);
+    files_session_collect(&session->files, &session->engine->loop, session->porter, run->request,
+                          &run->result, run->since_ns, &session->seen, session_files_done);
+}
+
+static bool failed(const struct engine_run *run)
+{
+    return run->driver.error.kind != RESULT_E_NONE || run->driver.done_code != 0;
+}
+
+void session_cell_done(struct engine_run *run)
+{
+    struct session *session = run->session;
+    run_read_counters(run);
+    if (run->stats.oom_kills > 0 || !run_drain(run)) {
+        run_kill(run, RESULT_OK); /* not all of it lives on, or it floods */
+        return;
+    }
+    run->finished_ns = clock_now_ns();
+    run->facts.exited = true;
+    run->facts.exit_code = run->driver.done_code;
+    run->facts.disk_full = run->stats.blocks_free == 0 || run->stats.inodes_free == 0;
+    run->result.wall_ms = clock_ms_between(run->started_ns, run->finished_ns);
+    run->stage = RUN_FILES_OUT;
+    take_back(run);
+    session->stage = SESSION_WORKING;
+    if (run->request->on_error == REQUEST_ROLLBACK && failed(run) && session->is_protected)
+        session_go_back(session, session_newest(session), on_back);
+    else if (session_has_files(session))
+        session_need_porter(session, on_porter_out);
+    else
+        finish(session, RESULT_STATE_KEPT);
+}
+
+void session_cell_swept(struct engine_run *run)
+{
+    struct session *session = run->session;
+    run->empty = true;
+    run_drain(run);
+    run->finished_ns = clock_now_ns();
+    run->stage = RUN_FILES_OUT;
+    take_back(run);
+    own_close_fd(&session->fd[RUN_CONTROL]);
+    session->stage = SESSION_WORKING;
+    if (session->levels > 0)
+        session_go_back(session, session_newest(session), on_back);
+    else if (session_has_files(session))
+        session_need_porter(session, on_porter_out);
+    else
+        restart(session);
+}
+
+/* --- between cells --- */
+
+static void on_idle_back(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE) {
+        session_end(session, "its interpreter died between cells, and could not be replaced");
+        return;
+    }
+    if (session->levels > 0)
+        session_is_at(session, session->goal);
+    snprintf(session->news, sizeof session->news,
+             "cupel: the interpreter ended between cells; the session goes on %s%lld\n",
+             session->levels > 0 ? "from the state after cell "
+                                 : "with its files only, after cell ",
+             (long long)(session->levels > 0 ? session->state : session->cells));
+    session_next(session);
+}
+
+static void on_idle_swept(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE)
+        on_idle_back(session);
+    else
+        session_restart(session, on_idle_back);
+}
+
+void session_died_idle(struct session *session)
+{
+    session->stage = SESSION_WORKING;
+    own_close_fd(&session->fd[RUN_CONTROL]);
+    if (session->levels > 0)
+        session_go_back(session, session_newest(session), on_idle_back);
+    else
+        session_sweep(session, on_idle_swept);
+}
+
+/* --- what the result says of it --- */
+
+void session_explain(struct engine_run *run)
+{
+    const struct session *session = run->session;
+    struct result_error *error = &run->result.error;
+    char more[320] = "";
+    if (run->result.state == RESULT_STATE_ROLLED_BACK && session->state == run->from_state)
+        snprintf(more, sizeof more, "the session goes on from the state before this cell: what it "
+                 "did to names and files is undone, and background processes have ended");
+    else if (run->result.state == RESULT_STATE_ROLLED_BACK)
+        snprintf(more, sizeof more, "the session goes on from the state after cell %lld: what came "
+                 "later is undone, and background processes have ended",
+                 (long long)session->state);
+    else if (run->result.state == RESULT_STATE_LOST)
+        snprintf(more, sizeof more, "the interpreter was started anew: names are gone, files are "
+                 "as the cell left them");
+    if (!more[0] || error->kind == RESULT_E_NONE)
+        return;
+    own_buf text = BUF_INIT(4096);
+    if (error->hint)
+        buf_add_text(&text, error->hint);
+    buf_add_text(&text, error->hint ? "; " : "");
+    buf_add_text(&text, more);
+    free(error->hint);
+    error->hint = buf_take(&text);
+}

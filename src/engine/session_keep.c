@@ -1,0 +1,291 @@
+/* The states of a session that are kept: made after each cell, gone back to after a death
+ * or by `undo`. Runs in the engine. */
+#include "engine/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "box/inject.h"
+
+/* --- places --- */
+
+uint32_t session_newest(const struct session *session)
+{
+    return session->levels > 0 ? session->stack[session->levels - 1] : SESSION_NOBODY;
+}
+
+uint32_t session_named(const struct session *session, const char *name)
+{
+    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+        if (session->place[i].used && strcmp(session->place[i].name, name) == 0)
+            return i;
+    }
+    return SESSION_NOBODY;
+}
+
+/* There are more places than levels and names together. */
+static uint32_t free_place(const struct session *session)
+{
+    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+        if (!session->place[i].used)
+            return i;
+    }
+    return SESSION_NOBODY;
+}
+_Static_assert(BOX_PLACES > FRAME_LEVELS_MAX + 1 + SESSION_NAMED_MAX, "one is always free");
+
+static void leave_level(struct session *session, unsigned at)
+{
+    uint32_t place = session->stack[at];
+    memmove(&session->stack[at], &session->stack[at + 1],
+            (--session->levels - at) * sizeof session->stack[0]);
+    session->place[place].level = false;
+    if (!session->place[place].name[0])
+        session_drop_place(session, place);
+}
+
+void session_forget_places(struct session *session)
+{
+    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+        if (session->place[i].used)
+            session_drop_place(session, i);
+    }
+    session->levels = 0;
+    session->is_protected = false;
+}
+
+void session_is_at(struct session *session, uint32_t place)
+{
+    unsigned at = 0;
+    while (at < session->levels && session->stack[at] != place)
+        at++;
+    if (at == session->levels) { /* a checkpoint: what was before it is not known any more */
+        while (session->levels > 0)
+            leave_level(session, 0);
+        session->stack[session->levels++] = place;
+        session->place[place].level = true;
+    }
+    while (session->levels > at + 1)
+        leave_level(session, session->levels - 1);
+    session->is_protected = true;
+    session->since = 0;
+    session->state = session->place[place].cell;
+}
+
+/* --- keeping --- */
+
+static void stay_unprotected(struct session *session, const char *why)
+{
+    snprintf(session->unprotected, sizeof session->unprotected, "%.95s", why);
+    session_next(session);
+}
+
+static void accept(struct session *session, bool snapped)
+{
+    struct session_place *place = &session->place[session->goal];
+    *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
+                                     .cell = session->cells };
+    while (session->levels > session->levels_most)
+        leave_level(session, 0);
+    session->stack[session->levels++] = session->goal;
+    session->is_protected = true;
+    session->since = 0;
+    session->state = session->cells;
+    session_touch(session);
+    session_next(session);
+}
+
+static void on_snapped(struct session *session)
+{
+    struct err failed = session->failed;
+    files_drop(&session->files);
+    if (failed.kind == ERR_NONE) {
+        accept(session, true);
+        return;
+    }
+    char why[96];
+    snprintf(why, sizeof why, "its files could not be kept: %.64s", failed.text);
+    session_drop_place(session, session->goal);
+    stay_unprotected(session, why);
+}
+
+static uint32_t newest_slot(const struct session *session)
+{
+    for (unsigned i = session->levels; i > 0; i--) {
+        if (session->place[session->stack[i - 1]].snapped)
+            return session->stack[i - 1];
+    }
+    return BOX_PLACES;
+}
+
+static void on_porter(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE) {
+        on_snapped(session);
+        return;
+    }
+    session_await_files(session, on_snapped);
+    files_session_snap(&session->files, &session->engine->loop, session->porter, session->goal,
+                       newest_slot(session), session_files_done);
+}
+
+static const char *why_not(uint32_t end, int error)
+{
+    static const char *const whys[] = {
+        [INJECT_NOT_QUIET] = "its interpreter does not wait as it should",
+        [INJECT_THREADS] = "it has threads that run",
+        [INJECT_DIED] = "its interpreter died", [INJECT_LOST] = "its interpreter did not answer",
+        [INJECT_UNSUPPORTED] = "this processor is not supported",
+    };
+    if (end == INJECT_REFUSED && error == ENOTSUP)
+        return "this user has one uid only, under which nothing can be kept out of reach";
+    if (end == INJECT_REFUSED && error == EPERM)
+        return "its interpreter was started anew, or gave up its saved uid";
+    return end < array_len(whys) && whys[end] ? whys[end] : "it could not be copied";
+}
+
+static void on_parked(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE || session->kept.end != INJECT_OK) {
+        stay_unprotected(session, session->failed.kind != ERR_NONE
+                                      ? session->failed.text
+                                      : why_not(session->kept.end, session->kept.error));
+        return;
+    }
+    if (session_has_files(session))
+        session_need_porter(session, on_porter);
+    else
+        accept(session, false);
+}
+
+void session_protect(struct session *session)
+{
+    session->stage = SESSION_WORKING;
+    session->is_protected = false;
+    session->goal = free_place(session);
+    if (session->request.language != REQUEST_PYTHON)
+        stay_unprotected(session, "its interpreter cannot be copied");
+    else if (!session->forked)
+        stay_unprotected(session, "its interpreter was started for it alone, for its environment");
+    else if (session->gone)
+        session_next(session);
+    else
+        session_park(session, session->goal, on_parked);
+}
+
+/* --- files that were put --- */
+
+static void on_snapped_again(struct session *session)
+{
+    struct err failed = session->failed;
+    files_drop(&session->files);
+    session->place[session->goal].snapped = failed.kind == ERR_NONE;
+    if (failed.kind == ERR_NONE) {
+        session_next(session);
+        return;
+    }
+    char why[96];
+    snprintf(why, sizeof why, "its files could not be kept: %.64s", failed.text);
+    session->is_protected = false;
+    leave_level(session, session->levels - 1);
+    stay_unprotected(session, why);
+}
+
+void session_renew_newest(struct session *session)
+{
+    uint32_t newest = session_newest(session);
+    if (!session->is_protected || session->unkept) {
+        session_next(session);
+        return;
+    }
+    session->goal = newest;
+    if (session->place[newest].snapped)
+        files_session_forget(session->porter, newest);
+    session->place[newest].snapped = false;
+    session->stage = SESSION_WORKING;
+    session_await_files(session, on_snapped_again);
+    files_session_snap(&session->files, &session->engine->loop, session->porter, newest,
+                       newest_slot(session), session_files_done);
+}
+
+/* --- going back --- */
+
+static void back(struct session *session)
+{
+    session->back_then(session);
+}
+
+static bool is_renewed(const struct driver *driver)
+{
+    return driver->renewed;
+}
+
+static void on_files_back(struct session *session);
+
+static void on_files_restored(struct session *session)
+{
+    struct err failed = session->failed;
+    files_drop(&session->files);
+    session->failed = failed;
+    if (failed.kind != ERR_NONE)
+        back(session);
+    else
+        session_note_files(session, on_files_back);
+}
+
+static void on_files_back(struct session *session)
+{
+    struct err failed = session->failed;
+    files_drop(&session->files);
+    session->failed = failed;
+    if (failed.kind != ERR_NONE) {
+        back(session);
+        return;
+    }
+    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
+    session_ask_driver(session, plan_line(line), is_renewed, back);
+}
+
+static void on_porter_back(struct session *session)
+{
+    const struct session_place *place = &session->place[session->goal];
+    if (session->failed.kind != ERR_NONE) {
+        on_files_back(session);
+        return;
+    }
+    session_await_files(session, on_files_restored);
+    files_session_restore(&session->files, &session->engine->loop, session->porter,
+                          place->snapped ? session->goal : BOX_PLACES, session_files_done);
+}
+
+static void on_awake(struct session *session)
+{
+    if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
+        err_set(&session->failed, ERR_BUG, "what was kept could not be woken: %s",
+                why_not(session->kept.end, session->kept.error));
+    if (session->failed.kind != ERR_NONE)
+        back(session);
+    else if (session->place[session->goal].snapped || session_has_files(session))
+        session_need_porter(session, on_porter_back);
+    else
+        on_files_back(session);
+}
+
+static void on_swept(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE)
+        back(session);
+    else
+        session_wake(session, session->goal, on_awake);
+}
+
+void session_go_back(struct session *session, uint32_t place,
+                     void (*then)(struct session *session))
+{
+    session->goal = place;
+    session->back_then = then;
+    session_sweep(session, on_swept);
+}

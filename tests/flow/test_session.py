@@ -1,0 +1,462 @@
+"""Sessions: state that stays, and what becomes of it (docs/protocol.md, "Sessions")."""
+import time
+
+import pytest
+
+from engine import Engine
+from sessions import Refused, Session
+
+DEATHS = {
+    "exit": ("import os; os._exit(3)", "error"),
+    "kill": ("import os; os.kill(os.getpid(), 9)", "killed"),
+    "kill all": ("import os\nif os.fork() == 0: os.kill(-1, 9); os._exit(0)\nimport time; time.sleep(60)", None),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "killed"),
+    "abort": ("import os; os.abort()", "killed"),
+    "timeout": ("while True: pass", "timeout"),
+    "memory": ("hog = bytearray(1 << 30)", "memory_limit"),
+    "descriptors": ("import os; os.closerange(0, 1024)", None),
+    "duplicates": ("import os\nfor fd in range(3, 1024):\n    try: os.dup2(0, fd)\n    except OSError: pass", None),
+    "fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", None),
+    "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
+}
+
+
+@pytest.fixture(scope="module")
+def engines(cupels, place, left_behind):
+    running = {}
+    for who, cupel in cupels.items():
+        owner = cupel.uid if cupel.switch else None
+        running[who] = Engine(cupel, place.fresh("session", 0o755, owner) / "engine" / "socket").__enter__()
+    yield running
+    for engine in running.values():
+        engine.__exit__(None)
+
+
+@pytest.fixture
+def client(engines, who):
+    with engines[who].client() as one:
+        yield one
+
+
+@pytest.fixture
+def session(client):
+    one = Session(client)
+    yield one
+    if one.info()["status"] != "ended":
+        one.end()
+
+
+def is_protected(session):
+    session.wait_until_idle()
+    return session.info()["protected"]
+
+
+# ---- state ----
+def test_names_imports_folder_and_environment_stay(session):
+    session.run("import math, os\nx = [1]\ndef f(): return len(x)\nos.chdir('/tmp')\nos.environ['A'] = 'b'")
+    session.run("x.append(2)")
+    assert session.value("(f(), math.pi > 3, os.getcwd(), os.environ['A'])") == "(2, True, '/tmp', 'b')"
+    session.run("open('note', 'w').write('kept')")
+    assert session.value("open('/tmp/note').read()") == "'kept'"
+
+
+def test_cells_are_counted_and_named(session):
+    first, second = session.run("1"), session.run("1/0")
+    assert (first["cell"], second["cell"]) == (1, 2)
+    assert first["session"] == session.id and first["state"] == "kept"
+    assert second["status"] == "error" and second["state"] == "kept"
+    assert "<cell 2>" in second["error"]["traceback"]
+
+
+def test_the_last_value_and_pictures_come_as_in_a_run(session):
+    result = session.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\n6 * 7", limits={"timeout_s": 60})
+    assert [sorted(bundle) for bundle in result["results"]][0] == ["text/plain"]
+    assert any("image/png" in bundle for bundle in result["results"])
+
+
+def test_events_come_in_order(session):
+    result, events = session.run("import sys\nprint('a')\nprint('b', file=sys.stderr)", events=True)
+    assert [event["event"] for event in events] == ["start", "stdout", "stderr"]
+    assert result["stdout"] == "a\n" and result["stderr"] == "b\n"
+
+
+def test_each_cell_has_its_stdin_arguments_and_limits(session):
+    assert session.value("input()", stdin="one\n") == "'one'"
+    assert session.value("input()", stdin="two\n") == "'two'"
+    assert session.run("input()")["error"]["name"] == "EOFError"
+    assert session.value("import sys; sys.argv[1:]", args=["x"]) == "['x']"
+    assert session.run("print('x' * 5000)", limits={"stdout_bytes": 1000})["truncated"]
+    assert session.value("import os; os.environ['K']", env={"K": "v"}) == "'v'"
+    assert session.value("os.environ['K']") == "'v'"
+
+
+def test_a_session_has_the_environment_that_it_was_made_with(client):
+    session = Session(client, request={"env": {"GIVEN": "yes"}})
+    assert session.value("import os; os.environ['GIVEN']") == "'yes'"
+    assert session.run("import os; os._exit(1)")["state"] in ("rolled_back", "lost")
+    assert session.value("import os; os.environ['GIVEN']") == "'yes'"
+    session.end()
+
+
+def test_what_a_cell_did_to_names_is_told(session):
+    session.run("a, b, c = 1, [1], 'x'")
+    result = session.run("b.append(2); del c; d = 4.5", names=True)
+    assert [row["name"] for row in result["names_added"]] == ["d"]
+    assert [row["name"] for row in result["names_changed"]] == ["b"]
+    assert [row["name"] for row in result["names_removed"]] == ["c"]
+    rows = {row["name"]: row for row in session.info(names=True)["names"]}
+    assert rows["b"]["length"] == 2 and rows["d"]["type"] == "float"
+    assert "names_added" not in session.run("1")
+
+
+def test_a_child_of_an_earlier_cell_can_be_waited_for(session):
+    session.run("import subprocess\np = subprocess.Popen(['sh', '-c', 'sleep 0.2; exit 7'])")
+    assert session.value("p.wait()") == "7"
+
+
+def test_threads_of_an_earlier_cell_go_on(session):
+    session.run("import threading, time\nseen = []\ndef work():\n    while True:\n        seen.append(1)\n"
+                "        time.sleep(0.005)\nthreading.Thread(target=work, daemon=True).start()")
+    session.wait_until_idle()
+    assert not session.info()["protected"]
+    before = int(session.value("len(seen)"))
+    time.sleep(0.1)
+    assert int(session.value("len(seen)")) > before
+
+
+def test_open_files_keep_their_place(session):
+    session.run("f = open('lines', 'w+')\nf.write('a\\nb\\nc\\n')\nf.seek(0)\nf.readline()")
+    assert session.value("f.readline()") == "'b\\n'"
+
+
+def test_code_is_completed(session):
+    session.run("alphabet = 1\nimport math")
+    assert session.ask("complete", code="x = alph", cursor=8)["matches"] == ["alphabet"]
+    assert "sqrt" in session.ask("complete", code="math.sq", cursor=7)["matches"]
+
+
+@pytest.mark.parametrize("language, cells", [
+    ("javascript", [("let x = 41", None), ("x + 1", "42"), ("const f = () => x; f()", "41"),
+                    ("await new Promise((go) => setTimeout(() => go(x), 5))", "41")]),
+    ("bash", [("x=5; cd /tmp; f() { echo \"f$x\"; }", None), ("f; pwd", "f5\n/tmp\n"), ("exit 3", 3),
+              ("echo $x", "5\n")]),
+])
+def test_javascript_and_bash_keep_their_state(client, language, cells):
+    session = Session(client, language)
+    for code, wanted in cells:
+        result = session.run(code, limits={"timeout_s": 20})
+        assert result["state"] == "kept", result
+        if isinstance(wanted, int):
+            assert result["exit_code"] == wanted
+        elif language == "bash":
+            assert result["stdout"] == (wanted or "")
+        else:
+            assert (result["results"][-1]["text/plain"] if result["results"] else None) == wanted, result
+    assert not session.info()["protected"] and session.info()["unprotected"]
+    assert [row["name"] for row in session.info(names=True)["names"]].count("x") == 1
+    session.end()
+
+
+@pytest.mark.parametrize("language, die, look", [
+    ("javascript", "process.kill(process.pid, 'SIGKILL')", "typeof x"), ("bash", "kill -9 $$", "echo ${x:-gone}"),
+])
+def test_after_a_death_javascript_and_bash_have_their_files(client, language, die, look):
+    session = Session(client, language)
+    session.run("var x = 1; require('fs').writeFileSync('kept', 'k')" if language == "javascript"
+                else "x=1; echo -n k > kept")
+    result = session.run(die)
+    assert result["state"] == "lost" and "started anew" in result["error"]["hint"], result
+    result = session.run(look)
+    assert "undefined" in str(result["results"]) or result["stdout"] == "gone\n", result
+    assert session.get("kept") == b"k"
+    session.end()
+
+
+# ---- deaths ----
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_cell_cannot_kill_a_session(client, death, who):
+    session = Session(client)
+    code, status = DEATHS[death]
+    session.run("x = [1, 2, 3]\nopen('kept', 'w').write('before')")
+    session.wait_until_idle()
+    protected = session.info()["protected"]
+    result = session.run(f"x.append(4)\nopen('kept', 'w').write('spoilt')\nopen('more', 'w').close()\n{code}",
+                         limits={"timeout_s": 1 if status == "timeout" else 30})
+    assert status is None or result["status"] == status or (death == "memory" and who == "user"), result
+    if protected and result["state"] != "kept":
+        assert result["state"] == "rolled_back", result
+        assert "state before this cell" in result["error"]["hint"], result
+        assert session.value("x, open('kept').read()") == "([1, 2, 3], 'before')"
+        assert sorted(session.files()) == ["kept"]
+        assert is_protected(session)
+    elif death != "memory" or result["state"] != "kept":  # without cgroups it is a MemoryError
+        assert result["state"] == "lost", result
+        assert session.value("open('kept').read()") == "'spoilt'"
+    assert session.value("1 + 1") == "2"
+    session.end()
+
+
+def test_root_protects(cupels, engines):
+    """The tests above accept a loss where nothing can be kept; here it must be."""
+    if "root" not in engines:
+        pytest.skip("not root")
+    with engines["root"].client() as client:
+        session = Session(client)
+        assert session.info()["protected"] and session.info()["unprotected"] is None
+        session.end()
+
+
+def test_an_error_keeps_or_rolls_back_as_asked(session):
+    session.run("x = 1")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    assert session.run("x = 2; 1/0")["state"] == "kept"
+    assert session.value("x") == "2"
+    session.wait_until_idle()
+    result = session.run("x = 3; open('f', 'w').close(); 1/0", on_error="rollback")
+    assert result["state"] == "rolled_back" and result["status"] == "error"
+    assert result["error"]["name"] == "ZeroDivisionError"
+    assert session.value("x") == "2" and session.files() == {}
+    assert session.run("x = 4", on_error="rollback")["state"] == "kept"
+
+
+def test_an_interrupt_that_the_code_obeys_keeps(session):
+    session.run("x = 1")
+    session.client.send({"op": "run", "id": "long", "events": True, "request": {
+        "session": session.id, "limits": {"timeout_s": 90},
+        "code": "x = 2\nprint('on', flush=True)\nimport time\ntime.sleep(60)"}})
+    while session.client.receive().get("event") != "stdout":
+        pass
+    session.client.send({"op": "session", "id": "stop", "do": "interrupt", "session": session.id})
+    frames = [session.client.receive(), session.client.receive()]
+    result = next(frame["result"] for frame in frames if "result" in frame)
+    assert result["status"] == "interrupted" and result["state"] == "kept", result
+    assert session.value("x") == "2"
+
+
+def test_an_interrupt_is_never_too_early_and_never_meant_for_the_next_cell(session):
+    for n in range(6):
+        session.client.send({"op": "run", "id": f"r{n}", "request": {
+            "session": session.id, "code": "import time\ntime.sleep(60)", "limits": {"timeout_s": 90}}})
+        answer = None
+        while answer is None:   # as soon as it runs at all, which is before the code does
+            session.client.send({"op": "session", "id": f"i{n}", "do": "interrupt", "session": session.id})
+            frame = session.client.receive()
+            answer = None if "error" in frame else frame
+        frames = [answer, session.client.receive()]
+        result = next(frame["result"] for frame in frames if "result" in frame)
+        assert result["status"] == "interrupted", result
+        assert session.value("40 + 2") == "42"
+
+
+def test_what_is_left_in_the_background_ends_with_a_rollback(session):
+    session.run("import subprocess\np = subprocess.Popen(['sleep', '100'])")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    assert session.run("import os; os._exit(0)")["state"] == "rolled_back"
+    assert session.value("p.wait()") == "-9"
+
+
+def test_death_between_cells_is_told(session):
+    session.run("x = 5")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    session.run("import subprocess, os\nsubprocess.Popen(['sh', '-c', f'sleep 0.3; kill -9 {os.getpid()}'])")
+    time.sleep(0.6)
+    result = session.run("x")
+    assert result["status"] == "ok" and "ended between cells" in result["stderr"], result
+    assert result["results"][-1]["text/plain"] == "5"
+
+
+# ---- undo, checkpoint ----
+def test_undo_goes_back_cell_by_cell(session):
+    for n in range(1, 5):
+        session.run(f"x = {n}\nopen('f', 'w').write(str({n}))")
+        session.wait_until_idle()
+    if not session.info()["protected"]:
+        pytest.skip("nothing can be kept for this user")
+    assert session.info()["undo"] == {"levels": 3, "most": 3}
+    for n in (3, 2, 1):
+        answer = session.undo()
+        assert answer["state"] == "restored" and answer["session"]["undo"]["levels"] == n - 1
+    assert session.value("x, open('f').read()") == "(1, '1')"
+    session.wait_until_idle()
+    session.undo()
+    with pytest.raises(Refused, match="not kept|nothing to undo"):
+        session.undo()
+    assert session.value("x") == "1"
+
+
+def test_checkpoints_are_gone_back_to_by_name(session):
+    session.run("x = 'clean'\nopen('f', 'w').write('1')")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    info = session.ask("checkpoint", name="clean")["session"]
+    assert [row["name"] for row in info["checkpoints"]] == ["clean"]
+    for n in range(6):
+        session.run(f"x = {n}\nopen('f{n}', 'w').close()")
+    answer = session.undo(to="clean")
+    assert answer["state"] == "restored"
+    assert session.value("x, open('f').read()") == "('clean', '1')"
+    assert sorted(session.files()) == ["f"]
+    with pytest.raises(Refused, match="no checkpoint 'other'"):
+        session.undo(to="other")
+
+
+def test_random_numbers_go_on_exactly_after_a_rollback(session):
+    session.run("import random; random.seed(1); import numpy; numpy.random.seed(1)")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    first = session.value("random.random(), numpy.random.rand()")
+    session.wait_until_idle()
+    session.undo()
+    assert session.value("random.random(), numpy.random.rand()") == first
+
+
+# ---- fork ----
+def test_a_fork_is_a_session_of_its_own(session):
+    session.run("import os, pandas as pd\nx = [1]\ndf = pd.DataFrame({'a': [1, 2]})\nos.makedirs('d/e')\n"
+                "os.chdir('d')\nf = open('log', 'w+')\nf.write('one')\nf.flush()\nos.symlink('log', 'link')",
+                limits={"timeout_s": 60})
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    fork = session.fork()
+    fork.wait_until_idle()
+    assert fork.info()["protected"] and fork.info()["cell"] == 1
+    assert fork.value("x.append(2); f.write('two'); f.flush(); x, int(df.a.sum()), os.getcwd(), "
+                      "open('link').read()") == "([1, 2], 3, '/workspace/d', 'onetwo')"
+    assert session.value("x, open('log').read()") == "([1], 'one')"
+    assert sorted(fork.files()) == sorted(session.files()) == ["d", "d/e", "d/link", "d/log"]
+    session.end()
+    assert fork.run("os._exit(1)")["state"] == "rolled_back"
+    assert fork.value("x") == "[1, 2]"
+    fork.wait_until_idle()
+    fork.undo()
+    assert fork.value("x") == "[1, 2]"
+    again = fork.fork()
+    assert again.value("x, int(df.a.sum())") == "([1, 2], 3)"
+    for one in (fork, again):
+        one.end()
+
+
+def test_a_fork_of_what_cannot_be_copied_is_refused(client):
+    session = Session(client, "bash")
+    with pytest.raises(Refused, match="is not kept"):
+        session.fork()
+    assert session.run("echo on")["stdout"] == "on\n"
+    session.end()
+
+
+# ---- files ----
+def test_files_go_in_and_out(session):
+    session.put(**{"data.csv": "a,b\n1,2\n", "deep/er.txt": "x"})
+    assert session.value("open('data.csv').read(), open('deep/er.txt').read()") == r"('a,b\n1,2\n', 'x')"
+    session.put(**{"data.csv": "new"})
+    assert session.value("open('data.csv').read()") == "'new'"
+    result = session.run("open('out.txt', 'w').write('hello')")
+    assert [row["path"] for row in result["artifacts"]] == ["out.txt"]
+    assert session.run("1")["artifacts"] == []
+    assert session.get("out.txt") == b"hello"
+    assert session.files()["deep"]["type"] == "directory"
+    with pytest.raises(Refused, match="."):
+        session.get("none")
+    with pytest.raises(Refused, match="."):
+        session.get("../etc/passwd")
+
+
+def test_files_that_were_put_survive_a_death(session):
+    session.run("x = 1")
+    session.put(**{"data.csv": "1"})
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    assert session.run("import os; os.remove('data.csv'); os._exit(1)")["state"] == "rolled_back"
+    assert session.value("open('data.csv').read()") == "'1'"
+
+
+def test_a_session_is_made_with_files(client):
+    session = Session(client, request={"files": [{"path": "a.txt", "text": "given"}]})
+    assert session.value("open('a.txt').read()") == "'given'"
+    session.end()
+
+
+# ---- life ----
+def test_an_ended_session_says_when_and_why(client):
+    session = Session(client)
+    session.end()
+    assert session.info()["status"] == "ended" and session.info()["ended"]["why"]
+    with pytest.raises(Refused, match="ended at .*Z: it was ended on request") as caught:
+        session.run("1")
+    assert caught.value.error["kind"] == "absent"
+    listed = {row["session"]: row for row in session.ask("list")["sessions"]}
+    assert listed[session.id]["status"] == "ended"
+
+
+def test_an_unknown_session_is_refused(client):
+    session = Session(client, id="s_" + "0" * 24)
+    for call in (lambda: session.run("1"), lambda: session.ask("undo"), lambda: session.ask("end")):
+        with pytest.raises(Refused, match="there is no session"):
+            call()
+    session.id = "nonsense"
+    with pytest.raises(Refused, match="session"):
+        session.ask("info")
+
+
+def test_sessions_end_by_idleness_and_by_age(client):
+    idle, old = Session(client, ttl_s=1), Session(client, life_s=2)
+    info = idle.info()
+    assert info["ttl_s"] == 1 and old.info()["life_s"] == 2
+    until = time.monotonic() + 20
+    while {"ended"} != {one.info()["status"] for one in (idle, old)}:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+        if old.info()["status"] != "ended":
+            old.client.receive  # a use that is none
+    with pytest.raises(Refused, match="nobody used it for 1 s"):
+        idle.run("1")
+    with pytest.raises(Refused, match="its life of 2 s was over|nobody used it"):
+        old.run("1")
+
+
+def test_cells_of_many_clients_wait_in_line(client, engines, who):
+    session = Session(client)
+    session.run("seen = []")
+    for n in range(20):
+        client.send({"op": "run", "id": f"c{n}",
+                     "request": {"session": session.id, "code": f"seen.append({n}); len(seen)"}})
+    answers = [client.receive() for _ in range(20)]
+    assert [answer["result"]["results"][0]["text/plain"] for answer in answers] == [str(n + 1) for n in range(20)]
+    assert session.value("seen == list(range(20))") == "True"
+    session.end()
+
+
+def test_a_session_outlives_its_connection(engines, who):
+    with engines[who].client() as first:
+        session = Session(first)
+        session.run("x = 'here'")
+    with engines[who].client() as second:
+        session.client = second
+        assert session.value("x") == "'here'"
+        session.end()
+
+
+@pytest.mark.parametrize("fields, field", [
+    ({"limits": {"memory_bytes": 1 << 28}}, "limits.memory_bytes"), ({"language": "bash"}, "language"),
+    ({"profile": "analysis"}, "profile"), ({"on_error": "no"}, "on_error"), ({"names": 1}, "names"),
+])
+def test_what_a_cell_cannot_have_is_refused(session, fields, field):
+    with pytest.raises(Refused) as caught:
+        session.run("1", **fields)
+    assert caught.value.error["field"] == field and caught.value.error["kind"] == "input"
+    assert session.value("1") == "1"
+
+
+@pytest.mark.parametrize("frame, field", [
+    ({"do": "nothing"}, "do"), ({}, "do"), ({"do": "new", "ttl_s": 0}, "ttl_s"), ({"do": "new", "code": "1"}, "code"),
+    ({"do": "new", "undo_levels": 99}, "undo_levels"), ({"do": "new", "request": {"code": "1"}}, "code"),
+    ({"do": "checkpoint", "session": "s_" + "0" * 24, "name": "a b"}, "name"), ({"do": "info"}, "session"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": []}, "files"),
+])
+def test_frames_that_are_wrong_are_refused(client, frame, field):
+    with pytest.raises(Refused) as caught:
+        Session(client, id="x").call({"op": "session", **frame})
+    assert caught.value.error["field"] == field
