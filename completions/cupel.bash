@@ -12,13 +12,17 @@ _cupel()
     elif [[ $cur == --*=* ]]; then
         prev=${cur%%=*} prefix=${cur%%=*}= cur=${cur#*=}
     fi
+    # A command of two words has a row of its own.
+    ((COMP_CWORD > 2)) && case $command in
+    session) command="$command ${COMP_WORDS[2]}" ;;
+    esac
     # After -- there are operands only.
     for ((i = 2; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == -- ]] && prev='' ended=1
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run serve languages images doctor bench completion version help' ;;
+    '') fill=words words='run session repl serve languages images doctor bench completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -38,14 +42,103 @@ _cupel()
         --request) options='' fill=files ;;
         esac
         ;;
+    session)
+        fill=words words='new run ls info put get files interrupt checkpoint undo fork rm' options='--help -h'
+        ;;
+    'session new')
+        fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --json --quiet -q --help -h'
+        case $prev in
+        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --ttl) options='' fill='' ;;
+        --life) options='' fill='' ;;
+        --undo-levels) options='' fill='' ;;
+        --file | -f) options='' fill=files ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --cpus) options='' fill='' ;;
+        --disk) options='' fill='' ;;
+        --pids) options='' fill='' ;;
+        --env | -e) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
+        esac
+        ;;
+    'session run')
+        fill=files options='--code -c --file -f --out -o --timeout -t --env -e --stdin --on-error --names --json --raw --verbose -v --quiet -q --help -h'
+        case $prev in
+        --code | -c) options='' fill='' ;;
+        --file | -f) options='' fill=files ;;
+        --out | -o) options='' fill=folders ;;
+        --timeout | -t) options='' fill='' ;;
+        --env | -e) options='' fill='' ;;
+        --stdin) options='' fill=files ;;
+        --on-error) options='' fill=words words='keep rollback' ;;
+        esac
+        ;;
+    'session ls')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session info')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session put')
+        fill=files options='--to --json --quiet -q --help -h'
+        case $prev in
+        --to) options='' fill=files ;;
+        esac
+        ;;
+    'session get')
+        fill='' options='--out -o --json --quiet -q --help -h'
+        case $prev in
+        --out | -o) options='' fill=files ;;
+        esac
+        ;;
+    'session files')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session interrupt')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session checkpoint')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session undo')
+        fill='' options='--to --json --quiet -q --help -h'
+        case $prev in
+        --to) options='' fill='' ;;
+        esac
+        ;;
+    'session fork')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'session rm')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    repl)
+        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --raw --verbose -v --quiet -q --help -h'
+        case $prev in
+        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --file | -f) options='' fill=files ;;
+        --out | -o) options='' fill=folders ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --cpus) options='' fill='' ;;
+        --disk) options='' fill='' ;;
+        --pids) options='' fill='' ;;
+        --env | -e) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
+        esac
+        ;;
     serve)
-        fill='' options='--socket --fd --runs --queue --pool --quiet -q --help -h'
+        fill='' options='--socket --fd --runs --queue --pool --idle-exit --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --fd) options='' fill='' ;;
         --runs) options='' fill='' ;;
         --queue) options='' fill='' ;;
         --pool) options='' fill='' ;;
+        --idle-exit) options='' fill='' ;;
         esac
         ;;
     languages)
@@ -70,7 +163,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run serve languages images doctor bench completion version help'
+        fill=words words='run session repl serve languages images doctor bench completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

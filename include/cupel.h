@@ -3,10 +3,10 @@
  * The library uses an engine of this user that runs already (`cupel serve`), else it
  * starts one of its own with posix_spawn, which lives as long as the handle.
  *
- * Threads: every function may be called from any thread, and cupel_run from many at
- * once on one handle: the runs go on beside one another. Callbacks are called in the
- * thread that called cupel_run. Only cupel_close must be the last call of a handle,
- * after every cupel_run on it has returned. No signal handler is installed, no
+ * Threads: every function may be called from any thread, and cupel_run and cupel_ask from
+ * many at once on one handle: they go on beside one another. Callbacks are called in the
+ * thread that made the call. Only cupel_close must be the last call of a handle, after
+ * every other on it has returned. No signal handler is installed, no
  * descriptor outlives an exec, and nothing is printed. */
 #ifndef CUPEL_H
 #define CUPEL_H
@@ -52,6 +52,15 @@ struct cupel *cupel_open(const struct cupel_options *options, char **out_error);
  * with cupel_free either way. */
 int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
               void *user, char **out_json);
+
+/* Ask something of sessions: {"do":"new"}, {"do":"undo","session":"s_..."} and so on, as
+ * docs/protocol.md says under "Sessions", without "op" and "id". 0: *out_json is the
+ * answer, without its id. -1: {"error":{...}}. Free it either way. The bytes of
+ * {"do":"get"} come as artifact events before the answer. A cell is run by cupel_run, with
+ * "session" in its request. Sessions belong to the engine: those of one that was started
+ * for this handle end with it. */
+int cupel_ask(struct cupel *engine, const char *ask_json, cupel_on_event *on_event, void *user,
+              char **out_json);
 
 /* Stop a run of this handle, waiting or running: its cupel_run returns soon. id NULL:
  * all of them. 0, or -1 where no such run goes on. */

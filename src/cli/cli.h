@@ -9,6 +9,7 @@
 
 /* One command. The rows of src/cli/main.c start it, list it in the overview and
  * are what completions are made from. */
+struct cli_commands;
 struct cli_command {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -16,6 +17,7 @@ struct cli_command {
     const struct opt *options; /* NULL: none */
     const size_t *rows;        /* of options */
     const char *operand;       /* the first one's name, as in --help; NULL: takes none */
+    const struct cli_commands *subs; /* its subcommands; NULL: none */
 };
 
 struct cli_commands {
@@ -24,6 +26,8 @@ struct cli_commands {
 };
 
 int cli_cmd_run(int argc, char **argv);
+int cli_cmd_session(int argc, char **argv);
+int cli_cmd_repl(int argc, char **argv);
 int cli_cmd_serve(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);

@@ -93,7 +93,8 @@ static struct serve *open_serve(struct door *door, struct err *err)
     if (!engine)
         return NULL;
     struct serve_options options = { .engine = engine, .listener = door->place.listener,
-                                     .fd = door->fd, .owner = door->owner };
+                                     .fd = door->fd, .owner = door->owner,
+                                     .idle_exit_s = (int64_t)door->options.idle_exit.value };
     struct serve *serve = NULL;
     if (engine_warm_up(engine, err) == 0 && cli_interrupt_open(&door->stop_fd, err) == 0) {
         options.stop_fd = door->stop_fd;

@@ -18,6 +18,11 @@ static const char head[] =
     "    elif [[ $cur == --*=* ]]; then\n"
     "        prev=${cur%%=*} prefix=${cur%%=*}= cur=${cur#*=}\n"
     "    fi\n"
+    "    # A command of two words has a row of its own.\n"
+    "    ((COMP_CWORD > 2)) && case $command in\n";
+
+static const char middle[] =
+    "    esac\n"
     "    # After -- there are operands only.\n"
     "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
     "        [[ ${COMP_WORDS[i]} == -- ]] && prev='' ended=1\n"
@@ -92,22 +97,50 @@ static bool takes_values(const struct cli_command *command)
     return false;
 }
 
+static void print_command(const struct cli_command *command, const char *name,
+                          const struct cli_commands *commands, FILE *to)
+{
+    fprintf(to, "    %s)\n        ", name);
+    print_fill(cli_completion_of_operand(command->operand),
+               command->subs ? command->subs : commands, to);
+    if (command->options)
+        print_options(command, to);
+    fputc('\n', to);
+    if (takes_values(command))
+        print_values(command, commands, to);
+    fputs("        ;;\n", to);
+}
+
+/* Which commands have a second word, and which those are. */
+static void print_pairs(const struct cli_commands *commands, FILE *to)
+{
+    for (size_t i = 0; i < commands->count; i++)
+        if (commands->at[i].subs)
+            fprintf(to, "    %s) command=\"$command ${COMP_WORDS[2]}\" ;;\n",
+                    commands->at[i].name);
+}
+
+static void print_subs(const struct cli_command *command, const struct cli_commands *commands,
+                       FILE *to)
+{
+    char name[80];
+    for (size_t i = 0; command->subs && i < command->subs->count; i++) {
+        snprintf(name, sizeof name, "'%s %s'", command->name, command->subs->at[i].name);
+        print_command(&command->subs->at[i], name, commands, to);
+    }
+}
+
 void cli_completion_bash(const struct cli_commands *commands, FILE *to)
 {
     fputs(head, to);
+    print_pairs(commands, to);
+    fputs(middle, to);
     fputs("    '') ", to);
     print_fill(cli_completion_of_operand("COMMAND"), commands, to);
     fputs(" ;;\n", to);
     for (size_t i = 0; i < commands->count; i++) {
-        const struct cli_command *command = &commands->at[i];
-        fprintf(to, "    %s)\n        ", command->name);
-        print_fill(cli_completion_of_operand(command->operand), commands, to);
-        if (command->options)
-            print_options(command, to);
-        fputc('\n', to);
-        if (takes_values(command))
-            print_values(command, commands, to);
-        fputs("        ;;\n", to);
+        print_command(&commands->at[i], commands->at[i].name, commands, to);
+        print_subs(&commands->at[i], commands, to);
     }
     fputs(tail, to);
 }

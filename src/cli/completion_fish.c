@@ -8,7 +8,12 @@ static const char head[] =
     "end\n"
     "function __cupel_in\n"
     "    set -l words (commandline -opc)\n"
-    "    test (count $words) -gt 1; and test \"$words[2]\" = $argv[1]\n"
+    "    test (count $words) -gt 1; and test \"$words[2]\" = $argv[1]; or return 1\n"
+    "    test (count $argv) -lt 2; and return 0\n"
+    "    test (count $words) -gt 2; and test \"$words[3]\" = $argv[2]\n"
+    "end\n"
+    "function __cupel_second\n"
+    "    __cupel_in $argv[1]; and test (count (commandline -opc)) -eq 2\n"
     "end\n"
     "complete -c cupel -f\n";
 
@@ -34,11 +39,11 @@ static void print_words(const struct cli_completion_value *value,
     fputc('\'', to);
 }
 
-static void print_option(const struct cli_command *command, const struct opt *option,
+static void print_option(const char *name, const struct opt *option,
                          const struct cli_commands *commands, FILE *to)
 {
     const struct cli_completion_value *value = cli_completion_of_option(option);
-    fprintf(to, "complete -c cupel -n '__cupel_in %s'", command->name);
+    fprintf(to, "complete -c cupel -n '__cupel_in %s'", name);
     if (option->letter)
         fprintf(to, " -s %c", option->letter);
     fprintf(to, " -l %s", option->name);
@@ -50,13 +55,13 @@ static void print_option(const struct cli_command *command, const struct opt *op
     fputc('\n', to);
 }
 
-static void print_operand(const struct cli_command *command, const struct cli_commands *commands,
-                          FILE *to)
+static void print_operand(const struct cli_command *command, const char *name,
+                          const struct cli_commands *commands, FILE *to)
 {
     const struct cli_completion_value *value = cli_completion_of_operand(command->operand);
-    if (value->fill == CLI_COMPLETE_NOTHING)
+    if (value->fill == CLI_COMPLETE_NOTHING || command->subs)
         return;
-    fprintf(to, "complete -c cupel -n '__cupel_in %s'", command->name);
+    fprintf(to, "complete -c cupel -n '__cupel_in %s'", name);
     if (value->word) {
         fputs(" -a '", to);
         print_words(value, commands, to);
@@ -64,6 +69,28 @@ static void print_operand(const struct cli_command *command, const struct cli_co
         fputs(" -F", to);
     }
     fputc('\n', to);
+}
+
+static void print_command(const struct cli_command *command, const char *name,
+                          const struct cli_commands *commands, FILE *to)
+{
+    for (size_t i = 0; command->options && i < *command->rows; i++)
+        print_option(name, &command->options[i], commands, to);
+    print_operand(command, name, commands, to);
+}
+
+static void print_subs(const struct cli_command *command, const struct cli_commands *commands,
+                       FILE *to)
+{
+    char name[80];
+    for (size_t i = 0; command->subs && i < command->subs->count; i++) {
+        const struct cli_command *sub = &command->subs->at[i];
+        fprintf(to, "complete -c cupel -n '__cupel_second %s' -a %s", command->name, sub->name);
+        print_text(sub->summary, to);
+        fputc('\n', to);
+        snprintf(name, sizeof name, "%s %s", command->name, sub->name);
+        print_command(sub, name, commands, to);
+    }
 }
 
 void cli_completion_fish(const struct cli_commands *commands, FILE *to)
@@ -75,9 +102,7 @@ void cli_completion_fish(const struct cli_commands *commands, FILE *to)
         fputc('\n', to);
     }
     for (size_t i = 0; i < commands->count; i++) {
-        const struct cli_command *command = &commands->at[i];
-        for (size_t j = 0; command->options && j < *command->rows; j++)
-            print_option(command, &command->options[j], commands, to);
-        print_operand(command, commands, to);
+        print_command(&commands->at[i], commands->at[i].name, commands, to);
+        print_subs(&commands->at[i], commands, to);
     }
 }

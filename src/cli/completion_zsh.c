@@ -17,7 +17,13 @@ static const char middle[] =
     "    case $state in\n"
     "    command) _describe -t commands command commands ;;\n"
     "    argument)\n"
-    "        case $words[1] in\n";
+    "        local name=$words[1]\n"
+    "        # A command of two words has a row of its own.\n"
+    "        (( CURRENT > 2 )) && case $name in\n";
+
+static const char commands_of_one[] =
+    "        esac\n"
+    "        case $name in\n";
 
 /* Loaded by compinit, the file's text is the function; sourced, it only defines it. */
 static const char tail[] =
@@ -85,22 +91,40 @@ static void print_option(const struct opt *option, const struct cli_commands *co
     fputs("' \\\n", to);
 }
 
-static void print_command(const struct cli_command *command, const struct cli_commands *commands,
-                          FILE *to)
+static void print_command(const struct cli_command *command, const char *name,
+                          const struct cli_commands *commands, FILE *to)
 {
     const struct cli_completion_value *operand = cli_completion_of_operand(command->operand);
     if (!command->options && !command->operand)
         return;
-    fprintf(to, "        %s)\n            _arguments -s -S \\\n", command->name);
+    fprintf(to, "        %s)\n            _arguments -s -S \\\n", name);
     for (size_t i = 0; command->options && i < *command->rows; i++)
         print_option(&command->options[i], commands, to);
     if (command->operand) {
         /* Only a file can be followed by more: the code's arguments. */
         fprintf(to, "                '%s:%s:", operand->word ? "1" : "*", command->operand);
-        print_fill(operand, commands, to);
+        print_fill(operand, command->subs ? command->subs : commands, to);
         fputs("' \\\n", to);
     }
     fputs("                && return\n            ;;\n", to);
+}
+
+static void print_pairs(const struct cli_commands *commands, FILE *to)
+{
+    for (size_t i = 0; i < commands->count; i++)
+        if (commands->at[i].subs)
+            fprintf(to, "        %s) shift words; (( CURRENT-- )); name=\"$name $words[1]\" ;;\n",
+                    commands->at[i].name);
+}
+
+static void print_subs(const struct cli_command *command, const struct cli_commands *commands,
+                       FILE *to)
+{
+    char name[80];
+    for (size_t i = 0; command->subs && i < command->subs->count; i++) {
+        snprintf(name, sizeof name, "'%s %s'", command->name, command->subs->at[i].name);
+        print_command(&command->subs->at[i], name, commands, to);
+    }
 }
 
 void cli_completion_zsh(const struct cli_commands *commands, FILE *to)
@@ -112,7 +136,11 @@ void cli_completion_zsh(const struct cli_commands *commands, FILE *to)
         fputs("'\n", to);
     }
     fputs(middle, to);
-    for (size_t i = 0; i < commands->count; i++)
-        print_command(&commands->at[i], commands, to);
+    print_pairs(commands, to);
+    fputs(commands_of_one, to);
+    for (size_t i = 0; i < commands->count; i++) {
+        print_command(&commands->at[i], commands->at[i].name, commands, to);
+        print_subs(&commands->at[i], commands, to);
+    }
     fputs(tail, to);
 }

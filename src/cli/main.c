@@ -14,26 +14,34 @@
 #include "cli/cli.h"
 #include "cli/cmd_completion.h"
 #include "cli/list_options.h"
+#include "cli/repl_options.h"
 #include "cli/run_options.h"
 #include "cli/serve_options.h"
+#include "cli/session_options.h"
 #include "cli/term.h"
 
 #define LIST cli_list_options_table, &cli_list_options_rows
 
 static const struct cli_command commands[] = {
     { "run", cli_cmd_run, "run code in a box", cli_run_options_table, &cli_run_options_rows,
-      "SCRIPT" },
+      "SCRIPT", NULL },
+    { "session", cli_cmd_session, "runs that share their state: variables, imports, files",
+      cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
+    { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,
+      &cli_repl_options_rows, "ID", NULL },
     { "serve", cli_cmd_serve, "keep an engine ready, for runs that start at once",
-      cli_serve_options_table, &cli_serve_options_rows, NULL },
-    { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL },
-    { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL },
-    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL },
+      cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
+    { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },
+    { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL,
+      NULL },
+    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL, NULL },
     { "bench", cli_cmd_bench, "how fast runs are on this machine, as ratios",
-      cli_bench_options_table, &cli_bench_options_rows, "ROW" },
+      cli_bench_options_table, &cli_bench_options_rows, "ROW", NULL },
     { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
-      cli_completion_options_table, &cli_completion_options_rows, "SHELL" },
-    { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL },
-    { "help", cli_cmd_help, "this text, or a command's: cupel help run", NULL, NULL, "COMMAND" },
+      cli_completion_options_table, &cli_completion_options_rows, "SHELL", NULL },
+    { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL, NULL },
+    { "help", cli_cmd_help, "this text, or a command's: cupel help run", NULL, NULL, "COMMAND",
+      NULL },
 };
 
 /* Other spellings that people try. */
@@ -100,8 +108,8 @@ int cli_cmd_help(int argc, char **argv)
         return 0;
     }
     char help[] = "--help";
-    char *only[] = { help, NULL };
-    return command->run(1, only);
+    char *words[] = { argc > 1 && command->subs ? argv[1] : help, help, NULL };
+    return command->run(argc > 1 && command->subs ? 2 : 1, words);
 }
 
 int cli_cmd_completion(int argc, char **argv)

@@ -136,17 +136,17 @@ static void add_status(const struct result *result, const struct cli_print *how,
     }
 }
 
-static void add_file(const struct cli_print *how, struct str path, double size, struct buf *out)
+static void add_file(const char *folder, struct str path, double size, bool raw, struct buf *out)
 {
     add_style(out, CLI_GREEN);
-    buf_add_text(out, how->folder ? "saved " : "made ");
+    buf_add_text(out, folder ? "saved " : "made ");
     add_style(out, CLI_PLAIN);
-    if (how->folder) {
-        add_text(out, str_of(how->folder), /* raw= */ true);
-        if (how->folder[strlen(how->folder) - 1] != '/')
+    if (folder) {
+        add_text(out, str_of(folder), /* raw= */ true);
+        if (folder[strlen(folder) - 1] != '/')
             buf_add_text(out, "/");
     }
-    add_text(out, path, how->raw);
+    add_text(out, path, raw);
     buf_add_text(out, " (");
     cli_term_add_size(out, size);
     buf_add_text(out, ")\n");
@@ -170,21 +170,24 @@ static void add_files(const struct result *result, const struct cli_figures *fig
                       const struct cli_print *how, struct buf *out)
 {
     size_t spilled = how->folder ? 0 : count_spilled(result);
-    size_t total = result->artifact_count - spilled + figures->count, shown = 0;
+    size_t files = result->artifact_count - spilled, shown = 0;
+    size_t total = files + figures->count;
+    size_t unsaved = (how->folder ? 0 : files) + (how->pictures ? 0 : figures->count);
     for (size_t i = 0; i < figures->count && shown < LIST_MAX; i++, shown++)
-        add_file(how, str_of(figures->at[i].path), (double)figures->at[i].len, out);
+        add_file(how->pictures, str_of(figures->at[i].path), (double)figures->at[i].len, how->raw,
+                 out);
     for (size_t i = 0; i < result->artifact_count && shown < LIST_MAX; i++) {
         const struct result_artifact *artifact = &result->artifacts[i];
         if (!how->folder && is_spilled(artifact))
             continue;
         shown++;
-        add_file(how, (struct str){ artifact->path, artifact->path_len },
-                 (double)artifact->size_bytes, out);
+        add_file(how->folder, (struct str){ artifact->path, artifact->path_len },
+                 (double)artifact->size_bytes, how->raw, out);
     }
     if (total > shown)
         buf_printf(out, "and %zu more\n", total - shown);
-    if (total > 0 && !how->folder)
-        buf_printf(out, "  hint: -o DIR saves %s\n", total == 1 ? "it" : "them");
+    if (unsaved > 0)
+        buf_printf(out, "  hint: %s %s\n", how->save_hint, unsaved == 1 ? "it" : "them");
 }
 
 static void add_refused(const struct result *result, const struct cli_print *how, struct buf *out)
@@ -203,6 +206,21 @@ static void add_refused(const struct result *result, const struct cli_print *how
         buf_printf(out, "forbidden system call: %s, %llu time%s\n", result->denied[i].call,
                    (unsigned long long)result->denied[i].count,
                    result->denied[i].count == 1 ? "" : "s");
+}
+
+/* What became of a session that this cell has hurt. */
+static void add_state(const struct result *result, struct buf *out)
+{
+    static const char *const texts[] = {
+        [RESULT_STATE_ROLLED_BACK] = "the session goes on from the state before this cell",
+        [RESULT_STATE_LOST] = "the session's variables are gone, its files are kept",
+    };
+    if ((size_t)result->state >= array_len(texts) || !texts[result->state])
+        return;
+    add_style(out, CLI_YELLOW);
+    buf_printf(out, "cupel: %s", result_state_name(result->state));
+    add_style(out, CLI_PLAIN);
+    buf_printf(out, ": %s\n", texts[result->state]);
 }
 
 static void add_names(struct buf *out, const char *title, const json_t *names)
@@ -248,6 +266,7 @@ void cli_print_notes(const struct result *result, const struct cli_figures *figu
         add_files(result, figures, how, &out);
         add_refused(result, how, &out);
         add_status(result, how, &out);
+        add_state(result, &out);
     }
     if (how->verbose)
         add_cost(result, &out);

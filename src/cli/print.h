@@ -8,7 +8,9 @@
 #include "contract/result.h"
 
 struct cli_print {
-    const char *folder; /* where artifacts were saved, NULL: nowhere */
+    const char *folder;    /* where artifacts were saved, NULL: nowhere */
+    const char *pictures;  /* and pictures */
+    const char *save_hint; /* how they are had: "-o DIR saves" */
     bool raw, verbose;
     bool out_mid_line, err_mid_line; /* where the code's output left off */
 };

@@ -1,4 +1,4 @@
-/* A run on an engine that runs already. The cli process: it connects as the caller,
+/* Runs and sessions on an engine that runs already. The cli process: it connects as the caller,
  * and as root has the private uid when it reads the request and the answer. One
  * request is sent once: after that, a connection that breaks is an error. */
 #include "cli/remote.h"
@@ -37,13 +37,18 @@ static bool fits(const struct cli_run_inputs *inputs)
     return total <= INPUT_MAX;
 }
 
+int cli_remote_connect(struct cli_remote *remote, struct err *err)
+{
+    const char *named = getenv("CUPEL_SOCKET");
+    return embed_connect(named && *named ? named : NULL, &remote->link, err);
+}
+
 int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
                     struct err *err)
 {
     const char *named = getenv("CUPEL_SOCKET");
     struct err why = ERR_INIT;
-    if (!fits(inputs) || embed_connect(named && *named ? named : NULL, &remote->link, &why) == 0 ||
-        !named || !*named)
+    if (!fits(inputs) || cli_remote_connect(remote, &why) == 0 || !named || !*named)
         return 0;
     *err = why;
     err_wrap(err, "use the engine that CUPEL_SOCKET names");
@@ -52,42 +57,58 @@ int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inpu
     return -1;
 }
 
-void cli_remote_close(struct cli_remote *remote)
+void cli_remote_forget(struct cli_remote *remote)
 {
-    embed_close(&remote->link);
     json_decref(remote->result);
+    json_decref(remote->answer);
     for (size_t i = 0; i < remote->artifact_count; i++) {
         free(remote->artifacts[i].path);
         buf_done(&remote->artifacts[i].content);
     }
     free(remote->artifacts);
-    *remote = CLI_REMOTE_INIT;
+    *remote = (struct cli_remote){ .link = remote->link };
+}
+
+void cli_remote_close(struct cli_remote *remote)
+{
+    cli_remote_forget(remote);
+    embed_close(&remote->link);
 }
 
 /* --- the request --- */
 
-static json_t *file_row(const struct request_file *file)
+json_t *cli_remote_file(const char *path, struct str bytes, bool readonly)
 {
-    json_t *text = json_stringn(file->data.at ? file->data.at : "", file->data.len);
-    json_t *row = json_pack("{s:s}", "path", file->path);
-    json_object_set_new(row, text ? "text" : "base64", text ? text : base64_json(file->data));
-    if (file->readonly)
+    json_t *row = json_pack("{s:s}", "path", path);
+    if (!row)
+        return NULL;
+    json_t *text = json_stringn(bytes.at ? bytes.at : "", bytes.len);
+    json_object_set_new(row, text ? "text" : "base64", text ? text : base64_json(bytes));
+    if (readonly)
         json_object_set_new(row, "readonly", json_true());
     return row;
+}
+
+json_t *cli_remote_request(const struct request *request)
+{
+    json_t *root = json_copy(request->root);
+    if (request->file_count == 0 || json_object_get(root, "files"))
+        return root;
+    json_t *files = json_array();
+    for (size_t i = 0; i < request->file_count; i++) {
+        const struct request_file *file = &request->files[i];
+        json_array_append_new(files, cli_remote_file(file->path, file->data, file->readonly));
+    }
+    json_object_set_new(root, "files", files);
+    return root;
 }
 
 /* The request's JSON, and into it what the command line gave as bytes. */
 static json_t *frame_of(const struct request *request, const struct cli_remote_hooks *hooks)
 {
-    json_t *root = json_copy(request->root);
+    json_t *root = cli_remote_request(request);
     json_t *frame = json_pack("{s:s, s:s, s:o, s:b, s:b}", "op", "run", "id", ID, "request", root,
                               "events", hooks->on_event != NULL, "content", hooks->content);
-    if (request->file_count > 0 && !json_object_get(root, "files")) {
-        json_t *files = json_array();
-        for (size_t i = 0; i < request->file_count; i++)
-            json_array_append_new(files, file_row(&request->files[i]));
-        json_object_set_new(root, "files", files);
-    }
     if (request->stdin_text.len > 0 && !json_object_get(root, "stdin")) {
         json_t *text = json_stringn(request->stdin_text.at, request->stdin_text.len);
         if (text)
@@ -104,7 +125,7 @@ int cli_remote_send(struct cli_remote *remote, const struct request *request,
     own_json frame = frame_of(request, hooks);
     if (embed_send(&remote->link, frame, err) == 0)
         return 0;
-    if (err->kind == ERR_LIMIT)
+    if (err->kind == ERR_LIMIT && !request->session)
         err_hint(err, "run it with --cold");
     return -1;
 }
@@ -186,8 +207,16 @@ static int take(struct cli_remote *remote, const struct frame_news *news,
     } else if (news->kind == FRAME_ARTIFACT) {
         return add_artifact(remote, news, err);
     } else if (news->kind == FRAME_ERROR) {
-        result_refusal_read(news->body, err);
+        struct err why = ERR_INIT;
+        result_refusal_read(news->body, &why);
+        if (news->id.len == 0 && why.kind == ERR_ABSENT)
+            return 0; /* of no run: an interrupt that came too late */
+        *err = why;
         return -1;
+    } else if (news->kind == FRAME_ANSWER) {
+        remote->answer = json_incref(news->body);
+        json_object_del(remote->answer, "id");
+        return 1;
     } else if (news->kind == FRAME_RESULT) {
         remote->result = json_incref(news->body);
         if (result_from_json(remote->result, out, err) < 0)
@@ -247,4 +276,18 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
             return -1;
         }
     }
+}
+
+int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err)
+{
+    const struct cli_remote_hooks hooks = { .interrupt_fd = -1 };
+    own_json frame = json_pack("{s:s, s:s}", "op", "session", "id", ID);
+    own_result none;
+    result_init(&none);
+    cli_remote_forget(remote);
+    json_object_update(frame, (json_t *)(uintptr_t)ask);
+    if (embed_send(&remote->link, frame, err) < 0 ||
+        cli_remote_wait(remote, &hooks, &none, err) < 0)
+        return -1;
+    return remote->answer ? 0 : err_set(err, ERR_BUG, "the engine answers something else");
 }

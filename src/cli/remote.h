@@ -1,4 +1,4 @@
-/* `cupel run` on an engine that runs already. */
+/* Runs and sessions on an engine that runs already. */
 #ifndef CLI_REMOTE_H
 #define CLI_REMOTE_H
 
@@ -16,6 +16,7 @@
 struct cli_remote {
     struct embed_link link;
     json_t *result; /* as it came; struct result has views into it */
+    json_t *answer; /* to what was asked of a session, without its id */
     struct cli_remote_artifact {
         char *path;
         size_t path_len;
@@ -31,6 +32,10 @@ struct cli_remote {
  * $CUPEL_SOCKET names an engine that cannot be reached. */
 int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
                     struct err *err);
+/* The connection alone, with whatever reason there is: ERR_ABSENT where no engine is. */
+int cli_remote_connect(struct cli_remote *remote, struct err *err);
+/* Let go of what the last answer left. */
+void cli_remote_forget(struct cli_remote *remote);
 void cli_remote_close(struct cli_remote *remote);
 static inline bool cli_remote_is_open(const struct cli_remote *remote)
 {
@@ -54,5 +59,14 @@ int cli_remote_send(struct cli_remote *remote, const struct request *request,
 /* As engine_run, for what was handed over. */
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
                     struct result *out, struct err *err);
+
+/* Ask something of a session (docs/protocol.md, without op and id) and wait; the answer
+ * and the artifacts that came before it stay in `remote` until the next one. */
+int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err);
+
+/* A file as a request names it; NULL where its path is no text. */
+json_t *cli_remote_file(const char *path, struct str bytes, bool readonly);
+/* A request's JSON, with the files that were added as bytes. */
+json_t *cli_remote_request(const struct request *request);
 
 #endif

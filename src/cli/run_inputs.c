@@ -67,7 +67,8 @@ static int open_code(const char *text, struct cli_run_inputs *out, struct err *e
     return open_input(text, "script", &out->code_fd, err);
 }
 
-static int open_files(const struct opt_list *specs, struct cli_run_inputs *out, struct err *err)
+int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
+                              struct err *err)
 {
     out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
     for (size_t i = 0; i < specs->count; i++) {
@@ -99,7 +100,7 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
     if (options->stdin_file &&
         open_input(options->stdin_file, "standard input", &out->stdin_fd, err) < 0)
         return -1;
-    return open_files(&options->files, out, err);
+    return cli_run_inputs_open_files(&options->files, out, err);
 }
 
 void cli_run_inputs_done(struct cli_run_inputs *inputs)

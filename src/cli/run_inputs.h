@@ -45,6 +45,9 @@ struct cli_run_inputs {
 /* Decide what is code, script and arguments, and open every file. */
 int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
                         struct err *err);
+/* The files alone, each HOST[:PATH][:ro]. */
+int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
+                              struct err *err);
 void cli_run_inputs_done(struct cli_run_inputs *inputs);
 
 /* Read an fd to its end. More than out's ceiling is a refusal of the request's

@@ -2,38 +2,18 @@
  * on argv alone, before any file is opened. */
 #include "cli/run_options.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
 #include "base/str.h"
 
-#define AT(member) offsetof(struct cli_run_options, member)
-
 const struct opt cli_run_options_table[] = {
-    { "language", 'l', "NAME", OPT_TEXT, AT(language), "python, javascript or bash" },
-    { "code", 'c', "CODE", OPT_TEXT, AT(code), "run this text; operands are its arguments" },
-    { "file", 'f', "HOST[:PATH][:ro]", OPT_LIST, AT(files),
-      "copy a file into the work directory, read-only with :ro" },
-    { "out", 'o', "DIR", OPT_TEXT, AT(out), "save artifacts and pictures in this folder" },
-    { "timeout", 't', "S", OPT_NUMBER, AT(timeout), "wall-clock seconds" },
-    { "memory", 'm', "SIZE", OPT_BYTES, AT(memory), "memory, for example 512M or 2G" },
-    { "cpus", 0, "N", OPT_NUMBER, AT(cpus), "processors, for example 0.5 or 2" },
-    { "disk", 0, "SIZE", OPT_BYTES, AT(disk), "writable space, part of the memory" },
-    { "pids", 0, "N", OPT_NUMBER, AT(pids), "processes and threads at one time" },
-    { "env", 'e', "NAME=VALUE", OPT_LIST, AT(env), "set an environment variable" },
-    { "stdin", 0, "FILE", OPT_TEXT, AT(stdin_file),
-      "standard input of the code; - passes ours on" },
-    { "profile", 0, "NAME", OPT_TEXT, AT(profile), "defaults: baseline, analysis or strict" },
-    { "image", 0, "NAME", OPT_TEXT, AT(image), "root file system, see cupel images" },
-    { "request", 0, "FILE", OPT_TEXT, AT(request), "a whole request as JSON; - reads ours" },
-    { "json", 0, NULL, OPT_FLAG, AT(json), "print the result as JSON and nothing else" },
-    { "cold", 0, NULL, OPT_FLAG, AT(cold), "use no running engine, see cupel serve" },
-    { "raw", 0, NULL, OPT_FLAG, AT(raw), "pass control characters of the code on" },
-    { "verbose", 'v', NULL, OPT_FLAG, AT(verbose), "say what the run cost and which walls stood" },
-    { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },
-    { "help", 'h', NULL, OPT_FLAG, AT(help), "show this text" },
+    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE, CLI_RUN_ROW_FILE, CLI_RUN_ROW_OUT,
+    CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY, CLI_RUN_ROW_CPUS, CLI_RUN_ROW_DISK,
+    CLI_RUN_ROW_PIDS, CLI_RUN_ROW_ENV, CLI_RUN_ROW_STDIN, CLI_RUN_ROW_PROFILE,
+    CLI_RUN_ROW_IMAGE, CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON, CLI_RUN_ROW_COLD, CLI_RUN_ROW_RAW,
+    CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET, CLI_RUN_ROW_HELP,
 };
 const size_t cli_run_options_rows = array_len(cli_run_options_table);
 
@@ -112,6 +92,11 @@ static int check_stdin_once(const struct cli_run_options *o, struct err *err)
     return 0;
 }
 
+int cli_run_options_check(const struct cli_run_options *options, struct err *err)
+{
+    return check_env(options, err) < 0 ? -1 : check_stdin_once(options, err);
+}
+
 int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err)
 {
     if (opt_parse(cli_run_options_table, cli_run_options_rows, argc, argv, out, &out->operands,
@@ -126,12 +111,18 @@ int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, st
         err_hint(err, "for example: cupel run 'print(1+1)'; - reads the code from standard input");
         return -1;
     }
-    if (check_env(out, err) < 0)
-        return -1;
-    return check_stdin_once(out, err);
+    return cli_run_options_check(out, err);
 }
 
 void cli_run_options_done(struct cli_run_options *options)
 {
     opt_done(cli_run_options_table, cli_run_options_rows, options);
+}
+
+bool cli_run_options_ask_for_json(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
 }

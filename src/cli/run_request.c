@@ -113,6 +113,31 @@ static void set_limits(json_t *root, const struct cli_run_options *o)
         json_object_set(root, "limits", limits);
 }
 
+/* What both a run and a session have. */
+static int fill_settings(json_t *root, const struct cli_run_options *options,
+                         const char *language, struct err *err)
+{
+    const struct {
+        const char *name;
+        const char *text;
+    } texts[] = {
+        { "language", language },
+        { "profile", options->profile },
+        { "image", options->image },
+        { "session", options->session },
+        { "on_error", options->on_error },
+    };
+    if (set_env(root, &options->env, err) < 0)
+        return -1;
+    for (size_t i = 0; i < array_len(texts); i++)
+        if (texts[i].text && set_text(root, texts[i].name, str_of(texts[i].text), err) < 0)
+            return -1;
+    if (options->names)
+        json_object_set_new(root, "names", json_true());
+    set_limits(root, options);
+    return 0;
+}
+
 static int fill_object(json_t *root, const struct cli_run_options *options,
                        const struct cli_run_inputs *inputs, struct err *err)
 {
@@ -124,22 +149,9 @@ static int fill_object(json_t *root, const struct cli_run_options *options,
             return -1;
         code = buf_str(&read);
     }
-    const struct {
-        const char *name;
-        const char *text;
-    } texts[] = {
-        { "language", pick_language(options, inputs, code) },
-        { "profile", options->profile },
-        { "image", options->image },
-    };
-    if (set_text(root, "code", code, err) < 0 || set_args(root, inputs, err) < 0 ||
-        set_env(root, &options->env, err) < 0)
+    if (set_text(root, "code", code, err) < 0 || set_args(root, inputs, err) < 0)
         return -1;
-    for (size_t i = 0; i < array_len(texts); i++)
-        if (texts[i].text && set_text(root, texts[i].name, str_of(texts[i].text), err) < 0)
-            return -1;
-    set_limits(root, options);
-    return 0;
+    return fill_settings(root, options, pick_language(options, inputs, code), err);
 }
 
 /* Standard input and files go in as bytes: JSON could not carry all of them. */
@@ -182,4 +194,31 @@ int cli_run_request_build(const struct cli_run_options *options,
         request_from_json(root, &ceilings, out, err) < 0)
         return -1;
     return add_bytes(inputs, stdin_bytes, out, err);
+}
+
+int cli_run_request_session(const struct cli_run_options *options,
+                            const struct cli_run_inputs *inputs, struct request *out,
+                            struct err *err)
+{
+    struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
+    own_json root = json_object();
+    own_buf none = { 0 };
+    if (fill_settings(root, options, options->language, err) < 0 ||
+        request_from_session_json(root, &ceilings, out, err) < 0)
+        return -1;
+    return add_bytes(inputs, &none, out, err);
+}
+
+int cli_run_request_cell(const struct cli_run_options *options,
+                         const struct cli_run_inputs *inputs, struct request *out,
+                         struct err *err)
+{
+    struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
+    const struct cli_run_options of_cell = { .session = options->session,
+                                             .timeout = options->timeout };
+    own_json root = json_object();
+    if (set_text(root, "code", str_of(inputs->code), err) < 0 ||
+        fill_settings(root, &of_cell, NULL, err) < 0)
+        return -1;
+    return request_from_json(root, &ceilings, out, err);
 }

@@ -14,6 +14,17 @@ int cli_run_request_build(const struct cli_run_options *options,
                           const struct cli_run_inputs *inputs, struct buf *stdin_bytes,
                           struct request *out, struct err *err);
 
+/* The same for a session that is to be made: without code. */
+int cli_run_request_session(const struct cli_run_options *options,
+                            const struct cli_run_inputs *inputs, struct request *out,
+                            struct err *err);
+
+/* A cell of options->session, of inputs->code, with what a cell may have of its own: how
+ * long it runs. */
+int cli_run_request_cell(const struct cli_run_options *options,
+                         const struct cli_run_inputs *inputs, struct request *out,
+                         struct err *err);
+
 /* Language that a script's "#!" line names, or -1. Pure. */
 int cli_run_request_shebang(struct str code);
 

@@ -10,6 +10,7 @@
 #define AT(member) offsetof(struct cli_serve_options, member)
 #define RUNS_MAX 4096
 #define QUEUE_MAX 100000
+#define IDLE_MAX_S (366 * 86400)
 
 const struct opt cli_serve_options_table[] = {
     { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here instead of this user's own place" },
@@ -17,6 +18,7 @@ const struct opt cli_serve_options_table[] = {
     { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; the rest waits" },
     { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; the rest is refused" },
     { "pool", 0, "N", OPT_NUMBER, AT(pool), "occupants of each kind that wait; else by demand" },
+    { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "end so long after the last session" },
     { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },
     { "help", 'h', NULL, OPT_FLAG, AT(help), "show this text" },
 };
@@ -66,7 +68,8 @@ int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out
     return check_whole("fd", &out->fd, 3, 1 << 20, err) < 0 ||
                    check_whole("runs", &out->runs, 1, RUNS_MAX, err) < 0 ||
                    check_whole("queue", &out->queue, 1, QUEUE_MAX, err) < 0 ||
-                   check_whole("pool", &out->pool, 0, ENGINE_POOL_MAX, err) < 0
+                   check_whole("pool", &out->pool, 0, ENGINE_POOL_MAX, err) < 0 ||
+                   check_whole("idle-exit", &out->idle_exit, 1, IDLE_MAX_S, err) < 0
                ? -1
                : 0;
 }

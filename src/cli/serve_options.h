@@ -10,7 +10,7 @@
 struct cli_serve_options {
     bool help, quiet;
     const char *socket;
-    struct opt_number fd, runs, queue, pool;
+    struct opt_number fd, runs, queue, pool, idle_exit;
 };
 
 extern const struct opt cli_serve_options_table[];

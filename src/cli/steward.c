@@ -28,7 +28,7 @@
 
 struct ask {
     uint32_t path_len;
-    uint32_t reserved;
+    uint32_t keep; /* 1: what is there stays */
     uint64_t size;
     char path[PATH_ROOM];
 };
@@ -70,7 +70,7 @@ static int copy(int from, int to, uint64_t size)
     return 0;
 }
 
-static int write_file(int dirfd, const char *name, int from, uint64_t size)
+static int write_file(int dirfd, const char *name, int from, const struct ask *ask)
 {
     char temp[64];
     snprintf(temp, sizeof temp, ".cupel-%ld", (long)getpid());
@@ -79,8 +79,8 @@ static int write_file(int dirfd, const char *name, int from, uint64_t size)
     own_fd to = open_beneath(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
         return -1;
-    if (copy(from, to, size) < 0 || fchmod(to, 0644) < 0 ||
-        renameat(dirfd, temp, dirfd, name) < 0) {
+    if (copy(from, to, ask->size) < 0 || fchmod(to, 0644) < 0 ||
+        renameat2(dirfd, temp, dirfd, name, ask->keep ? RENAME_NOREPLACE : 0) < 0) {
         int saved = errno;
         unlinkat(dirfd, temp, 0);
         errno = saved;
@@ -122,7 +122,7 @@ static int serve_one(int out_dirfd, struct ask *ask, int from)
         inside = next;
         dirfd = next;
     }
-    return write_file(dirfd, name, from, ask->size);
+    return write_file(dirfd, name, from, ask);
 }
 
 static attr_noreturn void serve(int sock, int out_dirfd)
@@ -203,10 +203,10 @@ int cli_steward_open(const char *folder, struct cli_steward *out, struct err *er
     return 0;
 }
 
-int cli_steward_write(struct cli_steward *steward, struct str path, struct str content,
-                      struct err *err)
+static int write_one(struct cli_steward *steward, struct str path, struct str content, bool keep,
+                     struct err *err)
 {
-    struct ask ask = { .path_len = (uint32_t)path.len, .size = content.len };
+    struct ask ask = { .path_len = (uint32_t)path.len, .keep = keep, .size = content.len };
     if (path.len >= sizeof ask.path)
         return err_set(err, ERR_LIMIT, "a path of %zu bytes is too long to save", path.len);
     memcpy(ask.path, path.at, path.len);
@@ -222,6 +222,18 @@ int cli_steward_write(struct cli_steward *steward, struct str path, struct str c
         return err_sys(err, "save '%.200s'", ask.path);
     }
     return 0;
+}
+
+int cli_steward_write(struct cli_steward *steward, struct str path, struct str content,
+                      struct err *err)
+{
+    return write_one(steward, path, content, /* keep= */ false, err);
+}
+
+int cli_steward_write_new(struct cli_steward *steward, struct str path, struct str content,
+                          struct err *err)
+{
+    return write_one(steward, path, content, /* keep= */ true, err);
 }
 
 void cli_steward_close(struct cli_steward *steward)

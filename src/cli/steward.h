@@ -22,6 +22,9 @@ int cli_steward_open(const char *folder, struct cli_steward *out, struct err *er
  * there. `path` is relative; its folders are made. */
 int cli_steward_write(struct cli_steward *steward, struct str path, struct str content,
                       struct err *err);
+/* The same, but what is there stays: then err->sys is EEXIST. */
+int cli_steward_write_new(struct cli_steward *steward, struct str path, struct str content,
+                          struct err *err);
 /* End it and wait for it. */
 void cli_steward_close(struct cli_steward *steward);
 

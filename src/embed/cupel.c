@@ -1,6 +1,6 @@
 /* libcupel: the C API over one connection. It lives in somebody else's process,
- * which may have threads. Of the threads inside of cupel_run one at a time leads: it
- * waits on the socket, writes what is queued and hands frames to the runs they
+ * which may have threads. Of the threads inside of cupel_run and cupel_ask one at a time
+ * leads: it waits on the socket, writes what is queued and hands frames to the calls they
  * belong to; the others sleep until there is something for them. Callbacks run
  * without the lock and without the lead, so that a slow one holds up nobody else. */
 #include <cupel.h>
@@ -30,11 +30,12 @@ struct item {
     size_t len;
 };
 
-/* One cupel_run. */
+/* One cupel_run or cupel_ask. */
 struct call {
     struct call *next;
     char id[24];
     bool wants_events;
+    bool is_run; /* can be cancelled */
     struct item *items, **items_end;
     size_t waiting;      /* bytes in items */
     uint64_t lost[2];    /* bytes of stdout and stderr dropped because of that */
@@ -158,6 +159,10 @@ static void hand_over(struct cupel *engine, const struct frame_news *news, struc
         return; /* of the connection: an answer to a cancel that came too late */
     if (news->kind == FRAME_RESULT) {
         end_call(call, 0, json_write(news->body, JSON_COMPACT));
+    } else if (news->kind == FRAME_ANSWER) {
+        own_json answer = json_copy(news->body);
+        json_object_del(answer, "id");
+        end_call(call, 0, json_write(answer, JSON_COMPACT));
     } else if (news->kind == FRAME_ERROR) {
         own_json refusal = json_pack("{s:O}", "error", news->body);
         end_call(call, -1, json_write(refusal, JSON_COMPACT));
@@ -230,7 +235,7 @@ static void call_back(struct cupel *engine, struct call *call, cupel_on_event *o
     call->waiting -= item->len;
     pthread_mutex_unlock(&engine->lock);
     bool stop = on_event && on_event(user, item->text) != 0;
-    if (stop)
+    if (stop && call->is_run)
         cupel_cancel(engine, call->id);
     free(item->text);
     free(item);
@@ -260,18 +265,30 @@ static void wait_for_end(struct cupel *engine, struct call *call, cupel_on_event
     }
 }
 
-static int start(struct cupel *engine, struct call *call, json_t *request, struct err *err)
+/* The whole frame of a call; `body` is what the caller asks. NULL where it is none. */
+static json_t *frame_of(const struct cupel *engine, const struct call *call, json_t *body)
 {
     bool events = call->wants_events;
-    own_json frame = json_pack("{s:s, s:s, s:O, s:b, s:b}", "op", "run", "id", call->id, "request",
-                               request, "events", events, "content",
-                               events && (engine->flags & CUPEL_CONTENT));
+    if (call->is_run)
+        return json_pack("{s:s, s:s, s:O, s:b, s:b}", "op", "run", "id", call->id, "request", body,
+                         "events", events, "content", events && (engine->flags & CUPEL_CONTENT));
+    if (!json_is_object(body) || json_object_get(body, "op") || json_object_get(body, "id"))
+        return NULL;
+    json_t *frame = json_pack("{s:s, s:s}", "op", "session", "id", call->id);
+    json_object_update(frame, body);
+    return frame;
+}
+
+static int start(struct cupel *engine, struct call *call, json_t *body, struct err *err)
+{
+    own_json frame = frame_of(engine, call, body);
     if (engine->broken) {
         *err = engine->why;
         return -1;
     }
     if (!frame)
-        return err_set(err, ERR_INPUT, "the request cannot be sent");
+        return err_input(err, "", NULL, "an object without op and id",
+                         "the request cannot be sent");
     return queue(engine, frame, err);
 }
 
@@ -283,39 +300,59 @@ static void forget(struct cupel *engine, const struct call *call)
     *at = call->next;
 }
 
-EXPORT int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
-                     void *user, char **out_json)
+/* From a caller's JSON to the answer. `name` is the function that was called. */
+static int call_engine(struct cupel *engine, struct call *call, const char *name,
+                       const char *text, cupel_on_event *on_event, void *user)
 {
     struct err err = ERR_INIT;
-    struct call call = { .wants_events = on_event != NULL, .items_end = &call.items };
-    own_json request = NULL;
-    if (!out_json)
-        return -1;
-    *out_json = NULL;
-    if (!engine || !request_json)
-        err_input(&err, "", NULL, "a handle and a request", "an argument of cupel_run is NULL");
+    own_json body = NULL;
+    call->wants_events = on_event != NULL;
+    call->items_end = &call->items;
+    if (!engine || !text)
+        err_input(&err, "", NULL, "a handle and a request", "an argument of %s is NULL", name);
     else
-        request = json_read(str_of(request_json), REQUEST_JSON_MAX, &err);
-    if (!request) {
-        *out_json = error_text(&err);
+        body = json_read(str_of(text), REQUEST_JSON_MAX, &err);
+    if (!body) {
+        call->answer = error_text(&err);
         return -1;
     }
     pthread_mutex_lock(&engine->lock);
-    snprintf(call.id, sizeof call.id, "%lu", ++engine->next_id);
-    if (start(engine, &call, request, &err) == 0) {
-        call.next = engine->calls;
-        engine->calls = &call;
-        own_json sent = json_pack("{s:s, s:s}", "id", call.id, "event", "sent");
+    snprintf(call->id, sizeof call->id, "%lu", ++engine->next_id);
+    if (start(engine, call, body, &err) == 0) {
+        call->next = engine->calls;
+        engine->calls = call;
+        own_json sent = json_pack("{s:s, s:s}", "id", call->id, "event", "sent");
         if (on_event)
-            add_event(&call, sent);
-        wait_for_end(engine, &call, on_event, user);
-        forget(engine, &call);
+            add_event(call, sent);
+        wait_for_end(engine, call, on_event, user);
+        forget(engine, call);
     } else {
-        end_call(&call, -1, error_text(&err));
+        end_call(call, -1, error_text(&err));
     }
     pthread_mutex_unlock(&engine->lock);
+    return call->rc;
+}
+
+EXPORT int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
+                     void *user, char **out_json)
+{
+    struct call call = { .is_run = true };
+    if (!out_json)
+        return -1;
+    int rc = call_engine(engine, &call, "cupel_run", request_json, on_event, user);
     *out_json = call.answer;
-    return call.rc;
+    return rc;
+}
+
+EXPORT int cupel_ask(struct cupel *engine, const char *ask_json, cupel_on_event *on_event,
+                     void *user, char **out_json)
+{
+    struct call call = { .is_run = false };
+    if (!out_json)
+        return -1;
+    int rc = call_engine(engine, &call, "cupel_ask", ask_json, on_event, user);
+    *out_json = call.answer;
+    return rc;
 }
 
 EXPORT int cupel_cancel(struct cupel *engine, const char *id)
@@ -326,7 +363,7 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
         return -1;
     pthread_mutex_lock(&engine->lock);
     for (struct call *call = engine->calls; call && !engine->broken; call = call->next) {
-        if (call->done || (id && strcmp(id, call->id) != 0))
+        if (call->done || !call->is_run || (id && strcmp(id, call->id) != 0))
             continue;
         own_json frame = json_pack("{s:s, s:s}", "op", "cancel", "id", call->id);
         if (queue(engine, frame, &ignored) == 0)

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +19,13 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/result.h"
+#include "embed/launch.h"
 
 #define NS_PER_MS INT64_C(1000000)
 #define HELLO_MS 2000   /* of an engine that listens */
 #define START_MS 60000  /* of one that we start */
 #define END_MS 10000    /* for one that we started to leave */
 #define READ_PART (256u << 10)
-#define SPAWN_FD 3
 
 int embed_fill(struct embed_link *link, struct err *err)
 {
@@ -201,36 +200,6 @@ int embed_connect(const char *path, struct embed_link *out, struct err *err)
 
 /* --- starting one --- */
 
-/* Whatever the host's process holds and has set is not the engine's: its descriptors,
- * signals, terminal. What the engine has to say comes by the socket. */
-static int spawn(const char *program, int theirs, pid_t *out)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none, all;
-    char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";
-    char *argv[] = { name, command, quiet, option, number, NULL };
-    sigemptyset(&none);
-    sigfillset(&all);
-    sigdelset(&all, SIGKILL);
-    sigdelset(&all, SIGSTOP);
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return ENOMEM;
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setsigmask(&how, &none);
-    posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                       POSIX_SPAWN_SETSID);
-    posix_spawn_file_actions_adddup2(&files, theirs, SPAWN_FD);
-    for (int fd = 0; fd < SPAWN_FD; fd++)
-        posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_addclosefrom_np(&files, SPAWN_FD + 1);
-    int rc = posix_spawnp(out, program, &files, &how, argv, environ);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&how);
-    return rc;
-}
-
 int embed_spawn(const char *program, struct embed_link *out, struct err *err)
 {
     int ends[2];
@@ -242,7 +211,9 @@ int embed_spawn(const char *program, struct embed_link *out, struct err *err)
     own_fd theirs = ends[1];
     struct embed_link link = { .fd = ends[0],
                                .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
-    int rc = spawn(program, theirs, &pid);
+    char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";
+    char *argv[] = { name, command, quiet, option, number, NULL };
+    int rc = embed_launch(program, argv, /* errors= */ -1, theirs, &pid);
     own_close_fd(&theirs);
     if (rc != 0) {
         errno = rc;

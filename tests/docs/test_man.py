@@ -33,10 +33,21 @@ COMMANDS = re.findall(r"^  (\w+) {2,}\S", cupel("help").split("\n\ncupel COMMAND
 WITH_PAGES = [name for name in COMMANDS if f"cupel-{name}" in PAGES]
 
 
-def help_options(command):
+VERBS = {"session": re.findall(r"^  (\w+) {2,}\S", cupel("help", "session").split("\n\nOptions")[0], re.M)}
+
+
+def help_options(*command):
     """{"--timeout": "-t", "--cpus": None, ...} of a command's --help."""
-    rows = re.findall(r"^  (?:(-\w), |    )(--[\w-]+)", cupel("help", command), re.M)
+    rows = re.findall(r"^  (?:(-\w), |    )(--[\w-]+)", cupel("help", *command), re.M)
     return {name: letter or None for letter, name in rows}
+
+
+def all_options(command):
+    """Also those of its subcommands."""
+    options = help_options(command)
+    for verb in VERBS.get(command, []):
+        options.update(help_options(command, verb))
+    return options
 
 
 def help_arguments(command):
@@ -67,13 +78,13 @@ def script(shell):
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
-                          "cupel-bench"}
+                          "cupel-bench", "cupel-session", "cupel-repl"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 
 @pytest.mark.parametrize("command", WITH_PAGES)
 def test_the_options_of_a_page_are_those_of_the_help(command):
-    options = help_options(command)
+    options = all_options(command)
     assert "--help" in options and man_options(f"cupel-{command}") == options
 
 
@@ -84,6 +95,11 @@ def test_the_values_of_options_are_named_as_in_the_help():
         spelled = re.sub(r"\b(Ns|Ar|Cm)\b", "", spelled).replace("Oo", "[").replace("Oc", "]")
         spelled = re.sub(r"\bOp (.*)", r"[\1]", spelled).replace(" ", "")
         assert spelled.lower() == help_arguments("run").get(name, "").lower(), name
+
+
+@pytest.mark.parametrize("command", VERBS)
+def test_a_page_lists_the_subcommands_in_the_order_of_the_help(command):
+    assert re.findall(r"^\.It Cm (\w+)", section(f"cupel-{command}", "DESCRIPTION"), re.M) == VERBS[command]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -171,13 +187,17 @@ def test_the_completions_kept_here_are_what_the_program_prints(shell):
         f"write it anew: cupel completion {shell} > completions/{SCRIPTS[shell]}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+ROWS = [*COMMANDS, *(f"{command} {verb}" for command in VERBS for verb in VERBS[command])]
+
+
+@pytest.mark.parametrize("command", ROWS)
 def test_the_completions_have_the_options_of_the_help(command):
-    options = help_options(command)
-    bash = re.search(rf"^    {command}\)\n.*?^        ;;", script("bash"), re.M | re.S)[0]
+    options = help_options(*command.split())
+    name = f"'{command}'" if " " in command else command
+    bash = re.search(rf"^    {name}\)\n.*?^        ;;", script("bash"), re.M | re.S)[0]
     listed = re.search(r"options='([^']+)'", bash)
     assert sorted(listed[1].split() if listed else []) == flat(options)
-    zsh = re.search(rf"^        {command}\)\n.*?^            ;;|\Z", script("zsh"), re.M | re.S)[0]
+    zsh = re.search(rf"^        {name}\)\n.*?^            ;;|\Z", script("zsh"), re.M | re.S)[0]
     found = re.findall(r"^ +(?:'[^']*'\{(-\w)\+?,|')(--[\w-]+)", zsh, re.M)
     assert {name: letter or None for letter, name in found} == options
     fish = re.findall(rf"-n '__cupel_in {command}'(?: -s (\w))? -l ([\w-]+)", script("fish"))
@@ -207,6 +227,10 @@ LINES = {
     "cupel help do": ["doctor"],
     "cupel completion z": ["zsh"],
     "cupel images --j": ["--json"],
+    "cupel session che": ["checkpoint"],
+    "cupel session new --tt": ["--ttl"],
+    "cupel session new -l j": ["javascript"],
+    "cupel session run --on-error r": ["rollback"],
 }
 MANY = {
     "cupel ": COMMANDS,
@@ -219,6 +243,10 @@ MANY = {
     "cupel run -- --ti": [],
     "cupel version ": [],
     "cupel nosuch ": [],
+    "cupel session ": VERBS["session"],
+    "cupel session --": ["--help"],
+    "cupel session fork --": ["--help", "--json", "--quiet"],
+    "cupel session nosuch ": [],
 }
 
 

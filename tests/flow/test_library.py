@@ -40,10 +40,10 @@ def opened(served):
         yield engine
 
 
-def build(folder, *link):
-    program = folder / "run"
+def build(folder, *link, name="run"):
+    program = folder / name
     subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", f"-I{host.REPO}/include",
-                    host.REPO / "examples/c/run.c", "-o", program, *link], check=True)
+                    host.REPO / f"examples/c/{name}.c", "-o", program, *link], check=True)
     return program
 
 
@@ -59,6 +59,72 @@ def test_the_example_in_c_is_built_and_runs(cupel_as, folder, kind):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["stdout"] == "from c\n"
     assert [json.loads(line[7:])["event"] for line in done.stderr.splitlines()] == ["sent", "start", "stdout"]
+
+
+def test_the_example_of_a_session_in_c_is_built_and_runs(cupel_as, folder):
+    program = build(folder, host.BUILD / "libcupel.a", "-ljansson", name="session")
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60,
+                          **cupel_as.settings({"CUPEL_PROGRAM": cupel_as.program}, {}))
+    rows = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert json.loads(rows["x * 7"])["results"] == [{"text/plain": "42"}], done.stdout
+    if "not kept" not in rows["undo"]:  # an ordinary user with one uid
+        assert done.returncode == 0 and json.loads(rows["end"])["session"]["status"] == "ended", done.stdout
+
+
+def ask(opened, ask_json, on_event=None):
+    """cupel_ask: (what it returns, the answer)."""
+    function = opened.lib.cupel_ask
+    function.argtypes, function.restype = opened.lib.cupel_run.argtypes, ctypes.c_int
+    heard = example.ON_EVENT(lambda _, text: on_event(json.loads(text)) or 0) if on_event else example.ON_EVENT()
+    answer = opened.lib.text()
+    text = ask_json if isinstance(ask_json, bytes) else json.dumps(ask_json).encode()
+    rc = function(opened.handle, text, heard, None, ctypes.byref(answer))
+    return rc, opened.take(answer)
+
+
+def test_sessions_are_asked_and_their_cells_run(opened):
+    rc, answer = ask(opened, {"do": "new", "request": {"language": "python"}})
+    assert rc == 0 and set(answer) == {"session"}
+    one = answer["session"]["session"]
+    assert opened.run({"session": one, "code": "x = 6"})["state"] == "kept"
+    assert opened.run({"session": one, "code": "x * 7"})["results"] == [{"text/plain": "42"}]
+    assert ask(opened, {"do": "put", "session": one, "files": [{"path": "f", "text": "abc"}]})[0] == 0
+    seen = []
+    rc, answer = ask(opened, {"do": "get", "session": one, "path": "f"}, seen.append)
+    assert rc == 0 and answer["file"]["size_bytes"] == 3
+    assert [e["event"] for e in seen] == ["sent", "artifact"] and seen[1]["base64"] == "YWJj"
+    assert one in [row["session"] for row in ask(opened, {"do": "list"})[1]["sessions"]]
+    assert ask(opened, {"do": "end", "session": one})[1]["session"]["status"] == "ended"
+    rc, answer = ask(opened, {"do": "undo", "session": one})
+    assert rc == -1 and answer["error"]["kind"] == "absent"
+
+
+@pytest.mark.parametrize("bad", [b"", b"[]", b"{}", b'{"do":"x"}', b'{"do":"list","id":"1"}',
+                                 b'{"op":"run","do":"list"}', b'{"do":"info","session":5}'])
+def test_a_bad_question_is_refused_and_the_handle_lives(opened, bad):
+    rc, answer = ask(opened, bad)
+    assert rc == -1 and answer["error"]["kind"] == "input", answer
+    assert ask(opened, {"do": "list"})[0] == 0
+
+
+def test_threads_ask_beside_runs(opened):
+    wrong = []
+
+    def work(number):
+        one = ask(opened, {"do": "new"})[1]["session"]["session"]
+        for turn in range(3):
+            result = opened.run({"session": one, "code": f"print({number}, {turn})", "limits": {"timeout_s": 60}})
+            if result.get("stdout") != f"{number} {turn}\n":
+                wrong.append(result)
+        if ask(opened, {"do": "end", "session": one})[0] != 0:
+            wrong.append(one)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
 
 
 def test_the_example_in_python_runs(cupel_of_all, served):
@@ -83,7 +149,7 @@ def test_only_the_api_is_exported():
         names = subprocess.run(["nm", *args, "--defined-only", "-f", "posix", library], capture_output=True,
                                text=True, check=True).stdout
         found = {line.split()[0] for line in names.splitlines() if len(line.split()) > 1}
-        assert found == {f"cupel_{name}" for name in ("open", "run", "cancel", "close", "free", "version")}
+        assert found == {f"cupel_{name}" for name in ("open", "run", "ask", "cancel", "close", "free", "version")}
     dynamic = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True).stdout
     assert "[libcupel.so.0]" in dynamic
 

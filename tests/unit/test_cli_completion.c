@@ -26,10 +26,17 @@ static const struct opt options[] = {
 };
 static const size_t rows = array_len(options);
 
+static const struct cli_command seconds[] = {
+    { "one", NULL, "the first", options, &rows, "FILE", NULL },
+    { "two", NULL, "the second", NULL, NULL, NULL, NULL },
+};
+static const struct cli_commands pairs = { seconds, array_len(seconds) };
+
 static const struct cli_command table[] = {
-    { "go", NULL, "the cat's way", options, &rows, "SCRIPT" },
-    { "stay", NULL, "do nothing", NULL, NULL, NULL },
-    { "tell", NULL, "about a command", NULL, NULL, "COMMAND" },
+    { "go", NULL, "the cat's way", options, &rows, "SCRIPT", NULL },
+    { "stay", NULL, "do nothing", NULL, NULL, NULL, NULL },
+    { "tell", NULL, "about a command", NULL, NULL, "COMMAND", NULL },
+    { "pair", NULL, "two words", NULL, NULL, "VERB", &pairs },
 };
 static const struct cli_commands commands = { table, array_len(table) };
 
@@ -86,13 +93,30 @@ TEST(cli_completion_knows_what_run_takes)
 TEST(cli_completion_writes_bash)
 {
     own_str text = written(cli_completion_bash);
-    CHECK(has(text, "'') fill=words words='go stay tell' ;;"));
+    CHECK(has(text, "'') fill=words words='go stay tell pair' ;;"));
     CHECK(has(text, "fill=files options='--quiet -q --language -l --file -f --out "));
     CHECK(has(text, "--language | -l) options='' fill=words words='python javascript bash' ;;"));
     CHECK(has(text, "--out) options='' fill=folders ;;"));
     CHECK(has(text, "--timeout | -t) options='' fill='' ;;"));
     CHECK(!has(text, "--quiet | -q)"));
-    CHECK(has(text, "tell)\n        fill=words words='go stay tell'\n"));
+    CHECK(has(text, "tell)\n        fill=words words='go stay tell pair'\n"));
+}
+
+TEST(cli_completion_knows_commands_of_two_words)
+{
+    own_str bash = written(cli_completion_bash);
+    own_str zsh = written(cli_completion_zsh);
+    own_str fish = written(cli_completion_fish);
+    CHECK(has(bash, "    pair) command=\"$command ${COMP_WORDS[2]}\" ;;\n"));
+    CHECK(has(bash, "    pair)\n        fill=words words='one two'\n"));
+    CHECK(has(bash, "    'pair one')\n        fill=files options='--quiet -q "));
+    CHECK(has(zsh, "pair) shift words; (( CURRENT-- )); name=\"$name $words[1]\" ;;\n"));
+    CHECK(has(zsh, "'1:VERB:(one two)'"));
+    CHECK(has(zsh, "        'pair one')\n"));
+    CHECK(!has(zsh, "'pair two')"));
+    CHECK(has(fish, "-n '__cupel_second pair' -a one -d 'the first'\n"));
+    CHECK(has(fish, "-n '__cupel_in pair one' -s q -l quiet "));
+    CHECK(!has(fish, "__cupel_in pair' -a"));
 }
 
 TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
@@ -104,7 +128,7 @@ TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
     CHECK(has(text, "{-l+,--language=}'[which one]:NAME:(python javascript bash)'"));
     CHECK(has(text, "'*'{-f+,--file=}'[a file]:FILE:_files'"));
     CHECK(has(text, "'--out=[a folder]:DIR:_files -/'"));
-    CHECK(has(text, "'1:COMMAND:(go stay tell)'"));
+    CHECK(has(text, "'1:COMMAND:(go stay tell pair)'"));
     CHECK(!has(text, " stay)\n"));
 }
 
@@ -116,6 +140,6 @@ TEST(cli_completion_writes_fish_and_escapes_for_its_quotes)
     CHECK(has(text, "-s l -l language -x -a 'python javascript bash' -d 'which one'\n"));
     CHECK(has(text, "-s f -l file -r -F -d 'a file'\n"));
     CHECK(has(text, "-n '__cupel_in go' -F\n"));
-    CHECK(has(text, "-n '__cupel_in tell' -a 'go stay tell'\n"));
+    CHECK(has(text, "-n '__cupel_in tell' -a 'go stay tell pair'\n"));
     CHECK(!has(text, "__cupel_in stay"));
 }

@@ -1,0 +1,247 @@
+/* The commands of the prompt: a table. The cli process, with no more power than a cell:
+ * as root files are read with the private uid. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/repl.h"
+#include "cli/session_files.h"
+#include "cli/session_show.h"
+#include "cli/term.h"
+
+/* Each gets its operands, "" where there is none. */
+typedef int command(struct cli_repl *repl, const char *first, const char *second,
+                    struct err *err);
+
+static int ask_plain(struct cli_repl *repl, const char *what, const char *member,
+                     const char *value, struct err *err)
+{
+    own_json ask = json_pack("{s:s}", "do", what);
+    json_t *text = value && value[0] ? json_string(value) : NULL;
+    if (value && value[0] && !text)
+        return err_set(err, ERR_USAGE, "the operand is no UTF-8 text");
+    if (text)
+        json_object_set_new(ask, member, text);
+    return cli_repl_ask(repl, ask, err);
+}
+
+static int ask_info(struct cli_repl *repl, struct err *err)
+{
+    own_json ask = json_pack("{s:s, s:b}", "do", "info", "names", 1);
+    return cli_repl_ask(repl, ask, err);
+}
+
+static const json_t *info_of(const struct cli_repl *repl)
+{
+    return json_object_get(repl->job.remote.answer, "session");
+}
+
+static int need(const char *operand, const char *what, struct err *err)
+{
+    return operand[0] ? 0 : err_set(err, ERR_USAGE, "the command needs %s", what);
+}
+
+static int do_undo(struct cli_repl *repl, const char *name, const char *second, struct err *err)
+{
+    (void)second;
+    if (ask_plain(repl, "undo", "to", name, err) < 0)
+        return -1;
+    cli_session_show_undo(repl->job.remote.answer);
+    return 0;
+}
+
+static int do_checkpoint(struct cli_repl *repl, const char *name, const char *second,
+                         struct err *err)
+{
+    (void)second;
+    return need(name, "a name", err) < 0 ? -1 : ask_plain(repl, "checkpoint", "name", name, err);
+}
+
+static int do_fork(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    if (ask_plain(repl, "fork", NULL, NULL, err) < 0)
+        return -1;
+    const char *id = json_string_value(json_object_get(info_of(repl), "session"));
+    own_buf line = BUF_INIT(256);
+    buf_printf(&line, "%.64s\n", id ? id : "");
+    cli_term_write(STDOUT_FILENO, buf_str(&line));
+    return 0;
+}
+
+static int do_use(struct cli_repl *repl, const char *id, const char *second, struct err *err)
+{
+    (void)second;
+    if (need(id, "the id of a session", err) < 0)
+        return -1;
+    char before[sizeof repl->id];
+    bool own = repl->own;
+    memcpy(before, repl->id, sizeof before);
+    if (cli_repl_use(repl, id, err) < 0)
+        return -1;
+    if (own && strcmp(before, repl->id) != 0)
+        cli_term_note("session %s goes on until its time is over", before);
+    return 0;
+}
+
+static int do_info(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    if (ask_info(repl, err) < 0)
+        return -1;
+    cli_session_show_info(info_of(repl));
+    return 0;
+}
+
+static int do_names(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    if (ask_info(repl, err) < 0)
+        return -1;
+    cli_session_show_names(info_of(repl));
+    return 0;
+}
+
+static int do_files(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    if (ask_plain(repl, "files", NULL, NULL, err) < 0)
+        return -1;
+    cli_session_show_files(repl->job.remote.answer);
+    return 0;
+}
+
+static int do_put(struct cli_repl *repl, const char *file, const char *path, struct err *err)
+{
+    if (need(file, "a file", err) < 0)
+        return -1;
+    char *specs[] = { (char *)(uintptr_t)file };
+    const struct opt_operands list = { specs, 1 };
+    struct cli_run_inputs inputs = CLI_RUN_INPUTS_INIT;
+    int rc = cli_session_files_open(&list, path[0] ? path : NULL, &inputs, err);
+    if (rc == 0)
+        rc = cli_session_files_put(&repl->job.remote, repl->id, &inputs, err);
+    cli_run_inputs_done(&inputs);
+    return rc;
+}
+
+/* The folder's steward is the one of pictures. */
+static int do_get(struct cli_repl *repl, const char *path, const char *file, struct err *err)
+{
+    if (need(path, "the path of a file in the session", err) < 0)
+        return -1;
+    const char *slash = strrchr(path, '/');
+    const char *name = file[0] ? file : slash ? slash + 1 : path;
+    const char *folder = repl->options.out ? repl->options.out : ".";
+    struct cli_session_place place = { .steward = repl->job.steward, .name = name };
+    if (need(name, "the name of a file", err) < 0 ||
+        cli_session_files_get(&repl->job.remote, repl->id, path, &place, err) < 0)
+        return -1;
+    cli_term_note("saved %.200s/%.200s", folder, name);
+    return 0;
+}
+
+static int do_reset(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    cli_repl_leave(repl);
+    return cli_repl_begin(repl, err);
+}
+
+static int do_quit(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)first;
+    (void)second;
+    (void)err;
+    repl->quit = true;
+    return 0;
+}
+
+static command do_help;
+
+static const struct {
+    const char *name;
+    command *go;
+    const char *operands, *about;
+} commands[] = {
+    { "help", do_help, "", "this list" },
+    { "undo", do_undo, "[NAME]", "back to the state before the last cell, or to a checkpoint" },
+    { "checkpoint", do_checkpoint, "NAME", "keep the state as it is under a name" },
+    { "fork", do_fork, "", "make a second session from here, and print its id" },
+    { "use", do_use, "ID", "go on in another session" },
+    { "info", do_info, "", "protection, levels, limits, times, names" },
+    { "names", do_names, "", "names with type, shape, size" },
+    { "files", do_files, "", "the files of the session" },
+    { "put", do_put, "FILE [PATH]", "copy a file into the session" },
+    { "get", do_get, "PATH [FILE]", "copy a file out of it" },
+    { "reset", do_reset, "", "begin anew, in a new session" },
+    { "quit", do_quit, "", "end, as Ctrl-D does" },
+};
+
+static int do_help(struct cli_repl *repl, const char *first, const char *second, struct err *err)
+{
+    (void)repl;
+    (void)first;
+    (void)second;
+    (void)err;
+    own_buf out = BUF_INIT(8192);
+    for (size_t i = 0; i < array_len(commands); i++) {
+        char left[48];
+        snprintf(left, sizeof left, ":%s %s", commands[i].name, commands[i].operands);
+        buf_printf(&out, "  %-18s %s\n", left, commands[i].about);
+    }
+    cli_term_write(STDOUT_FILENO, buf_str(&out));
+    return 0;
+}
+
+static const char *command_name(const void *table, size_t i)
+{
+    (void)table;
+    return commands[i].name;
+}
+
+static int refuse(const char *name, struct err *err)
+{
+    const char *near = opt_nearest(name, array_len(commands), command_name, NULL);
+    err_set(err, ERR_USAGE, "unknown command ':%.40s'", name);
+    err_hint(err, near ? "did you mean :%s?" : ":help lists the commands", near);
+    return -1;
+}
+
+/* The next word, ended in place; "" where there is none. */
+static char *word_of(char **rest)
+{
+    static char none[] = "";
+    char *word;
+    while ((word = strsep(rest, " \t\n")))
+        if (word[0])
+            return word;
+    return none;
+}
+
+bool cli_repl_command(struct cli_repl *repl, const char *line)
+{
+    /* ": x" is a command of Bash, ":help" is ours. */
+    if (line[0] != ':' || line[1] < 'a' || line[1] > 'z')
+        return false;
+    own_str copy = buf_strdup(str_of(line + 1));
+    char *rest = copy;
+    const char *name = word_of(&rest), *first = word_of(&rest), *second = word_of(&rest);
+    struct err err = ERR_INIT;
+    size_t i = 0;
+    while (i < array_len(commands) && strcmp(name, commands[i].name) != 0)
+        i++;
+    int rc = i < array_len(commands) ? commands[i].go(repl, first, second, &err)
+                                     : refuse(name, &err);
+    if (rc < 0)
+        repl->code = cli_term_refuse(&err, /* json= */ false);
+    return true;
+}
