@@ -170,7 +170,7 @@ static void add_list_row(struct table *table, const json_t *info)
     add_cell(table, buf_str(&cell), 20);
     cell_seconds(table, info, "age_s");
     cell_seconds(table, info, json_is_object(ended) ? "" : "idle_s");
-    cell_size(table, info, "memory_bytes");
+    cell_size(table, info, "memory_peak_bytes");
     add_cell(table, buf_str(&state), 120);
 }
 
@@ -254,11 +254,11 @@ static void add_memory(const json_t *info, struct buf *out)
 {
     const json_t *limits = json_object_get(info, "limits");
     buf_add_text(out, "memory       ");
-    if (json_is_number(json_object_get(info, "memory_bytes")))
-        cli_term_add_size(out, number_of(info, "memory_bytes"));
+    if (json_is_number(json_object_get(info, "memory_peak_bytes")))
+        cli_term_add_size(out, number_of(info, "memory_peak_bytes"));
     else
         buf_add_text(out, "not known");
-    buf_add_text(out, " of ");
+    buf_add_text(out, " at the most so far, of ");
     cli_term_add_size(out, number_of(limits, "memory_bytes"));
     buf_printf(out, "\nlimits       %g s for a cell, %g cpus, %g pids, disk ",
                number_of(limits, "timeout_s"), number_of(limits, "cpus"),

@@ -334,11 +334,12 @@ json_t *session_info(const struct session *session)
         [SESSION_WORKING] = "busy", [SESSION_ENDED] = "ended",
     };
     int64_t now = clock_now_ns();
-    bool resting = session->stage == SESSION_IDLE;
+    bool asked = session->ask && session->ask->what->what == FRAME_DO_INFO; /* by who is told */
+    bool resting = session->stage == SESSION_IDLE || asked;
     json_t *info = json_pack(
         "{s:s, s:s, s:s, s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:o}", "session", session->id,
         "language", request_languages[session->request.language].name, "status",
-        statuses[session->stage], "protected", session->is_protected, "unprotected",
+        statuses[asked ? SESSION_IDLE : session->stage], "protected", session->is_protected, "unprotected",
         session->is_protected || !session->unprotected[0] ? json_null()
                                                           : json_string(session->unprotected),
         "cell", (json_int_t)session->cells, "created_at", time_json(session->created_at), "idle_s",

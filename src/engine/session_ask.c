@@ -93,9 +93,9 @@ void session_refuse_ask(struct session *session, const struct err *err)
 
 json_t *session_lost_json(uint32_t files)
 {
-    json_t *list = json_pack("[s]", "background processes, and sockets and pipes to them");
+    json_t *list = json_array();
     char text[96];
-    snprintf(text, sizeof text, "%u open descriptors that cannot be opened again by name", files);
+    snprintf(text, sizeof text, "%u pipes, sockets or shared memory that cannot be had twice", files);
     if (files > 0)
         json_array_append_new(list, json_string(text));
     return list;

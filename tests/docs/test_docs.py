@@ -2,7 +2,7 @@
 compared, every file that is named exists, and every promise names what holds it.
 
 In a console block, lines that start with `$ ` are commands (a line ending in a backslash goes
-on), the rest is what they print, stdout and stderr together. `…` stands for any text in a
+on), the rest is what they print, stdout and stderr together; `export NAME=VALUE` holds for the page. `…` stands for any text in a
 line; a line of `…` alone for any number of lines. A last line `[exit N]` is the exit code, 0
 where there is none. Blocks of one file run in order, in one fresh folder that holds examples/."""
 import os
@@ -63,6 +63,9 @@ def test_every_command_prints_what_the_page_says(page, tmp_path):
     env = {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8",
            "CUPEL_STATE": str(tmp_path / "state")}
     for command, lines, code in sessions(page):
+        if setting := re.fullmatch(r"export (\w+)=(.*)", command):   # for the commands that follow
+            env[setting[1]] = setting[2].replace("$PWD", str(tmp_path))
+            continue
         done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         wanted = "\n".join(lines)
