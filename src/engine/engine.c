@@ -179,14 +179,13 @@ static void begin_cell(struct session_job *job)
 {
     struct engine_run *run = loop_owner(job, struct engine_run, job);
     struct err err = ERR_INIT;
+    run->session->cell = run;
     if (queue_enter(&run->engine->queue, &run->place, run->place.client, &err) == 0) {
         run->place.housed = true;
         admit_soon(&run->engine->house);
         return;
     }
-    struct session *session = run->session;
     run_refuse(run, &err);
-    session_next(session);
 }
 
 static void refuse_cell(struct session_job *job, const struct err *err)

@@ -61,6 +61,8 @@ static void end(struct engine_run *run, const struct err *err)
     loop_set_timer(&engine->loop, &run->timer, LOOP_NEVER);
     queue_leave(&engine->queue, &run->place);
     run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
+    if (run->session)
+        session_cell_ended(run);
     session_leave(&run->job);
     engine_tidy_soon(engine);
     engine_admit(engine);
@@ -114,8 +116,16 @@ void run_session_ended(struct engine_run *run, const char *why)
     err_set(&err, ERR_BUG, "the session ended: %s", why);
     run->box = HOUSE_NOBODY;
     run->result.state = RESULT_STATE_LOST;
-    if (!run->over)
-        run_give_up(run, &err);
+    if (run->over)
+        return;
+    if (run->facts.started && run->session->called_off) {
+        run->facts.killed_for = RESULT_INTERRUPTED;
+        end_with_result(run, NULL);
+        return;
+    }
+    if (run->session->called_off)
+        err.kind = ERR_ABSENT;
+    run_give_up(run, &err);
 }
 
 void run_abandon(struct engine_run *run, const struct err *err)

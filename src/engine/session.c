@@ -13,6 +13,7 @@
 #include "engine/run.h"
 
 #define SECOND INT64_C(1000000000)
+#define BOXES_KEPT 8 /* that sessions leave to runs, beside those that may run at once */
 
 static void name_session(char out[32])
 {
@@ -80,6 +81,7 @@ static void on_timer(struct loop_timer *timer)
     else
         snprintf(why, sizeof why, "nobody used it for %lld s",
                  (long long)(session->ttl_ns / SECOND));
+    session->called_off = true;
     session_end(session, why);
 }
 
@@ -102,6 +104,17 @@ static void on_turn(struct loop_timer *timer)
     struct session *session = loop_owner(timer, struct session, turn);
     if (session->stage == SESSION_IDLE)
         session_next(session);
+}
+
+/* Runs need boxes, too. */
+int sessions_refuse_more(const struct engine *engine, struct err *err)
+{
+    unsigned kept = engine->queue.going_max + BOXES_KEPT;
+    if (engine->session_count + kept < engine->house.limit)
+        return 0;
+    err_set(err, ERR_BUSY, "there are %u sessions already, which is the most", engine->session_count);
+    err_hint(err, "end one ('cupel session rm'), or wait until one ends by itself");
+    return -1;
 }
 
 struct session *session_make(struct engine *engine, const struct frame_session *what,
@@ -135,6 +148,8 @@ struct session *session_make(struct engine *engine, const struct frame_session *
 struct session *session_new(struct engine *engine, const struct frame_session *what,
                             struct request *request, struct err *err)
 {
+    if (sessions_refuse_more(engine, err) < 0)
+        return NULL;
     struct session *session = session_make(engine, what, request);
     session_open_box(session, on_opened);
     if (session->stage != SESSION_ENDED)
@@ -180,6 +195,7 @@ void session_end(struct session *session, const char *why)
     if (session->stage == SESSION_ENDED)
         return;
     session->stage = SESSION_ENDED;
+    snprintf(session->ended, sizeof session->ended, "%s", why);
     remember(session, why);
     session_fork_ended(session, why);
     engine->session_count--;
@@ -283,7 +299,7 @@ void session_next(struct session *session)
     session->stage = SESSION_IDLE;
     session->used_ns = clock_now_ns();
     if (session->gone && session->box != HOUSE_NOBODY) {
-        session_died_idle(session);
+        session_died_idle(session, session_next);
         return;
     }
     if (session->unkept && !(job && job->first)) {
@@ -351,7 +367,9 @@ json_t *session_info(const struct session *session)
     json_object_set_new(info, "undo", json_pack("{s:i, s:i}", "levels", undo_levels(session),
                                                 "most", (int)session->levels_most));
     json_object_set_new(info, "checkpoints", checkpoints_json(session));
-    int64_t peak = counters_memory_peak(session->fd[RUN_PIPES + BOX_COUNTER_PEAK]);
+    const int *counter = session->stage == SESSION_CELL ? session->cell->counter
+                                                        : session->fd + RUN_PIPES;
+    int64_t peak = counters_memory_peak(counter[BOX_COUNTER_PEAK]);
     json_object_set_new(info, "memory_peak_bytes", peak < 0 ? json_null() : json_integer(peak));
     json_object_set_new(info, "shares", json_array());
     json_object_set_new(info, "ended", json_null());

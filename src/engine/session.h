@@ -114,6 +114,9 @@ struct session {
     struct session *parent, *coming; /* while one is forked from the other */
     unsigned carrying;    /* ends of the pipe between them that are at work */
     uint32_t lost_files;
+    void (*idle_then)(struct session *session); /* once a death between cells is mended */
+    bool called_off; /* it ends because its time is over, or on request: nobody failed */
+    char ended[128]; /* why */
     bool hush; /* an interrupt of the last cell may still wait */
 
     struct engine_run *cell;
@@ -148,6 +151,7 @@ struct session_past {
 struct session *session_find(const struct engine *engine, const char *id, struct err *err);
 struct session *session_new(struct engine *engine, const struct frame_session *what,
                             struct request *request, struct err *err);
+int sessions_refuse_more(const struct engine *engine, struct err *err);
 /* The same, without a box yet. */
 struct session *session_make(struct engine *engine, const struct frame_session *what,
                              struct request *request);
@@ -225,8 +229,10 @@ json_t *session_lost_json(uint32_t files);
 void session_cell_start(struct engine_run *run);
 void session_cell_done(struct engine_run *run);
 void session_cell_swept(struct engine_run *run);
-/* The interpreter ended while no cell ran. */
-void session_died_idle(struct session *session);
+/* A cell that never began is over; its session goes on. */
+void session_cell_ended(struct engine_run *run);
+/* The interpreter ended while no cell ran. Then `then`. */
+void session_died_idle(struct session *session, void (*then)(struct session *session));
 /* What the result of a cell says of the session, beside its own hint. */
 void session_explain(struct engine_run *run);
 

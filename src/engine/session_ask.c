@@ -231,6 +231,7 @@ static bool answer_now(struct engine_ask *ask, struct err *err)
         engine_interrupt(session->cell);
         json_object_set_new(ask->answer, "session", session_info(session));
     } else if (what == FRAME_DO_END) {
+        session->called_off = true;
         session_end(session, "it was ended on request");
         json_object_set_new(ask->answer, "session",
                             session_past_info(&ask->engine->past[ask->engine->past_count - 1]));

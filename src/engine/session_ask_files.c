@@ -24,6 +24,7 @@ static void on_files_noted(struct session *session)
     files_drop(&session->files);
     /* What was put belongs to the state: an undo must not take it back. */
     session->ask = NULL;
+    json_object_del(session->request.root, "files"); /* not needed any more, and may be large */
     json_object_set_new(ask->answer, "session", session_info(session));
     if (!ask->silent)
         ask->hooks.on_answer(ask->hooks.user, ask->answer, NULL, NULL);

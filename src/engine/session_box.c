@@ -379,7 +379,7 @@ static void on_exited(struct session *session, const struct box_news *news)
     else if (session->wait == SESSION_DRIVER)
         session_step_failed(session, ERR_HOST, "the interpreter has ended");
     else if (session->stage == SESSION_IDLE)
-        session_died_idle(session);
+        session_died_idle(session, session_next);
 }
 
 static void on_swept(struct session *session, const struct box_news *news)

@@ -14,6 +14,8 @@
 #include "base/own.h"
 #include "engine/run.h"
 
+static void go(struct session *session);
+
 /* --- begin --- */
 
 /* Words that nobody asked for: of background work, or forged. They are no cell's. */
@@ -47,20 +49,35 @@ static void tell_news(struct engine_run *run)
     session->news[0] = 0;
 }
 
+/* May it begin now? If not, what is to be done is done. */
+static bool may_go(struct session *session)
+{
+    struct engine_run *run = session->cell;
+    struct err err = session->failed;
+    files_drop(&session->files);
+    if (!run) { /* it was taken back meanwhile */
+        session_next(session);
+        return false;
+    }
+    if (err.kind != ERR_NONE) {
+        run_refuse(run, &err);
+        return false;
+    }
+    if (session->gone) { /* while the cell waited for its turn */
+        session_died_idle(session, go);
+        return false;
+    }
+    return true;
+}
+
 static void go(struct session *session)
 {
     struct engine_run *run = session->cell;
     struct box_news news = { .walls = session->walls, .stats = session->stats };
-    struct err err = session->failed;
-    files_drop(&session->files);
-    if (err.kind != ERR_NONE) {
-        session->cell = NULL;
-        run->box = HOUSE_NOBODY;
-        run_refuse(run, &err);
-        session_next(session);
+    if (!may_go(session))
         return;
-    }
     session->stage = SESSION_CELL;
+    run->box = session->box;
     run->result.cell = ++session->cells;
     run->line = run->request->language == REQUEST_BASH
                     ? plan_bash_cell(run->request, session->cells)
@@ -91,11 +108,11 @@ static void go(struct session *session)
 
 static void on_porter(struct session *session)
 {
-    const struct request *request = session->cell->request;
-    if (session->failed.kind != ERR_NONE) {
+    if (session->failed.kind != ERR_NONE || !session->cell) {
         go(session);
         return;
     }
+    const struct request *request = session->cell->request;
     session_await_files(session, go);
     files_session_put(&session->files, &session->engine->loop, session->porter, request->files,
                       request->file_count, session_files_done);
@@ -104,8 +121,6 @@ static void on_porter(struct session *session)
 void session_cell_start(struct engine_run *run)
 {
     struct session *session = run->session;
-    session->cell = run;
-    run->box = session->box;
     run->pooled = true; /* it waited: its figures are differences */
     run->stage = RUN_FILES_IN;
     session->failed = ERR_INIT;
@@ -255,6 +270,16 @@ void session_cell_swept(struct engine_run *run)
         restart(session);
 }
 
+void session_cell_ended(struct engine_run *run)
+{
+    struct session *session = run->session;
+    if (session->cell != run || session->stage == SESSION_ENDED)
+        return;
+    session->cell = NULL;
+    if (session->wait == SESSION_NO_WAIT) /* else its step goes on to here */
+        session_next(session);
+}
+
 /* --- between cells --- */
 
 static void on_idle_back(struct session *session)
@@ -265,12 +290,13 @@ static void on_idle_back(struct session *session)
     }
     if (session->levels > 0)
         session_is_at(session, session->goal);
+    session->stage = SESSION_WORKING;
     snprintf(session->news, sizeof session->news,
              "cupel: the interpreter ended between cells; the session goes on %s%lld\n",
              session->levels > 0 ? "from the state after cell "
                                  : "with its files only, after cell ",
              (long long)(session->levels > 0 ? session->state : session->cells));
-    session_next(session);
+    session->idle_then(session);
 }
 
 static void on_idle_swept(struct session *session)
@@ -281,8 +307,9 @@ static void on_idle_swept(struct session *session)
         session_restart(session, on_idle_back);
 }
 
-void session_died_idle(struct session *session)
+void session_died_idle(struct session *session, void (*then)(struct session *session))
 {
+    session->idle_then = then;
     session->stage = SESSION_WORKING;
     own_close_fd(&session->fd[RUN_CONTROL]);
     if (session->levels > 0)
@@ -298,7 +325,9 @@ void session_explain(struct engine_run *run)
     const struct session *session = run->session;
     struct result_error *error = &run->result.error;
     char more[320] = "";
-    if (run->result.state == RESULT_STATE_ROLLED_BACK && session->state == run->from_state)
+    if (session->ended[0])
+        snprintf(more, sizeof more, "the session ended: %s", session->ended);
+    else if (run->result.state == RESULT_STATE_ROLLED_BACK && session->state == run->from_state)
         snprintf(more, sizeof more, "the session goes on from the state before this cell: what it "
                  "did to names and files is undone, and background processes have ended");
     else if (run->result.state == RESULT_STATE_ROLLED_BACK)

@@ -190,7 +190,8 @@ void session_fork(struct session *session)
         fail(session, ERR_HOST, text);
         return;
     }
-    if (request_from_json(root, &all, &request, &err) < 0) {
+    if (sessions_refuse_more(engine, &err) < 0 ||
+        request_from_json(root, &all, &request, &err) < 0) {
         session_refuse_ask(session, &err);
         return;
     }

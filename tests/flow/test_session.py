@@ -429,6 +429,43 @@ def test_cells_of_many_clients_wait_in_line(client, engines, who):
     session.end()
 
 
+LONG = {"code": "import time\nprint('on', flush=True)\ntime.sleep(60)", "limits": {"timeout_s": 90}}
+
+
+def start_long(session):
+    session.client.send({"op": "run", "id": "long", "events": True, "request": {**LONG, "session": session.id}})
+    while session.client.receive().get("event") != "stdout":
+        pass
+
+
+def test_cells_that_wait_may_be_taken_back(client, engines, who):
+    session = Session(client)
+    start_long(session)
+    with engines[who].client() as other:
+        other.start("waits", {"session": session.id, "code": "never = 1"})
+        other.start("goes", {"session": session.id, "code": "never = 2"})
+        other.send({"op": "cancel", "id": "waits"})
+        assert other.receive()["error"]["kind"] == "cancelled"
+    client.send({"op": "interrupt", "id": "long"})
+    assert client.receive()["result"]["status"] == "interrupted"
+    session.wait_until_idle()
+    assert session.run("never")["error"]["name"] == "NameError"
+    session.end()
+
+
+def test_the_end_of_a_session_ends_its_cell_and_who_waits(client, engines, who):
+    session = Session(client)
+    start_long(session)
+    client.start("waits", {"session": session.id, "code": "1"})
+    with engines[who].client() as other:
+        Session(other, id=session.id).end()
+    answers = {frame["id"]: frame for frame in (client.receive(), client.receive())}
+    assert answers["waits"]["error"]["kind"] == "absent", answers
+    result = answers["long"]["result"]
+    assert (result["status"], result["state"]) == ("interrupted", "lost"), result
+    assert "ended on request" in result["error"]["hint"], result
+
+
 def test_a_session_outlives_its_connection(engines, who):
     with engines[who].client() as first:
         session = Session(first)
