@@ -44,7 +44,7 @@ STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/box/landlock.c src/box/counters.c
-PARKING     := src/box/park.c src/box/inject.c $(wildcard src/box/transplant*.c)
+PARKING     := $(wildcard src/box/park*.c) src/box/inject.c $(wildcard src/box/transplant*.c)
 PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
                src/box/mount.c src/box/template.c src/box/enter.c src/box/drop.c $(PORTER_SRC) src/box/posture.c \
@@ -107,6 +107,7 @@ $(B)/shared/%.o: %.c | $(B)/gen/box/filter.h
 
 # Embedded files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/embed.o: $(B)/broker $(B)/init
+$(B)/host/src/cli/bench_peer.o: bench/ipykernel_peer.py
 $(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
 $(B)/gen/driver.pyc: drivers/driver.py
@@ -182,6 +183,7 @@ soak: deps
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/leak.py
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak.py
+	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak_sessions.py
 
 asan: deps
 	@$(MAKE) --no-print-directory test B=build/asan SAN=address,undefined

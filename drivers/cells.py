@@ -131,10 +131,19 @@ def fill_linecache(module):
         cache[name] = len(text), None, [line + "\n" for line in text.split("\n")], name
 
 
+def without_indent(code):
+    """Code that was cut out of a list or a function: what its first line is indented by goes from
+    every line that has it."""
+    first = code.lstrip("\n")
+    indent = first[: len(first) - len(first.lstrip(" \t"))]
+    return "\n".join([line.removeprefix(indent) for line in code.split("\n")]) if indent else code
+
+
 def take(request):
     """What the line says of the cell and its world. Arguments stay until others come, so that
     what the code did to sys.argv does too."""
     global args
+    request["code"] = without_indent(request["code"])
     driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
     keep_source()
     if args != request.get("args", []):

@@ -341,8 +341,8 @@ def live(rehearsal):
         gc.freeze()
         driver.send('{"op":"ready"}')
     line, files = cells.receive() if cells else (driver.read_line(driver.control), [])
-    if LARGE and not rehearsal and b"pandas" in line:
-        make_ready()
+    if LARGE and not rehearsal and b"pandas" in line and line.startswith(b'{"op":"run"'):
+        make_ready()   # not for a session: it would hold all of those pages for its life
     request = driver.scan(line.decode(), 0)[0]
     if needs_cold_start(request):
         start_cold(line, request, files)

@@ -329,8 +329,8 @@ static enum inject_end map_piece(struct transplant *t, const struct piece *piece
                  : transplant_queue(t, map_memory(piece), TRANSPLANT_MUST);
 }
 
-/* What the code has shared with others is told, if it can be written; how much of it is copied has an end,
- * because it may be larger than all memory. */
+/* What the code has shared with others is told, if it can be written; how much of it is
+ * copied has an end, because it may be larger than all memory. */
 static bool may_copy_shared(struct transplant *t, const struct piece *piece)
 {
     const uint64_t len = piece->end - piece->start;

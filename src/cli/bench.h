@@ -55,8 +55,11 @@ void cli_bench_look_at_machine(struct cli_bench_machine *out);
 /* Time of all processors but idle and stolen, since the start of the machine. */
 double cli_bench_cpu_ms(void);
 double cli_bench_available_kib(void);
-/* User and system time of a process and all its descendants. */
+/* Of a process and all its descendants: user and system time; and memory, each page once,
+ * without those of files, which are the host's and shared by whoever else runs (0: this
+ * user may not see it). */
 double cli_bench_tree_cpu_ms(pid_t root);
+double cli_bench_tree_pss_kib(pid_t root);
 void cli_bench_nap(int ms);
 
 /* --- bench_engine.c: an engine of our own, and connections to it --- */
@@ -93,6 +96,10 @@ int cli_bench_frame(const char *id, const char *language, const char *code, stru
 int cli_bench_send(struct cli_bench_client *client, const struct buf *frame, struct err *err);
 /* Read once: 1 when the frame is whole, 0 when more is needed. */
 int cli_bench_receive(struct cli_bench_client *client, struct err *err);
+/* Does the answer hold that text? */
+bool cli_bench_has(const struct cli_bench_client *client, const char *text);
+/* -1 with what the answer, of a run or a refusal, says went wrong. */
+int cli_bench_explain(const struct cli_bench_client *client, struct err *err);
 /* Is the answer the result of a run that went well? Is it warm: was anything ready? */
 int cli_bench_check(const struct cli_bench_client *client, bool *out_warm, struct err *err);
 /* From the first byte of the request to the last of its result. */
@@ -109,6 +116,49 @@ int cli_bench_pool(struct cli_bench_client *client, const char *name, struct cli
 /* Wait until the pool is full and, for Python, the zygotes serve. */
 int cli_bench_wait_full(struct cli_bench_client *client, const char *name,
                         struct cli_bench_pool *out, struct err *err);
+
+/* --- bench_session.c: a session of that engine --- */
+
+struct cli_bench_session {
+    struct cli_bench_client *client;
+    char id[40];
+    char unprotected[160]; /* why it will not be */
+    struct buf info;       /* the frame that asks */
+};
+/* memory_bytes 0: as the profile has it. */
+int cli_bench_session_open(struct cli_bench_client *client, int64_t memory_bytes,
+                           struct cli_bench_session *out, struct err *err);
+/* The one that the last answer gave: a fork. */
+int cli_bench_session_adopt(struct cli_bench_client *client, struct cli_bench_session *out,
+                            struct err *err);
+/* Ends it. */
+void cli_bench_session_done(struct cli_bench_session *session);
+/* The bytes of a cell, and of what else is done with it, made once. */
+int cli_bench_session_cell(const struct cli_bench_session *session, const char *code,
+                           struct buf *out, struct err *err);
+int cli_bench_session_frame(const struct cli_bench_session *session, const char *what,
+                            struct buf *out, struct err *err);
+/* Send a frame and have its answer, whatever the result is; -1 where it was refused. */
+int cli_bench_session_ask(struct cli_bench_session *session, const struct buf *frame,
+                          struct err *err);
+/* A cell that must go well. */
+int cli_bench_session_run(struct cli_bench_session *session, const char *code, struct err *err);
+/* Ask until it is protected; false where it rests and is not, and `unprotected` says why. */
+int cli_bench_session_protected(struct cli_bench_session *session, bool *out, struct err *err);
+
+/* --- bench_peer.c: an ipykernel, driven by bench/ipykernel_peer.py --- */
+
+struct cli_bench_peer {
+    pid_t pid;
+    int fd;
+};
+#define CLI_BENCH_PEER_INIT ((struct cli_bench_peer){ .fd = -1 })
+/* *out_there: false where the host has no ipykernel. */
+int cli_bench_peer_open(struct cli_bench_peer *out, bool *out_there, struct err *err);
+void cli_bench_peer_close(struct cli_bench_peer *peer);
+/* Have an order of that file done: how long it took there. */
+int cli_bench_peer_ask(const struct cli_bench_peer *peer, char order, double *out_ms,
+                       struct err *err);
 
 /* --- rows --- */
 
@@ -149,10 +199,12 @@ struct cli_bench_row {
     int (*measure)(struct cli_bench *bench, const struct cli_bench_row *row,
                    struct cli_bench_figure *figure, struct err *err);
     const struct cli_bench_job *job;
+    const struct cli_bench_talk *talk; /* of rows in sessions */
 };
 extern const struct cli_bench_row cli_bench_rows[];
 extern const size_t cli_bench_row_count;
-const struct cli_bench_row *cli_bench_find_row(const char *name);
+/* Is the row meant by that word: its name, or `session` for all that are in sessions? */
+bool cli_bench_row_is(const struct cli_bench_row *row, const char *word);
 
 /* bench_cost.c */
 int cli_bench_cpu(struct cli_bench *bench, const struct cli_bench_row *row,
@@ -161,9 +213,47 @@ int cli_bench_rate(struct cli_bench *bench, const struct cli_bench_row *row,
                    struct cli_bench_figure *figure, struct err *err);
 int cli_bench_idle(struct cli_bench *bench, const struct cli_bench_row *row,
                    struct cli_bench_figure *figure, struct err *err);
+int cli_bench_watch_idle(struct cli_bench *bench, pid_t engine, struct cli_bench_figure *figure,
+                         struct err *err);
 /* bench_memory.c */
+/* What the machine has available, over a while. */
+double cli_bench_steady_kib(void);
 int cli_bench_memory(struct cli_bench *bench, const struct cli_bench_row *row,
                      struct cli_bench_figure *figure, struct err *err);
+
+/* bench_talk.c: times in a session, and what of it is timed */
+int cli_bench_talk(struct cli_bench *bench, const struct cli_bench_row *row,
+                   struct cli_bench_figure *figure, struct err *err);
+struct cli_bench_series;
+int cli_bench_take_cell(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_protection(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_death(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_undo(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_new(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_fork(struct cli_bench_series *series, struct err *err);
+int cli_bench_take_pause(struct cli_bench_series *series, struct err *err);
+/* bench_crowd.c */
+int cli_bench_session_memory(struct cli_bench *bench, const struct cli_bench_row *row,
+                             struct cli_bench_figure *figure, struct err *err);
+int cli_bench_session_idle(struct cli_bench *bench, const struct cli_bench_row *row,
+                           struct cli_bench_figure *figure, struct err *err);
+
+/* What is said in a session, and what it is compared with. */
+struct cli_bench_talk {
+    int (*take)(struct cli_bench_series *series, struct err *err);
+    bool guarded;       /* each sample begins when the session is protected */
+    const char *before; /* the cell that makes the state */
+    const char *first;  /* a cell that goes before the one that is timed */
+    const char *cell;
+    const char *order;  /* what else is asked of the session; NULL: nothing */
+    const char *bare[4];
+    char peer;          /* an order for ipykernel, in place of bare; 0: none */
+    unsigned times;     /* samples of ours for one of the other */
+    size_t most;        /* rounds, where the other is slow; 0: all */
+    int gap_ms;
+    int64_t memory_bytes;
+    const char *aside_name, *aside; /* what is timed on the way; NULL: nothing */
+};
 
 /* What is run, and what it is compared with. */
 struct cli_bench_job {

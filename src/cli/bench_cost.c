@@ -224,29 +224,20 @@ int cli_bench_rate(struct cli_bench *bench, const struct cli_bench_row *row,
 
 /* --- an idle engine --- */
 
-int cli_bench_idle(struct cli_bench *bench, const struct cli_bench_row *row,
-                   struct cli_bench_figure *figure, struct err *err)
+int cli_bench_watch_idle(struct cli_bench *bench, pid_t engine, struct cli_bench_figure *figure,
+                         struct err *err)
 {
-    static const char *const pools[] = { "box", "python", "python_data", "javascript" };
-    bool node = access("/usr/bin/node", X_OK) == 0; /* else that pool stays empty */
-    struct cli_bench_pool pool;
     own_samples ours = { 0 };
     int window_ms = bench->options.quick ? 1000 : 2000;
-    if (cli_bench_use_engine(bench, row->job->size, err) < 0)
-        return -1;
-    for (size_t i = 0; i < array_len(pools) - !node; i++) {
-        if (cli_bench_wait_full(&bench->engine.client, pools[i], &pool, err) < 0)
-            return -1;
-    }
     cli_bench_nap(window_ms);
-    double whole = cli_bench_tree_cpu_ms(pool.engine), before = whole;
+    double whole = cli_bench_tree_cpu_ms(engine), before = whole;
     int64_t begin = clock_now_ns(), from = begin;
     if (whole <= 0) /* its start alone took more: we do not see it */
         return err_set(err, ERR_HOST, "'/proc' does not show the engine, process %d",
-                       (int)pool.engine);
+                       (int)engine);
     for (int i = 0; i < SLICES; i++) {
         cli_bench_nap(window_ms);
-        double now = cli_bench_tree_cpu_ms(pool.engine);
+        double now = cli_bench_tree_cpu_ms(engine);
         int64_t at = clock_now_ns();
         cli_bench_sample(&ours, (now - before) * 100 / clock_ms_between(from, at));
         before = now;
@@ -257,4 +248,19 @@ int cli_bench_idle(struct cli_bench *bench, const struct cli_bench_row *row,
     figure->sign = " %";
     cli_bench_add(bench, figure);
     return 0;
+}
+
+int cli_bench_idle(struct cli_bench *bench, const struct cli_bench_row *row,
+                   struct cli_bench_figure *figure, struct err *err)
+{
+    static const char *const pools[] = { "box", "python", "python_data", "javascript" };
+    bool node = access("/usr/bin/node", X_OK) == 0; /* else that pool stays empty */
+    struct cli_bench_pool pool;
+    if (cli_bench_use_engine(bench, row->job->size, err) < 0)
+        return -1;
+    for (size_t i = 0; i < array_len(pools) - !node; i++) {
+        if (cli_bench_wait_full(&bench->engine.client, pools[i], &pool, err) < 0)
+            return -1;
+    }
+    return cli_bench_watch_idle(bench, pool.engine, figure, err);
 }

@@ -207,12 +207,12 @@ int cli_bench_receive(struct cli_bench_client *client, struct err *err)
                       NULL, err);
 }
 
-static bool has(const struct cli_bench_client *client, const char *text)
+bool cli_bench_has(const struct cli_bench_client *client, const char *text)
 {
     return memmem(client->answer, client->got, text, strlen(text)) != NULL;
 }
 
-static int explain(const struct cli_bench_client *client, struct err *err)
+int cli_bench_explain(const struct cli_bench_client *client, struct err *err)
 {
     struct str text;
     own_frame_news news = FRAME_NEWS_INIT;
@@ -232,9 +232,9 @@ static int explain(const struct cli_bench_client *client, struct err *err)
 
 int cli_bench_check(const struct cli_bench_client *client, bool *out_warm, struct err *err)
 {
-    if (!has(client, "\"status\":\"ok\""))
-        return explain(client, err);
-    *out_warm = has(client, "\"warm\":true");
+    if (!cli_bench_has(client, "\"status\":\"ok\""))
+        return cli_bench_explain(client, err);
+    *out_warm = cli_bench_has(client, "\"warm\":true");
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * tree of processes took. Reads /proc as the caller. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "base/own.h"
 #include "cli/bench.h"
 
@@ -157,15 +159,57 @@ static bool mark_children(struct process *all, size_t count, pid_t root)
     return found;
 }
 
-double cli_bench_tree_cpu_ms(pid_t root)
+/* The processes below root and itself, on the heap. */
+static struct process *read_tree(pid_t root, size_t *out_count)
 {
     struct process *all = buf_alloc_zero(TREE_MAX, sizeof *all);
-    size_t count = read_processes(all, TREE_MAX);
-    double ticks = 0;
+    size_t count = read_processes(all, TREE_MAX), kept = 0;
     while (mark_children(all, count, root))
         continue;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].below)
+            all[kept++] = all[i];
+    }
+    *out_count = kept;
+    return all;
+}
+
+double cli_bench_tree_cpu_ms(pid_t root)
+{
+    size_t count = 0;
+    struct process *all = read_tree(root, &count);
+    double ticks = 0;
     for (size_t i = 0; i < count; i++)
-        ticks += all[i].below ? all[i].ticks : 0;
+        ticks += all[i].ticks;
     free(all);
     return ticks_to_ms(ticks);
+}
+
+/* False where this user may not see it; one that has ended meanwhile has none. */
+static bool add_pss(pid_t pid, double *sum)
+{
+    static const char *const fields[] = { "Pss_Anon:", "Pss_Shmem:" };
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+    for (size_t i = 0; i < array_len(fields); i++) {
+        char value[64] = "0";
+        errno = 0;
+        if (!find_field(path, fields[i], value, sizeof value) &&
+            (errno == EACCES || errno == EPERM))
+            return false;
+        *sum += strtod(value, NULL);
+    }
+    return true;
+}
+
+double cli_bench_tree_pss_kib(pid_t root)
+{
+    size_t count = 0;
+    struct process *all = read_tree(root, &count);
+    double kib = 0;
+    bool seen = true;
+    for (size_t i = 0; i < count && seen; i++)
+        seen = add_pss(all[i].pid, &kib);
+    free(all);
+    return seen ? kib : 0;
 }

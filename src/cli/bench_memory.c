@@ -17,6 +17,17 @@
 #define MORE 2
 #define AT_ONCE_MAX 32
 
+double cli_bench_steady_kib(void)
+{
+    own_samples looks = { 0 };
+    cli_bench_nap(SETTLE_MS);
+    for (int i = 0; i < LOOKS; i++) {
+        cli_bench_sample(&looks, cli_bench_available_kib());
+        cli_bench_nap(SETTLE_MS / LOOKS);
+    }
+    return cli_bench_summarize(&looks).p50;
+}
+
 /* So many of them at once, on one connection. */
 static int flood(struct cli_bench_client *client, const struct cli_bench_job *job, unsigned count,
                  struct err *err)
@@ -46,18 +57,6 @@ static int flood(struct cli_bench_client *client, const struct cli_bench_job *jo
     return 0;
 }
 
-/* The median of what is there over a while. */
-static double available(void)
-{
-    own_samples looks = { 0 };
-    cli_bench_nap(SETTLE_MS);
-    for (int i = 0; i < LOOKS; i++) {
-        cli_bench_sample(&looks, cli_bench_available_kib());
-        cli_bench_nap(SETTLE_MS / LOOKS);
-    }
-    return cli_bench_summarize(&looks).p50;
-}
-
 /* KiB for one, on an engine that was just started. */
 static int grow(struct cli_bench_client *client, const struct cli_bench_job *job,
                 double *out_kib, struct err *err)
@@ -72,7 +71,7 @@ static int grow(struct cli_bench_client *client, const struct cli_bench_job *job
     if (cli_bench_wait_full(client, job->pool, &at_first, err) < 0 ||
         cli_bench_wait_full(client, "box", &boxes_first, err) < 0)
         return -1;
-    double before = available();
+    double before = cli_bench_steady_kib();
     now = at_first;
     for (int i = 0; i < TRIES; i++) {
         unsigned count = now.ready + MORE;
@@ -92,7 +91,7 @@ static int grow(struct cli_bench_client *client, const struct cli_bench_job *job
     if (now.ready < at_first.ready + GROWN_LEAST)
         return err_set(err, ERR_HOST, "the pool '%s' does not grow: %u wait, and %u did at first",
                        job->pool, now.ready, at_first.ready);
-    *out_kib = (before - available()) / (now.ready - at_first.ready);
+    *out_kib = (before - cli_bench_steady_kib()) / (now.ready - at_first.ready);
     return 0;
 }
 

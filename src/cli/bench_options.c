@@ -33,12 +33,22 @@ void cli_bench_options_help(void)
     opt_print_help(cli_bench_options_table, cli_bench_options_rows, stdout);
     fputs("\nRows:\n", stdout);
     for (size_t i = 0; i < cli_bench_row_count; i++)
-        printf("  %-12s  %s\n", cli_bench_rows[i].name, cli_bench_rows[i].what);
+        printf("  %-17s  %s\n", cli_bench_rows[i].name, cli_bench_rows[i].what);
+    printf("  %-17s  %s\n", "session", "all whose names begin with it");
 }
 
 static const char *row_name(const void *table, size_t i)
 {
     return ((const struct cli_bench_row *)table)[i].name;
+}
+
+static bool is_row(const char *word)
+{
+    for (size_t i = 0; i < cli_bench_row_count; i++) {
+        if (cli_bench_row_is(&cli_bench_rows[i], word))
+            return true;
+    }
+    return false;
 }
 
 static int refuse_row(const char *name, struct err *err)
@@ -66,7 +76,7 @@ int cli_bench_options_parse(int argc, char **argv, struct cli_bench_options *out
         return err_set(err, ERR_USAGE, "option '--rounds' takes a whole number from %d to %d, "
                        "not %g", ROUNDS_LEAST, ROUNDS_MOST, rounds);
     for (size_t i = 0; i < out->rows.count; i++) {
-        if (!cli_bench_find_row(out->rows.at[i]))
+        if (!is_row(out->rows.at[i]))
             return refuse_row(out->rows.at[i], err);
     }
     return 0;

@@ -42,48 +42,104 @@ static const struct cli_bench_job pool_gaps = { PRINT, "python", POOL_SIZE, 2, G
     js_pool = { LOG, "javascript", POOL_SIZE, 2, 0, 0, 0 },
     demand = { PRINT, "python", CLI_BENCH_BY_DEMAND, 1, 0, 0, 0 };
 
+/* --- in sessions --- */
+
+#define PASS { PYTHON, "-c", "pass" }
+#define MANY_BYTES ((int64_t)3 << 30)
+#define HOLD_100M "import numpy\nheld = numpy.ones(10**8 // 8)"
+#define HOLD_1G "import numpy\nheld = numpy.ones(10**9 // 8)"
+static const struct cli_bench_talk
+    cell = { .take = cli_bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
+             .peer = 'x', .times = 4 },
+    cell_gaps = { .take = cli_bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
+                  .peer = 'x', .times = 2, .gap_ms = GAP_MS },
+    fresh = { .take = cli_bench_take_new, .before = "", .cell = "import pandas", .peer = 'n',
+              .times = 4, .most = 10, .aside_name = "session-opened",
+              .aside = "the same, until the session is there" },
+    safe_100m = { .take = cli_bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
+                  .before = HOLD_100M, .cell = "1+1", .bare = PASS, .times = 2 },
+    safe_1g = { .take = cli_bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
+                .before = HOLD_1G, .cell = "1+1", .bare = PASS, .times = 2 },
+    death = { .take = cli_bench_take_death, .guarded = true, .before = "x = 1",
+              .first = "x = 2\nimport os\nos._exit(0)", .cell = "assert x == 1", .bare = PASS,
+              .times = 2, .aside_name = "session-dying",
+              .aside = "the cell that died: sent, until its result" },
+    undo = { .take = cli_bench_take_undo, .guarded = true, .before = "x = 1", .first = "x = 2",
+             .order = "undo", .cell = "assert x == 1", .bare = PASS, .times = 2,
+             .aside_name = "session-undone", .aside = "the same, until undo is answered" },
+    child = { .take = cli_bench_take_fork, .guarded = true, .memory_bytes = MANY_BYTES,
+              .before = HOLD_100M, .order = "fork", .cell = "held[0]", .bare = PASS, .times = 2,
+              .aside_name = "session-forked", .aside = "the same, until fork is answered" },
+    parent = { .take = cli_bench_take_pause, .guarded = true, .memory_bytes = MANY_BYTES,
+               .before = HOLD_100M, .order = "fork", .cell = "1+1", .bare = PASS, .times = 2 },
+    crowd = { .cell = "import pandas", .bare = { PYTHON, "-c", RSS },
+              .aside_name = "session-available",
+              .aside = "the same, with what the kernel takes for it" };
+
 static int measure_times(struct cli_bench *bench, const struct cli_bench_row *row,
                          struct cli_bench_figure *figure, struct err *err);
 
 #define BARE_PRINT "bare python3 -c 'print(1)'"
+#define BARE_PASS "bare python3 -c pass"
+#define WARM_KERNEL "warm execute of ipykernel, jupyter_client"
+#define TALK cli_bench_talk, NULL
 #define TIMES measure_times
 
 /* Those with the same engine stand together. */
 const struct cli_bench_row cli_bench_rows[] = {
     { "pool", "print(1) from the pool, back to back", "ms", BARE_PRINT, 60, 130, false, TIMES,
-      &pool_burst },
+      &pool_burst, NULL },
     { "pool-gaps", "print(1) from the pool, 60 ms gaps", "ms", BARE_PRINT, 18, 40, false, TIMES,
-      &pool_gaps },
+      &pool_gaps, NULL },
     { "pandas", "pandas groups 1,000 rows, from the pool", "ms", "bare python3, the same", 100,
-      250, false, TIMES, &pandas_pool },
+      250, false, TIMES, &pandas_pool, NULL },
     { "js", "console.log(1) from the pool", "ms", "bare node -e 'console.log(1)'", 20, 100, false,
-      TIMES, &js_pool },
+      TIMES, &js_pool, NULL },
     { "cpu", "CPU time a run, with refill and removal", "ms", BARE_PRINT, 3.5, 8, false,
-      cli_bench_cpu, &cpu },
+      cli_bench_cpu, &cpu, NULL },
     { "fork", "print(1), nobody waits, back to back", "ms", BARE_PRINT, 7, 15, false, TIMES,
-      &fork_burst },
+      &fork_burst, NULL },
     { "fork-gaps", "print(1), nobody waits, 60 ms gaps", "ms", BARE_PRINT, 5, 12, false, TIMES,
-      &fork_gaps },
+      &fork_gaps, NULL },
     { "pandas-fork", "pandas groups 1,000 rows, nobody waits", "ms", "bare python3, the same", 20,
-      60, false, TIMES, &pandas_fork },
+      60, false, TIMES, &pandas_fork, NULL },
     { "rate", "runs a second, 4 clients", "/s", BARE_PRINT ", 4 at once", 3.5, 8, false,
-      cli_bench_rate, &demand },
+      cli_bench_rate, &demand, NULL },
     { "idle", "CPU of an engine with full pools, idle", "% of a core", NULL, 1, 0, true,
-      cli_bench_idle, &demand },
+      cli_bench_idle, &demand, NULL },
+    { "session-cell", "a cell 1+1, once protected", "ms", WARM_KERNEL, 15, 60, false, TALK,
+      &cell },
+    { "session-gaps", "a cell 1+1, protected, 60 ms gaps", "ms", WARM_KERNEL, 6, 20, false, TALK,
+      &cell_gaps },
+    { "session-new", "new session, pandas imported", "ms", "ipykernel start, import pandas", 200,
+      1000, false, TALK, &fresh },
+    { "session-safe-100m", "from result to protected, 100 MB of numpy", "ms", BARE_PASS, 5, 15,
+      false, TALK, &safe_100m },
+    { "session-safe-1g", "from result to protected, 1 GB of numpy", "ms", BARE_PASS, 4, 10, false,
+      TALK, &safe_1g },
+    { "session-death", "a cell died: its result to the next answer", "ms", BARE_PASS, 10, 80,
+      false, TALK, &death },
+    { "session-undo", "undo of a good cell, to the next answer", "ms", BARE_PASS, 5, 20, false,
+      TALK, &undo },
+    { "session-fork", "fork, 100 MB: the child's first answer", "ms", BARE_PASS, 7, 20, false,
+      TALK, &child },
+    { "session-pause", "fork, 100 MB: the parent's next answer", "ms", BARE_PASS, 20, 50, false,
+      TALK, &parent },
+    { "session-memory", "memory of one more session, pandas in it", "MiB",
+      "RSS of python3 with pandas", 15, 60, false, cli_bench_session_memory, NULL, &crowd },
+    { "session-idle", "CPU of an engine with 100 idle sessions", "% of a core", NULL, 1, 0, true,
+      cli_bench_session_idle, NULL, &crowd },
     { "memory", "memory of one that waits, pandas imported", "MiB",
-      "RSS of python3 with pandas", 30, 150, false, cli_bench_memory, &memory_data },
+      "RSS of python3 with pandas", 30, 150, false, cli_bench_memory, &memory_data, NULL },
     { "memory-plain", "memory of one that waits for plain Python", "MiB",
-      "RSS of python3 with pandas", 0, 0, false, cli_bench_memory, &memory_plain },
+      "RSS of python3 with pandas", 0, 0, false, cli_bench_memory, &memory_plain, NULL },
 };
 const size_t cli_bench_row_count = array_len(cli_bench_rows);
 
-const struct cli_bench_row *cli_bench_find_row(const char *name)
+bool cli_bench_row_is(const struct cli_bench_row *row, const char *word)
 {
-    for (size_t i = 0; i < cli_bench_row_count; i++) {
-        if (strcmp(name, cli_bench_rows[i].name) == 0)
-            return &cli_bench_rows[i];
-    }
-    return NULL;
+    static const char group[] = "session";
+    return strcmp(word, row->name) == 0 || (strcmp(word, group) == 0 && row->talk);
 }
 
 /* --- times of single runs --- */

@@ -8,9 +8,10 @@
 
 static const char method[] =
     "request to result on the engine's socket, all walls up, against a bare interpreter from "
-    "spawn to reaped, in the same interleaved rounds; ratios are of medians; back to back is in "
-    "bursts of what waits, and pools are full again before the next; noise is between the medians "
-    "of the bare runs' halves; CPU is the whole machine's, less the background before and after";
+    "spawn to reaped, or an ipykernel, in the same interleaved rounds; ratios are of medians; "
+    "back to back is in bursts of what waits, and pools are full again before the next; noise is "
+    "between the medians of the bare runs' halves; CPU is the whole machine's, less the background "
+    "before and after";
 
 enum verdict { NOT_JUDGED, SKIPPED, MISSED, HELD, STRETCH };
 static const struct {

@@ -43,10 +43,10 @@ void cli_bench_add(struct cli_bench *bench, const struct cli_bench_figure *figur
         cli_bench_show(figure);
 }
 
-static bool is_wanted(const struct cli_bench_options *options, const char *name)
+static bool is_wanted(const struct cli_bench_options *options, const struct cli_bench_row *row)
 {
     for (size_t i = 0; i < options->rows.count; i++) {
-        if (strcmp(options->rows.at[i], name) == 0)
+        if (cli_bench_row_is(row, options->rows.at[i]))
             return true;
     }
     return options->rows.count == 0;
@@ -71,7 +71,7 @@ static int measure_all(struct cli_bench *bench, struct err *err)
 {
     for (size_t i = 0; i < cli_bench_row_count; i++) {
         const struct cli_bench_row *row = &cli_bench_rows[i];
-        if (is_wanted(&bench->options, row->name) && measure(bench, row, err) < 0)
+        if (is_wanted(&bench->options, row) && measure(bench, row, err) < 0)
             return -1;
     }
     return 0;

@@ -84,6 +84,15 @@ static bool mentions(struct str code, const char *words)
     return memmem(code.at, code.len, words, strlen(words)) != NULL;
 }
 
+/* A notebook's own syntax, which models write from habit. */
+static bool is_magic(const struct request *request, const struct result_error *error)
+{
+    const char *line = error->snippet ? error->snippet : "";
+    line += strspn(line, " \t");
+    return request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
+           (*line == '%' || *line == '!');
+}
+
 void hint_add(const struct request *request, struct result *result)
 {
     struct result_error *error = &result->error;
@@ -96,6 +105,10 @@ void hint_add(const struct request *request, struct result *result)
              mentions(request->code, "install"))
         buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
+    else if (is_magic(request, error))
+        buf_printf(&text, "lines that begin with %% or ! are a notebook's, not Python's: leave "
+                   "%%matplotlib out, figures are shown by themselves; run a program with "
+                   "subprocess.run");
     if (text.len == 0)
         return;
     free(error->hint);

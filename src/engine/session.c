@@ -112,7 +112,8 @@ int sessions_refuse_more(const struct engine *engine, struct err *err)
     unsigned kept = engine->queue.going_max + BOXES_KEPT;
     if (engine->session_count + kept < engine->house.limit)
         return 0;
-    err_set(err, ERR_BUSY, "there are %u sessions already, which is the most", engine->session_count);
+    err_set(err, ERR_BUSY, "there are %u sessions already, which is the most",
+            engine->session_count);
     err_hint(err, "end one ('cupel session rm'), or wait until one ends by itself");
     return -1;
 }
@@ -355,7 +356,8 @@ json_t *session_info(const struct session *session)
     json_t *info = json_pack(
         "{s:s, s:s, s:s, s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:I, s:s, s:o}", "session", session->id,
         "language", request_languages[session->request.language].name, "status",
-        statuses[asked ? SESSION_IDLE : session->stage], "protected", session->is_protected, "unprotected",
+        statuses[asked ? SESSION_IDLE : session->stage], "protected", session->is_protected,
+        "unprotected",
         session->is_protected || !session->unprotected[0] ? json_null()
                                                           : json_string(session->unprotected),
         "cell", (json_int_t)session->cells, "created_at", time_json(session->created_at), "idle_s",

@@ -95,7 +95,8 @@ json_t *session_lost_json(uint32_t files)
 {
     json_t *list = json_array();
     char text[96];
-    snprintf(text, sizeof text, "%u pipes, sockets or shared memory that cannot be had twice", files);
+    snprintf(text, sizeof text, "%u pipes, sockets or shared memory that cannot be had twice",
+             files);
     if (files > 0)
         json_array_append_new(list, json_string(text));
     return list;

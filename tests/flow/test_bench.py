@@ -15,6 +15,10 @@ from engine import Engine
 QUICK = ["bench", "--quick", "--rounds", "5"]
 CHEAP = ["pool", "fork"]
 LONG_S = 120
+PEER = host.REPO / "bench/ipykernel_peer.py"
+PYTHON = "/usr/bin/python3"
+HAS_KERNEL = subprocess.run([PYTHON, "-c", "import ipykernel, jupyter_client"], capture_output=True).returncode == 0
+needs_kernel = pytest.mark.skipif(not HAS_KERNEL, reason="python3-ipykernel is not installed")
 
 
 def bench(cupel, *args):
@@ -78,6 +82,97 @@ def test_the_cost_of_an_idle_engine_is_counted(cupel):
     done = cupel.run(["bench", "--quick", "--json", "--quiet", "idle"], timeout=LONG_S)
     row, = json.loads(done.stdout)["rows"]
     assert row["name"] == "idle" and row["at_most"] and row["bare"] is None and 0 <= row["figure"] < 100
+
+
+# ---- sessions ----
+def rows_of(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {row["name"]: row for row in json.loads(done.stdout)["rows"]}
+
+
+def is_measured(row, ours, bare):
+    assert row["cupel"]["count"] == ours and row["bare"]["count"] == bare and row["baseline"]
+    assert row["figure"] == pytest.approx(row["bare"]["p50"] / row["cupel"]["p50"], rel=0.01)
+    return True
+
+
+def test_rows_in_sessions_are_measured_or_say_that_nothing_is_protected(cupel_as):
+    rows = rows_of(bench(cupel_as, "--json", "--quiet", "session-safe-100m", "session-death", "session-undo"))
+    judged = {"session-safe-100m", "session-death", "session-undo"}
+    if rows["session-death"]["verdict"] == "skipped":
+        assert cupel_as.uid != 0 and set(rows) == judged
+        assert all("the session is not protected: " in row["why"] for row in rows.values())
+        return
+    assert set(rows) == judged | {"session-dying", "session-undone"}
+    assert all(is_measured(row, 10, 5) for row in rows.values())
+    assert {name for name, row in rows.items() if row["gate"]} == judged
+
+
+@pytest.mark.parametrize("row", ["session-cell", "session-new"])
+def test_rows_against_ipykernel_are_measured_or_say_how_to_get_it(cupel, row):
+    rows = rows_of(bench(cupel, "--json", "--quiet", row))
+    if HAS_KERNEL:
+        assert is_measured(rows[row], 20, 5) and rows[row]["verdict"] != "skipped"
+    else:
+        assert rows[row]["verdict"] == "skipped" and list(rows) == [row]
+        assert "python3-ipykernel is not installed: apt-get install python3-ipykernel" in rows[row]["why"]
+
+
+@pytest.mark.slow
+def test_the_memory_and_the_rest_of_many_sessions_are_counted(cupel):
+    rows = rows_of(bench(cupel, "--json", "--quiet", "session-memory", "session-idle"))
+    assert set(rows) == {"session-memory", "session-available", "session-idle"}
+    memory, idle = rows["session-memory"], rows["session-idle"]
+    assert memory["verdict"] == "skipped" or is_measured(memory, 1, 1)
+    assert idle["at_most"] and 0 <= idle["figure"] < 100
+
+
+@pytest.mark.slow
+def test_one_word_means_all_rows_in_sessions(cupel):
+    rows = rows_of(cupel.run([*QUICK, "--json", "--quiet", "session"], timeout=5 * LONG_S))
+    assert len(rows) >= 9 and all(name.startswith("session-") for name in rows)
+
+
+def ask_peer(orders, *flags):
+    done = subprocess.run([PYTHON, *flags, PEER], input=orders, capture_output=True, timeout=LONG_S)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().split()
+
+
+def test_the_peer_says_when_there_is_no_ipykernel():
+    assert ask_peer(b"x", "-S") == ["absent"]  # without the packages of the host
+
+
+@needs_kernel
+@pytest.mark.parametrize("end", [b"q", b""])
+def test_the_peer_times_what_it_is_asked(place, monkeypatch, end):
+    folder = place.fresh()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    ready, *times = ask_peer(b"xxn" + end)
+    assert ready == "ready" and len(times) == 3 and all(int(ns) > 0 for ns in times)
+    assert not list(folder.iterdir())
+
+
+@needs_kernel
+def test_the_peer_and_its_kernel_end_with_whoever_measures(cupel):
+    process = cupel.popen(["bench", "--rounds", "100000", "session-gaps"], stdout=subprocess.DEVNULL)
+    try:
+        assert host.wait_until(lambda: kernels(process.pid), 60)
+        rows = host.descendants(process.pid)
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+    assert host.wait_until(lambda: not host.same_alive(rows), 30), host.same_alive(rows)
+    assert host.wait_until(lambda: not folders(cupel), 10)
+
+
+def kernels(root):
+    def line(pid):
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return b""
+    return [row for row in host.descendants(root) if b"ipykernel_launcher" in line(row["pid"])]
 
 
 @pytest.mark.parametrize("args,words", [

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-LATER = {"session": "s_1", "on_error": "keep", "network": {"allow": ["example.org:443"]},
+LATER = {"network": {"allow": ["example.org:443"]},
          "tools": ["x"], "cache": {"ttl_s": 600}, "wait": True}
 # name: (request, what the field must be or contain)
 BAD = {
