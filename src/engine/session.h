@@ -42,6 +42,7 @@ struct session_place {
     bool used;
     bool level;   /* one of the last ones, for undo */
     bool snapped; /* has a slot; else there were no files */
+    unsigned pins; /* forks that are made from it */
     int64_t cell; /* after which it was made */
     char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
 };
@@ -56,6 +57,8 @@ struct engine_ask {
     struct request request; /* new: of the session; put: its files; owned */
     json_t *answer;
     struct result_artifact *file; /* get: owned */
+    uint32_t fork_place;          /* fork: from which state; pinned */
+    struct engine_ask *next_fork;
     bool silent; /* the engine ends: no hook is called */
     struct engine_ask *before, *after; /* all of the engine */
 };
@@ -111,9 +114,16 @@ struct session {
     struct str to_control;
     struct { uint32_t end; int error; } kept; /* of PARKED, AWAKE */
 
-    struct session *parent, *coming; /* while one is forked from the other */
-    unsigned carrying;    /* ends of the pipe between them that are at work */
+    /* While one is forked from the other (session_fork.c): */
+    struct session *parent, *coming;
+    struct engine_ask *forks;    /* of the parent: that wait */
+    struct engine_ask *fork_ask; /* of the coming one, and all of these */
+    uint32_t fork_place;
+    struct session_job carry;
+    unsigned carrying; /* ends of the socket between their porters that are at work */
+    struct err carry_failed;
     uint32_t lost_files;
+
     void (*idle_then)(struct session *session); /* once a death between cells is mended */
     bool called_off; /* it ends because its time is over, or on request: nobody failed */
     char ended[128]; /* why */
@@ -177,8 +187,9 @@ void session_park(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
 void session_wake(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
-/* What is in a place becomes the state of the interpreter in another session's box. */
-void session_fork_into(struct session *session, uint32_t place, uint32_t box,
+/* What is in a place of the parent becomes the state of the other's interpreter: a step of
+ * the other one. */
+void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
                        void (*then)(struct session *session));
 void session_drop_place(struct session *session, uint32_t place);
 /* A line for the interpreter, whose answer session->driver has then. `line` is taken. */
@@ -219,9 +230,7 @@ void session_fork(struct session *session);
 /* One of the two has ended. */
 void session_fork_ended(struct session *session, const char *why);
 
-/* --- session_ask.c: the end of the ask under way, and then session_next --- */
-void session_reply(struct session *session);
-void session_refuse_ask(struct session *session, const struct err *err);
+/* --- session_ask.c --- */
 /* Sentences on what a copy does not carry. */
 json_t *session_lost_json(uint32_t files);
 

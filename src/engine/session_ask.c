@@ -79,18 +79,6 @@ void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *
     session_ask_reply(ask, &err);
 }
 
-void session_reply(struct session *session)
-{
-    session_ask_reply(session->ask, NULL);
-}
-
-void session_refuse_ask(struct session *session, const struct err *err)
-{
-    struct err kept = *err;
-    if (session->ask)
-        session_ask_reply(session->ask, &kept);
-}
-
 json_t *session_lost_json(uint32_t files)
 {
     json_t *list = json_array();

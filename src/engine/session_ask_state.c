@@ -34,7 +34,7 @@ void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
     }
     if (old != SESSION_NOBODY) {
         session->place[old].name[0] = 0;
-        if (!session->place[old].level)
+        if (!session->place[old].level && !session->place[old].pins)
             session_drop_place(session, old);
     }
     /* One state may have two names: only the last one counts. */

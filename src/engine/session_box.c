@@ -269,11 +269,13 @@ void session_wake(struct session *session, uint32_t place, void (*then)(struct s
     call(session, &order, &control, 1, SESSION_AWAKE, then);
 }
 
-void session_fork_into(struct session *session, uint32_t place, uint32_t box,
+void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
                        void (*then)(struct session *session))
 {
-    struct box_call order = { .op = BOX_OP_FORK_INTO, .keep = { .place = place, .to = box } };
-    call(session, &order, NULL, 0, SESSION_FORKED_INTO, then);
+    struct box_call order = { .op = BOX_OP_FORK_INTO, .box = parent->box,
+                              .keep = { .place = place, .to = coming->box } };
+    await(coming, SESSION_FORKED_INTO, then);
+    house_call(&parent->engine->house, &order, NULL, 0);
 }
 
 void session_drop_place(struct session *session, uint32_t place)
@@ -406,11 +408,22 @@ static void on_keeper_gone(struct session *session)
 {
     session_forget_places(session);
     snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
-    if (session->wait == SESSION_PARKED || session->wait == SESSION_AWAKE ||
-        session->wait == SESSION_FORKED_INTO)
+    if (session->wait == SESSION_PARKED || session->wait == SESSION_AWAKE)
         session_step_failed(session, ERR_BUG, "the keeper died");
     else if (session->stage == SESSION_IDLE)
         session_protect(session);
+}
+
+/* Told of the parent's box, whose keeper did it. */
+static void on_forked_into(struct session *parent, const struct box_news *news)
+{
+    struct session *coming = parent->coming;
+    if (!coming || coming->wait != SESSION_FORKED_INTO)
+        return;
+    coming->kept.end = news->end;
+    coming->kept.error = news->error;
+    coming->lost_files = news->lost;
+    session_step_done(coming);
 }
 
 static void on_news(struct house_tenant *tenant, const struct box_news *news,
@@ -423,7 +436,6 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
         { BOX_NEWS_READY, SESSION_BUILT },   { BOX_NEWS_STARTED, SESSION_STARTED },
         { BOX_NEWS_PORTER, SESSION_PORTER }, { BOX_NEWS_SWEPT, SESSION_SWEPT },
         { BOX_NEWS_AWAKE, SESSION_AWAKE },   { BOX_NEWS_PARKED, SESSION_PARKED },
-        { BOX_NEWS_FORKED_INTO, SESSION_FORKED_INTO },
     };
     struct session *session = loop_owner(tenant, struct session, tenant);
     if (news->kind == BOX_NEWS_EMPTY) {
@@ -434,9 +446,7 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
         take_started(session, news, fds);
     if (news->kind == BOX_NEWS_PORTER && session->wait == SESSION_PORTER)
         session->porter = take_fd(&fds[0]);
-    if (news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_AWAKE ||
-        news->kind == BOX_NEWS_FORKED_INTO) {
-        session->lost_files = news->lost;
+    if (news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_AWAKE) {
         session->kept.end = news->end;
         session->kept.error = news->error;
     }
@@ -450,6 +460,8 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
         on_failed(session, news);
     else if (news->kind == BOX_NEWS_KEEPER_GONE)
         on_keeper_gone(session);
+    else if (news->kind == BOX_NEWS_FORKED_INTO)
+        on_forked_into(session, news);
     else if (news->kind == BOX_NEWS_STAT && session->cell && session->stage == SESSION_CELL)
         run_on_news(session->cell, news);
     for (size_t i = 0; i < array_len(awaited) && session->stage != SESSION_ENDED; i++) {

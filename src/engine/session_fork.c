@@ -1,11 +1,14 @@
 /* Forking a session: a second one from the state of the first, in a box of its own with
- * which it shares nothing. The new one is made as any other; then the memory of what is
- * kept of the first is put into its interpreter, and the files into its box. Runs in the
- * engine.
+ * which it shares nothing. The new one is made as any other; then the files of what is
+ * kept of the first are put into its box, and the memory into its interpreter. Runs in
+ * the engine.
  *
- * Two sessions are at work: the first has the ask and does the steps, the new one is
- * `coming` until it is whole. If either ends meanwhile, the other one hears of it. */
-#include "engine/session.h"
+ * Two sessions are at work. The new one is `coming` until it is whole, has the ask, and
+ * does the steps; the first, its `parent`, goes on with cells meanwhile, for the state is
+ * taken from a copy, which is pinned until then. Only to send files it waits its turn.
+ * If either ends, the other one hears of it. One fork of a parent at a time; others wait
+ * beside the line, with the state that was when they were asked for. */
+#include "engine/session_ask.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
@@ -16,27 +19,79 @@
 #include "box/inject.h"
 #include "engine/run.h"
 
-static void fail(struct session *session, enum err_kind kind, const char *text)
+#define CARRIED_SLOT (BOX_PLACES - 1) /* the new session has nothing else there yet */
+
+/* --- the end of it --- */
+
+static void unpin(struct session *parent, uint32_t at)
 {
-    struct session *coming = session->coming;
-    session->coming = NULL;
-    if (coming) {
-        coming->parent = NULL;
-        session_end(coming, text);
-    }
-    struct err err = ERR_INIT;
-    err_set(&err, kind, "%s", text);
-    session_refuse_ask(session, &err);
+    struct session_place *place = &parent->place[at];
+    if (place->pins > 0) /* else it was forgotten with all others */
+        place->pins--;
+    if (place->used && !place->pins && !place->level && !place->name[0])
+        session_drop_place(parent, at);
 }
 
-static bool went_well(struct session *session, const struct session *step_of)
+static void begin(struct session *session, struct engine_ask *ask);
+
+/* They are two sessions from now on; who waits to fork the parent as well has its turn. */
+static void part(struct session *coming)
 {
-    if (step_of->failed.kind == ERR_NONE)
+    struct session *parent = coming->parent;
+    coming->parent = NULL;
+    session_leave(&coming->carry);
+    if (!parent)
+        return;
+    parent->coming = NULL;
+    unpin(parent, coming->fork_place);
+    struct engine_ask *next = parent->forks;
+    if (next && parent->stage != SESSION_ENDED) {
+        parent->forks = next->next_fork;
+        begin(parent, next);
+    }
+}
+
+static void fail(struct session *coming, enum err_kind kind, const char *why)
+{
+    struct engine_ask *ask = coming->fork_ask;
+    struct err err = ERR_INIT;
+    err_set(&err, kind, "the session could not be forked: %s", why);
+    coming->fork_ask = NULL;
+    part(coming);
+    session_end(coming, err.text);
+    if (ask)
+        session_ask_reply(ask, &err);
+}
+
+static bool went_well(struct session *coming)
+{
+    if (coming->failed.kind == ERR_NONE)
         return true;
-    char text[200];
-    snprintf(text, sizeof text, "the session could not be forked: %.150s", step_of->failed.text);
-    fail(session, step_of->failed.kind, text);
+    struct err failed = coming->failed;
+    fail(coming, failed.kind, failed.text);
     return false;
+}
+
+void session_fork_ended(struct session *session, const char *why)
+{
+    struct err gone = ERR_INIT;
+    err_set(&gone, ERR_ABSENT, "session '%s' ended: %s", session->id, why);
+    while (session->forks) {
+        struct engine_ask *ask = session->forks;
+        session->forks = ask->next_fork;
+        session_ask_reply(ask, &gone);
+    }
+    if (session->coming)
+        fail(session->coming, ERR_HOST, "the session ended");
+    if (!session->parent)
+        return;
+    struct engine_ask *ask = session->fork_ask;
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_HOST, "the session could not be forked: %s", why);
+    session->fork_ask = NULL;
+    part(session);
+    if (ask)
+        session_ask_reply(ask, &err);
 }
 
 static bool is_renewed(const struct driver *driver)
@@ -46,175 +101,193 @@ static bool is_renewed(const struct driver *driver)
 
 static void on_renewed(struct session *coming)
 {
-    struct session *session = coming->parent;
-    if (!went_well(session, coming))
+    struct engine_ask *ask = coming->fork_ask;
+    if (!went_well(coming))
         return;
-    coming->parent = NULL;
-    session->coming = NULL;
-    coming->cells = session->cells;
-    coming->state = session->state;
-    json_t *answer = session->ask->answer;
-    json_object_set_new(answer, "session", session_info(coming));
-    json_object_set_new(answer, "from", json_string(session->id));
-    json_object_set_new(answer, "lost", session_lost_json(session->lost_files));
+    json_object_set_new(ask->answer, "session", session_info(coming));
+    json_object_set_new(ask->answer, "from", json_string(coming->parent->id));
+    json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost_files));
+    coming->fork_ask = NULL;
     coming->unkept = true;
+    part(coming);
     session_next(coming);
-    session_reply(session);
-}
-
-static void renew(struct session *session)
-{
-    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
-    session_ask_driver(session->coming, plan_line(line), is_renewed, on_renewed);
+    session_ask_reply(ask, NULL);
 }
 
 /* --- memory --- */
 
-static void on_forked_into(struct session *session)
+static void on_forked_into(struct session *coming)
 {
-    if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
-        err_set(&session->failed, ERR_HOST, "its memory could not be carried over (%s)",
-                inject_end_name(session->kept.end));
-    if (went_well(session, session))
-        renew(session);
+    if (coming->failed.kind == ERR_NONE && coming->kept.end != INJECT_OK)
+        err_set(&coming->failed, ERR_HOST, "its memory could not be carried over (%s)",
+                inject_end_name(coming->kept.end));
+    if (!went_well(coming))
+        return;
+    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
+    session_ask_driver(coming, plan_line(line), is_renewed, on_renewed);
 }
 
 /* After the files: its folder, and files that it has open, are opened by name. */
-static void carry_memory(struct session *session)
+static void carry_memory(struct session *coming)
 {
-    session_fork_into(session, session_newest(session), session->coming->box, on_forked_into);
+    session_fork_into(coming->parent, coming->fork_place, coming, on_forked_into);
 }
 
 /* --- files: out of the one porter, through a socket, into the other --- */
 
-#define CARRIED_SLOT (BOX_PLACES - 1) /* the new session has nothing else there yet */
-
 static void on_noted(struct session *coming)
 {
-    struct session *session = coming->parent;
-    bool well = went_well(session, coming);
     files_drop(&coming->files);
-    if (well)
-        carry_memory(session);
+    if (went_well(coming))
+        carry_memory(coming);
 }
 
 static void on_restored(struct session *coming)
 {
-    struct session *session = coming->parent;
-    bool well = went_well(session, coming);
     files_drop(&coming->files);
+    if (!went_well(coming))
+        return;
     files_session_forget(coming->porter, CARRIED_SLOT);
-    if (well)
-        session_note_files(coming, on_noted);
+    session_note_files(coming, on_noted);
 }
 
-static void on_carried(struct session *session)
+/* One of the two ends is done; when both are, the new session has them. */
+static void on_end(struct session *coming, const struct err *failed)
 {
-    /* Both ends are done when both have answered. */
-    if (--session->carrying > 0)
+    if (coming->carry_failed.kind == ERR_NONE)
+        coming->carry_failed = *failed;
+    if (--coming->carrying > 0)
         return;
-    struct session *coming = session->coming;
-    if (session->failed.kind == ERR_NONE)
-        session->failed = coming->failed;
-    files_drop(&session->files);
     files_drop(&coming->files);
-    if (!went_well(session, session))
+    coming->failed = coming->carry_failed;
+    if (!went_well(coming))
         return;
     session_await_files(coming, on_restored);
-    files_session_restore(&coming->files, &session->engine->loop, coming->porter, CARRIED_SLOT,
+    files_session_restore(&coming->files, &coming->engine->loop, coming->porter, CARRIED_SLOT,
                           session_files_done);
-}
-
-static void on_sent(struct session *session)
-{
-    on_carried(session);
 }
 
 static void on_received(struct session *coming)
 {
-    on_carried(coming->parent);
+    struct err failed = coming->failed;
+    on_end(coming, &failed);
 }
 
-static void carry(struct session *coming)
+static void on_sent(struct session *parent)
 {
-    struct session *session = coming->parent;
-    uint32_t newest = session_newest(session);
+    struct session *coming = parent->coming;
+    struct err failed = parent->failed;
+    files_drop(&parent->files);
+    if (coming && coming->carrying > 0)
+        on_end(coming, &failed);
+    session_next(parent);
+}
+
+static void begin_carry(struct session_job *job)
+{
+    struct session *coming = loop_owner(job, struct session, carry), *parent = coming->parent;
+    struct loop *loop = &parent->engine->loop;
     int ends[2];
-    if (!went_well(session, coming))
-        return;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        fail(session, ERR_HOST, "the files of the session could not be carried over");
+        fail(coming, ERR_HOST, "its files could not be carried over");
+        session_next(parent);
         return;
     }
     own_fd from = ends[0], to = ends[1];
-    session->carrying = 2;
-    session_await_files(session, on_sent);
+    coming->carrying = 2;
+    coming->carry_failed = ERR_INIT;
+    session_await_files(parent, on_sent);
     session_await_files(coming, on_received);
-    files_session_send(&session->files, &session->engine->loop, session->porter, newest, to,
+    files_session_send(&parent->files, loop, parent->porter, coming->fork_place, to,
                        session_files_done);
-    files_session_receive(&coming->files, &session->engine->loop, coming->porter, CARRIED_SLOT,
-                          from, session_files_done);
+    files_session_receive(&coming->files, loop, coming->porter, CARRIED_SLOT, from,
+                          session_files_done);
 }
+
+static void refuse_carry(struct session_job *job, const struct err *err)
+{
+    struct session *coming = loop_owner(job, struct session, carry);
+    if (coming->parent)
+        fail(coming, err->kind, err->text);
+}
+
+static void on_porter(struct session *coming)
+{
+    struct err err = ERR_INIT;
+    if (!went_well(coming))
+        return;
+    coming->carry = (struct session_job){ .begin = begin_carry, .refuse = refuse_carry };
+    if (session_enter(coming->parent, &coming->carry, &err) < 0)
+        fail(coming, err.kind, err.text);
+}
+
+/* --- begin --- */
 
 static void on_opened(struct session *coming)
 {
-    struct session *session = coming->parent;
-    if (!went_well(session, coming))
+    if (!went_well(coming))
         return;
-    if (!coming->forked) {
-        fail(session, ERR_HOST, "the session could not be forked: no zygote is there");
-        return;
-    }
-    if (session->place[session_newest(session)].snapped)
-        session_need_porter(coming, carry);
+    if (!coming->forked)
+        fail(coming, ERR_HOST, "no zygote is there");
+    else if (coming->parent->place[coming->fork_place].snapped)
+        session_need_porter(coming, on_porter);
     else
-        carry_memory(session);
+        carry_memory(coming);
 }
 
-void session_fork(struct session *session)
+static struct session *make_child(struct session *session, struct err *err)
 {
-    struct engine *engine = session->engine;
     const struct request_ceilings all = { .host_memory_bytes = INT64_MAX };
     const struct frame_session what = {
         .ttl_s = session->ttl_ns / 1000000000, .life_s = session->life_ns / 1000000000,
         .undo_levels = session->levels_most,
     };
-    struct err err = ERR_INIT;
-    char text[200];
     own_json root = json_copy(session->request.root);
     own_request request = REQUEST_INIT;
     json_object_del(root, "files"); /* they come with the rest */
-    if (!session->is_protected) {
-        snprintf(text, sizeof text, "the state of the session is not kept: %s",
-                 session->unprotected);
-        fail(session, ERR_HOST, text);
+    if (sessions_refuse_more(session->engine, err) < 0 ||
+        request_from_json(root, &all, &request, err) < 0)
+        return NULL;
+    return session_make(session->engine, &what, &request);
+}
+
+static void begin(struct session *session, struct engine_ask *ask)
+{
+    struct err err = ERR_INIT;
+    if (session->place[ask->fork_place].pins == 0)
+        err_set(&err, ERR_HOST, "the session could not be forked: what was kept is lost");
+    struct session *coming = err.kind == ERR_NONE ? make_child(session, &err) : NULL;
+    if (!coming) {
+        unpin(session, ask->fork_place);
+        session_ask_reply(ask, &err);
         return;
     }
-    if (sessions_refuse_more(engine, &err) < 0 ||
-        request_from_json(root, &all, &request, &err) < 0) {
-        session_refuse_ask(session, &err);
-        return;
-    }
-    struct session *coming = session_make(engine, &what, &request);
     coming->parent = session;
+    coming->fork_ask = ask;
+    coming->fork_place = ask->fork_place;
+    coming->cells = coming->state = session->place[ask->fork_place].cell;
     session->coming = coming;
     session_open_box(coming, on_opened);
 }
 
-void session_fork_ended(struct session *session, const char *why)
+void session_fork(struct session *session)
 {
-    struct session *parent = session->parent, *coming = session->coming;
-    session->parent = session->coming = NULL;
-    if (coming) {
-        coming->parent = NULL;
-        session_end(coming, "the session that it was forked from ended");
+    struct engine_ask *ask = session->ask, **end = &session->forks;
+    struct err err = ERR_INIT;
+    if (!session->is_protected) {
+        err_set(&err, ERR_HOST, "the state of the session is not kept: %s", session->unprotected);
+        session_ask_reply(ask, &err);
+        return;
     }
-    if (parent && parent->coming == session) {
-        parent->coming = NULL;
-        char text[200];
-        snprintf(text, sizeof text, "the session could not be forked: %.150s", why);
-        struct err err = ERR_INIT;
-        err_set(&err, ERR_HOST, "%s", text);
-        session_refuse_ask(parent, &err);
-    }
+    ask->fork_place = session_newest(session);
+    session->place[ask->fork_place].pins++;
+    session->ask = NULL;
+    ask->session = NULL;
+    while (*end)
+        end = &(*end)->next_fork;
+    if (session->coming)
+        *end = ask;
+    else
+        begin(session, ask);
+    session_next(session);
 }

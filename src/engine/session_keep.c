@@ -43,7 +43,7 @@ static void leave_level(struct session *session, unsigned at)
     memmove(&session->stack[at], &session->stack[at + 1],
             (--session->levels - at) * sizeof session->stack[0]);
     session->place[place].level = false;
-    if (!session->place[place].name[0])
+    if (!session->place[place].name[0] && !session->place[place].pins)
         session_drop_place(session, place);
 }
 

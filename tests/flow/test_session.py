@@ -346,6 +346,29 @@ def test_a_fork_is_a_session_of_its_own(session):
         one.end()
 
 
+def test_a_session_goes_on_while_it_is_forked(session):
+    session.run("import os\nx = ['before']\nopen('f', 'w').write('before')")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    client = session.client
+    for n in range(3):
+        client.send({"op": "session", "id": f"f{n}", "do": "fork", "session": session.id})
+    client.start("cell", {"session": session.id, "code": "x.append('after')\nopen('f', 'w').write('after')"})
+    answers = {frame["id"]: frame for frame in (client.receive() for _ in range(4))}
+    assert answers["cell"]["result"]["status"] == "ok", answers
+    forks = [Session(client, id=answers[f"f{n}"]["session"]["session"]) for n in range(3)]
+    seen = {fork.value("x, open('f').read()") for fork in forks}
+    assert seen <= {"(['before'], 'before')", "(['before', 'after'], 'after')"}, seen
+    assert "(['before'], 'before')" in seen, "the first was asked for before the cell"
+    assert session.value("x, open('f').read()") == "(['before', 'after'], 'after')"
+    forks[0].end()
+    assert forks[1].run("os._exit(2)")["state"] == "rolled_back"
+    assert session.undo()["state"] == "restored"
+    assert session.value("x, open('f').read()") == "(['before', 'after'], 'after')"
+    for fork in forks[1:]:
+        fork.end()
+
+
 def test_a_fork_of_what_cannot_be_copied_is_refused(client):
     session = Session(client, "bash")
     with pytest.raises(Refused, match="is not kept"):
