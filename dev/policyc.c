@@ -58,44 +58,27 @@ static size_t read_answer(char **words, size_t count, struct answer *out)
     fail("know no verdict '%s': allow, quiet, loud, trace, kill", count ? words[0] : "");
 }
 
-/* "aN == V [and aN == V]" for an allow, "aN & MASK == V" for a denial. */
+/* "aN == V" for an allow, "aN & MASK == V" for a denial, and a second one after "and". */
 static void read_rule(char **words, size_t count, struct rule *out)
 {
-    if (out->answer.verdict != ALLOW) {
-        if (count != 5 || strcmp(words[1], "&") != 0 || strcmp(words[3], "==") != 0)
-            fail("rule of a denial must be 'aN & MASK == VALUE'");
-        struct test test = { .arg = read_arg(words[0]), .masked = true,
-                             .mask = read_value(words[2]), .value = read_value(words[4]) };
-        if (!test.mask || test.mask > UINT32_MAX)
-            fail("mask '%s' is not between 1 and 0xffffffff", words[2]);
-        if (test.value & ~test.mask)
-            fail("value '%s' has bits outside of mask '%s'", words[4], words[2]);
-        out->tests[out->count++] = test;
-        return;
-    }
-    for (size_t i = 0; i == 0 || i < count; i += 4) {
-        if (count < i + 3 || strcmp(words[i + 1], "==") != 0 ||
-            (i && strcmp(words[i - 1], "and") != 0) || count == i + 4)
-            fail("rule of an allow must be 'aN == VALUE' or two of them with 'and'");
+    const bool masked = out->answer.verdict != ALLOW;
+    const size_t len = masked ? 5 : 3;
+    for (size_t i = 0; i == 0 || i < count; i += len + 1) {
+        if (count < i + len || count == i + len + 1 || (i && strcmp(words[i - 1], "and") != 0) ||
+            strcmp(words[i + len - 2], "==") != 0 || (masked && strcmp(words[i + 1], "&") != 0))
+            fail("rule of %s VALUE', or two of them with 'and'",
+                 masked ? "a denial must be 'aN & MASK ==" : "an allow must be 'aN ==");
         if (out->count == TESTS_MAX)
             fail("rule has more than %d parts", TESTS_MAX);
-        out->tests[out->count++] = (struct test){ .arg = read_arg(words[i]), .mask = UINT64_MAX,
-                                                  .value = read_value(words[i + 2]) };
+        struct test test = { .arg = read_arg(words[i]), .masked = masked,
+                             .mask = masked ? read_value(words[i + 2]) : UINT64_MAX,
+                             .value = read_value(words[i + len - 1]) };
+        if (masked && (!test.mask || test.mask > UINT32_MAX))
+            fail("mask '%s' is not between 1 and 0xffffffff", words[i + 2]);
+        if (test.value & ~test.mask)
+            fail("value '%s' has bits outside of mask '%s'", words[i + 4], words[i + 2]);
+        out->tests[out->count++] = test;
     }
-}
-
-static bool same_answer(struct answer a, struct answer b)
-{
-    return a.verdict == b.verdict && a.error == b.error;
-}
-
-static bool same_tests(const struct rule *a, const struct rule *b)
-{
-    bool same = a->count == b->count;
-    for (size_t i = 0; same && i < a->count; i++)
-        same = a->tests[i].arg == b->tests[i].arg && a->tests[i].mask == b->tests[i].mask &&
-               a->tests[i].value == b->tests[i].value;
-    return same;
 }
 
 static void add_rule(struct call *call, const struct rule *rule)
@@ -241,16 +224,19 @@ static void join_call(struct call *own, const struct call *base)
     own->last_line = base->last_line;
 }
 
-static void join(struct policy *policy, const struct policy *policies, size_t count)
+static void join(struct policy *policy, struct policy *policies, size_t count)
 {
-    const struct policy *base = NULL;
+    struct policy *base = NULL;
+    policy->joined = true; /* before the others, so that a circle has no end that is whole */
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(policies[i].name, policy->beneath))
+            base = &policies[i];
+    if (base && base->beneath_line && !base->joined)
+        join(base, policies, count);
     at_path = policy->path;
     at_line = policy->beneath_line;
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(policies[i].name, policy->beneath) && !policies[i].beneath_line)
-            base = &policies[i];
-    if (!base || policy->fallback_line)
-        fail("include a policy that includes none, and has the default for both");
+    if (!base || !base->fallback_line || policy->fallback_line)
+        fail("include a policy that is there, and has the default for both");
     policy->fallback = base->fallback;
     policy->fallback_line = base->fallback_line;
     for (size_t nr = 0; nr < CALLS_MAX; nr++) {
@@ -482,15 +468,15 @@ int main(int argc, char **argv)
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
         size_t len = strcspn(name, ".");
-        if (len == 0 || strspn(name, "abcdefghijklmnopqrstuvwxyz") != len ||
+        if (len == 0 || strspn(name, "abcdefghijklmnopqrstuvwxyz_") != len ||
             len >= sizeof policies[i].name)
-            fail("name '%s' is not lower-case letters and '.policy'", name);
+            fail("name '%s' is not lower-case letters, '_' and '.policy'", name);
         snprintf(policies[i].name, sizeof policies[i].name, "%.*s", (int)len, name);
         snprintf(policies[i].path, sizeof policies[i].path, "%s/%s", argv[1], name);
         read_policy(&policies[i]);
     }
     for (int i = 0; i < count; i++) {
-        if (policies[i].beneath_line)
+        if (policies[i].beneath_line && !policies[i].joined)
             join(&policies[i], policies, (size_t)count);
         check_policy(&policies[i]);
     }

@@ -8,9 +8,11 @@
 #include <linux/audit.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
@@ -51,8 +54,11 @@ static const struct named new_calls[] = {
 #define N(id) { #id, (uint64_t)(id) }
 static const struct named values[] = {
     { "INT", 0xffffffff }, /* all that the kernel reads of an int */
+    /* The numbers from WARDEN_FIRST on (src/box/warden.h) as processes, and as groups. */
+    { "PARKED_MASK", 0xfffffe00 }, { "PARKED", 0x7e00 }, { "PARKED_GROUP", 0xffff8000 },
     N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
+    N(F_SETOWN), N(F_SETOWN_EX), N(FIOSETOWN), N(SIOCSPGRP), N(PRIO_PROCESS), N(SIGKILL),
     N(TIOCSTI), N(TIOCLINUX), N(TIOCSETD), N(PROT_EXEC), N(MADV_MERGEABLE),
     N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE), N(SCHED_FIFO), N(SCHED_RR),
     N(CLONE_NEWNS), N(CLONE_NEWCGROUP), N(CLONE_NEWUTS), N(CLONE_NEWIPC), N(CLONE_NEWUSER),
@@ -140,8 +146,8 @@ static unsigned read_arg(const char *word)
 /* ---- A policy in memory ---- */
 #define RULES_MAX 40
 #define TESTS_MAX 2
-#define WORDS_MAX 12
-#define POLICIES_MAX 8
+#define WORDS_MAX 16
+#define POLICIES_MAX 12
 
 struct answer {
     enum verdict verdict;
@@ -160,6 +166,20 @@ struct rule {
     size_t count;
 };
 
+static bool same_answer(struct answer a, struct answer b)
+{
+    return a.verdict == b.verdict && a.error == b.error;
+}
+
+static bool same_tests(const struct rule *a, const struct rule *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = a->tests[i].arg == b->tests[i].arg && a->tests[i].mask == b->tests[i].mask &&
+               a->tests[i].value == b->tests[i].value;
+    return same;
+}
+
 struct call {
     struct rule rules[RULES_MAX];
     size_t count;
@@ -174,6 +194,7 @@ struct policy {
     int fallback_line;
     char beneath[64]; /* the policy that it includes, or "" */
     int beneath_line;
+    bool joined;
     struct call calls[CALLS_MAX];
 };
 

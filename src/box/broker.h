@@ -37,7 +37,9 @@ enum broker_stage {
 #define BROKER_KEEP_ORDERS 64
 struct broker_keep {
     pid_t keeper; /* 0: none */
+    pid_t warden; /* beside it where there is one uid only (box/warden.h); 0: none */
     int sock;     /* with it; -1 */
+    bool kept;    /* it has parked something: its end is told */
     struct broker_keep_order {
         uint8_t op, place; /* enum keeper_op */
     } order[BROKER_KEEP_ORDERS];
@@ -53,6 +55,7 @@ struct broker_keep {
 struct broker_sweep {
     bool on, asked; /* asked: SWEPT is told at its end */
     int64_t since_ns, again_ns;
+    unsigned rounds;
     pid_t pid; /* a child in the box's pid namespace that kills; 0: none */
 };
 
@@ -90,6 +93,7 @@ struct broker_box {
     int64_t shared_bytes; /* of the zygote's memory, which is not the box's use */
     int64_t cpu_us_waited; /* without cgroups: CPU time before the request came */
     int64_t cpu_us_seen; /* without cgroups: the most CPU time seen so far */
+    int64_t cpu_us_watched; /* the same, when its memory was last looked at */
     int64_t kill_to_empty_us;
 };
 
@@ -166,6 +170,11 @@ bool broker_keep_forget(struct broker *broker, pid_t pid);
 void broker_keep_kill(struct broker_box *box);
 /* The last of it, for a box whose processes are all reaped. */
 void broker_keep_release(struct broker *broker, struct broker_box *box);
+
+/* The same as the warden of a box with one uid does it: order it. False: there is none. */
+bool broker_keep_sweep(struct broker_box *box);
+/* Start a warden; its pid, or -1 with errno. */
+long broker_warden_start(const struct broker *broker, const struct broker_box *box, int sock);
 
 /* Kill all of a box but init and what is parked; SWEPT follows if asked. */
 void broker_sweep(struct broker *broker, uint32_t id, bool asked);

@@ -59,11 +59,29 @@ static int make_group(struct broker *broker, struct broker_box *box)
     return cgroup_open(&broker->bases, number, &limits, &box->keep.cgroup);
 }
 
+/* Where there is one uid only. out: the keeper's end of the socket with it, or -1. */
+static int start_warden(const struct broker *broker, struct broker_box *box, int *out)
+{
+    int pair[2];
+    if (broker->two_ids)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -1;
+    long pid = broker_warden_start(broker, box, pair[1]);
+    box->keep.warden = pid > 0 ? (pid_t)pid : 0;
+    close(pair[1]);
+    *out = pair[0];
+    if (pid < 0)
+        errno = ENOTSUP; /* this kernel does not let us choose its number */
+    return pid < 0 ? -1 : 0;
+}
+
 static int start_keeper(struct broker *broker, struct broker_box *box)
 {
     struct broker_keep *keep = &box->keep;
     int pair[2];
-    if (make_group(broker, box) < 0 ||
+    own_fd warden = -1;
+    if (make_group(broker, box) < 0 || start_warden(broker, box, &warden) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
     long pid = broker_child_clone(0, NULL, -1);
@@ -71,6 +89,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
             .holder = BROKER_ID_HOLDER(box - broker->box), .control = box->control_fd,
+            .warden = warden,
         };
         keeper_run(&plan);
     }
@@ -82,6 +101,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
     if (pid < 0)
         return -1;
     keep->keeper = (pid_t)pid;
+    keep->kept = false;
     keep->sock = pair[0];
     return 0;
 }
@@ -132,11 +152,11 @@ static bool is_busy(const struct broker_box *box)
 }
 
 /* Why not, as errno; 0: nothing is against it. */
-static int refusal(const struct broker *broker, const struct broker_box *box, uint32_t op)
+static int refusal(const struct broker_box *box, uint32_t op)
 {
     const struct broker_keep *keep = &box->keep;
     bool busy = is_busy(box) && op != BOX_OP_FORK_INTO;
-    if (!INJECT_HERE || !broker->two_ids)
+    if (!INJECT_HERE)
         return ENOTSUP;
     if (!box->session)
         return EINVAL;
@@ -158,6 +178,17 @@ static int order_park(struct broker *broker, struct broker_box *box, uint32_t pl
     raise_limit(box);
     const struct keeper_order order = { KEEPER_PARK, place, box->occupant, 0 };
     return send_order(box, &order, -1);
+}
+
+bool broker_keep_sweep(struct broker_box *box)
+{
+    const struct keeper_order order = { KEEPER_SWEEP, 0, 0, 0 };
+    if (box->keep.keeper <= 0 || box->keep.warden <= 0)
+        return false;
+    /* One after the other: a copy that is being made is not known yet. */
+    if (box->keep.ordered == box->keep.answered && send_order(box, &order, -1) < 0)
+        broker_keep_kill(box);
+    return true;
 }
 
 static bool moves_here(const struct broker *broker)
@@ -214,7 +245,7 @@ void broker_keep_order(struct broker *broker, const struct box_call *call, int c
         order_drop(box, place);
         return;
     }
-    int error = refusal(broker, box, call->op);
+    int error = refusal(box, call->op);
     uint32_t news = call->op == BOX_OP_PARK   ? BOX_NEWS_PARKED
                     : call->op == BOX_OP_WAKE ? BOX_NEWS_AWAKE
                                               : BOX_NEWS_FORKED_INTO;
@@ -246,8 +277,10 @@ static void on_parked(struct broker *broker, struct broker_box *box, struct keep
         answer->error = errno;
         order_drop(box, answer->place);
     }
-    if (answer->end == INJECT_OK)
+    if (answer->end == INJECT_OK) {
         box->keep.parked[answer->place] = answer->pid;
+        box->keep.kept = true;
+    }
     tell_kept(broker, box, BOX_NEWS_PARKED, answer);
     broker_recall_death(broker, answer->pid);
 }
@@ -285,6 +318,14 @@ static void on_dropped(struct broker *broker, struct broker_box *box, struct kee
     box->keep.parked[answer->place] = 0;
 }
 
+/* Who is left is looked for in any case; without a warden nothing can be spared. */
+static void on_swept(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+{
+    (void)broker;
+    if (answer->end != INJECT_OK)
+        broker_keep_kill(box);
+}
+
 /* If it cost the other process its life, its own box tells. */
 static void on_transplanted(struct broker *broker, struct broker_box *box,
                             struct keeper_answer *answer)
@@ -300,6 +341,7 @@ static const struct {
     [KEEPER_COPY] = { on_copied, BOX_NEWS_AWAKE },
     [KEEPER_WAKE] = { on_awake, BOX_NEWS_AWAKE },
     [KEEPER_DROP] = { on_dropped, 0 },
+    [KEEPER_SWEEP] = { on_swept, 0 },
     [KEEPER_TRANSPLANT] = { on_transplanted, BOX_NEWS_FORKED_INTO },
 };
 
@@ -341,7 +383,7 @@ void broker_keep_over(struct broker *broker, uint32_t id)
     }
     keep->waking = false;
     memset(keep->parked, 0, sizeof keep->parked);
-    if (!box->releasing)
+    if (keep->kept && !box->releasing)
         broker_tell(broker, &news, NULL, 0);
 }
 
@@ -363,6 +405,7 @@ void broker_keep_release(struct broker *broker, struct broker_box *box)
 {
     struct broker_keep *keep = &box->keep;
     broker_child_reap(&keep->keeper);
+    broker_child_reap(&keep->warden);
     own_close_fd(&keep->sock);
     own_close_fd(&keep->control);
     if (keep->cgroup.name[0])

@@ -135,7 +135,7 @@ static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_p
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
         pid_t *places[] = { &box->init, &box->occupant, &box->porter, &box->sweep.pid,
-                            &box->keep.keeper };
+                            &box->keep.keeper, &box->keep.warden };
         for (size_t j = 0; box->used && j < array_len(places); j++) {
             if (*places[j] == pid) {
                 *out_place = places[j];
@@ -201,6 +201,8 @@ static void on_death(struct broker *broker, pid_t pid, int status, const struct 
         tell_exited(broker, box, status, used);
     if (place == &box->keep.keeper)
         broker_keep_over(broker, id);
+    if (place == &box->keep.warden)
+        broker_keep_kill(box); /* it cannot do without */
     if (place == &box->init)
         /* Whoever killed it: the rest must go, and be waited for. */
         broker_box_kill(box, /* lift= */ true);

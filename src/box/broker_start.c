@@ -80,8 +80,9 @@ static void fill_start(const struct broker *broker, const struct broker_box *box
         .broker_walls = box->walls,
         .cpu_s = call->start.cpu_s,
         .open_files = call->start.open_files,
-        /* With a pids cgroup the rlimit is only a backstop and must not be met first. */
-        .processes = box->pids + (pids ? 64 : 0),
+        /* With a pids cgroup the rlimit is only a backstop and must not be met first. What
+         * is parked counts where it has the same uid. */
+        .processes = box->pids + (pids ? 64 : call->start.session ? BOX_PLACES + 1 : 0),
         /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
         .file_bytes = box->disk_bytes + (1 << 20),
         .data_bytes = memory ? 0 : box->memory_bytes,
@@ -172,11 +173,10 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
 }
 
 /* An exec takes the saved uid, and with it the way to the parked ones. */
-static void become_session(const struct broker *broker, struct broker_box *box,
-                           const struct box_call *call)
+static void become_session(struct broker_box *box, const struct box_call *call)
 {
     box->session = true;
-    box->parkable = broker->two_ids && !box->execs;
+    box->parkable = !box->execs;
     box->control_fd = call->start.open_files > KEEPER_CONTROL ? KEEPER_CONTROL : BOX_FD_CONTROL;
     cgroup_kill_singly(&box->cgroup);
 }
@@ -199,7 +199,7 @@ enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct 
     box->waits = call->start.waits;
     box->execs = execs;
     if (call->start.session)
-        become_session(broker, box, call);
+        become_session(box, call);
     memcpy(box->ours, pipes.ours, 4 * sizeof(int));
     box->word = pipes.ours[4];
     long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])

@@ -4,7 +4,8 @@
  * which leaves it without capabilities and out of reach of the box, and calls kill(-1).
  * The kernel does that at once for all that are there, also against a fork bomb, and
  * refuses it for parked copies, whose real and saved uid is another. Where there is but
- * one uid the box may kill that child first: then another is sent, again and again. */
+ * one uid, the warden kills by number what is not parked; if nothing is, and there is no
+ * warden, the box may kill that child first: then another is sent, again and again. */
 #include "box/broker.h"
 
 #include <dirent.h>
@@ -23,6 +24,7 @@
 #define MS INT64_C(1000000)
 #define AGAIN_MS 5000
 #define AGAIN_ONE_UID_MS 3
+#define ROUNDS 8 /* by a warden, until those that are left are looked for */
 #define GIVE_UP_MS 10000
 #define OOM_PATIENCE_MS 50
 
@@ -30,7 +32,8 @@
 
 static bool may_stay(const struct broker_box *box, pid_t pid)
 {
-    bool stays = pid == box->init || pid == box->porter || pid == box->sweep.pid;
+    bool stays = pid == box->init || pid == box->porter || pid == box->sweep.pid ||
+                 pid == box->keep.warden;
     for (int i = 0; i < BOX_PLACES; i++)
         stays |= box->keep.parked[i] == pid;
     return stays;
@@ -76,23 +79,35 @@ static bool group_has_left(const struct broker_box *box, int dir)
     return left;
 }
 
-static bool namespace_has_left(const struct broker_box *box)
+static bool is_inside(const struct broker_box *box, pid_t pid)
 {
-    bool left = false;
+    char path[48];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+    return stat(path, &st) == 0 && st.st_ino == box->pid_ns_ino;
+}
+
+/* Until one says that it is enough, or that there is none. */
+static bool for_each_left(const struct broker_box *box,
+                          bool (*enough)(const struct broker_box *box, pid_t pid))
+{
+    bool found = false;
     DIR *proc = opendir("/proc");
     if (!proc)
         return true;
-    for (const struct dirent *entry; !left && (entry = readdir(proc));) {
-        char path[300];
-        struct stat st;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        snprintf(path, sizeof path, "/proc/%s/ns/pid", entry->d_name);
-        left = stat(path, &st) == 0 && st.st_ino == box->pid_ns_ino &&
-               !may_stay(box, (pid_t)strtol(entry->d_name, NULL, 10));
+    for (const struct dirent *entry; !found && (entry = readdir(proc));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        found = pid > 0 && is_inside(box, pid) && !may_stay(box, pid) && enough(box, pid);
     }
     closedir(proc);
-    return left;
+    return found;
+}
+
+static bool one_is_enough(const struct broker_box *box, pid_t pid)
+{
+    (void)box;
+    (void)pid;
+    return true;
 }
 
 static bool is_swept(const struct broker_box *box)
@@ -100,10 +115,19 @@ static bool is_swept(const struct broker_box *box)
     if (box->occupant || box->sweep.pid || box->stage != BROKER_STILL)
         return false;
     int dir = listing(&box->cgroup);
-    return dir < 0 ? !namespace_has_left(box) : !group_has_left(box, dir);
+    return dir < 0 ? !for_each_left(box, one_is_enough) : !group_has_left(box, dir);
 }
 
 /* --- killing --- */
+
+/* Its number may have come to another one meanwhile; what we hold is what we ask about. */
+static bool kill_by_name(const struct broker_box *box, pid_t pid)
+{
+    own_fd held = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (held >= 0 && is_inside(box, pid))
+        syscall(SYS_pidfd_send_signal, held, SIGKILL, NULL, 0);
+    return false;
+}
 
 static void kill_others(uid_t own) __attribute__((noreturn));
 static void kill_others(uid_t own)
@@ -118,6 +142,14 @@ static void kill_others(uid_t own)
 static void send_killer(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
+    /* A copy that is being made is known to the keeper alone. */
+    bool all_known = box->keep.ordered == box->keep.answered;
+    if (broker_keep_sweep(box)) {
+        if (all_known && ++box->sweep.rounds > ROUNDS)
+            for_each_left(box, kill_by_name);
+        box->sweep.again_ns = clock_now_ns() + AGAIN_ONE_UID_MS * MS;
+        return;
+    }
     long pid = broker_box_clone(broker, box, -1);
     if (pid == 0)
         kill_others(broker->two_ids ? BROKER_ID_OCCUPANT(id) : (uid_t)-1);
@@ -171,6 +203,7 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     if (sweep->on)
         return;
     sweep->on = true;
+    sweep->rounds = 0;
     sweep->since_ns = clock_now_ns();
     if (is_swept(box)) {
         finish(broker, box);

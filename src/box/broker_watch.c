@@ -92,11 +92,24 @@ int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
     return brief ? cpu_us(box->occupant) : sum(box, cpu_us);
 }
 
+/* What is parked takes long to look at, and what is swept is held up by it: only where
+ * something has run since the last time. */
+static bool is_still(struct broker_box *box)
+{
+    if (box->sweep.on)
+        return true;
+    int64_t spent = box->keep.keeper > 0 ? broker_watch_cpu_us(box, /* brief= */ false) : -1;
+    bool still = spent >= 0 && spent == box->cpu_us_watched;
+    box->cpu_us_watched = spent;
+    return still;
+}
+
 void broker_watch_all(struct broker *broker)
 {
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        if (broker_watch_wanted(box) && broker_watch_memory(box) > box->memory_limit) {
+        if (broker_watch_wanted(box) && !is_still(box) &&
+            broker_watch_memory(box) > box->memory_limit) {
             box->oom_seen = true;
             broker_sweep_or_kill(broker, (uint32_t)i);
         }

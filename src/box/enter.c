@@ -107,7 +107,7 @@ static int landlock(uint32_t *walls)
 }
 
 /* The filter with its listener, through which forbidden calls are named. */
-static int filter_self(bool parkable)
+static int filter_self(bool parkable, bool two_ids)
 {
     struct sock_filter everything = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {
@@ -117,6 +117,9 @@ static int filter_self(bool parkable)
     if (parkable)
         filter = (struct sock_fprog){ .len = array_len(box_filter_session),
                                       .filter = (void *)(uintptr_t)box_filter_session };
+    if (parkable && !two_ids)
+        filter = (struct sock_fprog){ .len = array_len(box_filter_session_one_uid),
+                                      .filter = (void *)(uintptr_t)box_filter_session_one_uid };
     if (mutate(SECCOMP))
         filter = (struct sock_fprog){ .len = 1, .filter = &everything };
     const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
@@ -213,9 +216,9 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (drop_set_rlimits(&limits) < 0)
         fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
+    const uid_t saved = start->parkable && plan->two_ids ? BOX_ID_HOLDER : BOX_ID_OCCUPANT;
     if ((!mutate(OOM_SCORE) && more_easily_killed() < 0) ||
-        drop_power_saving(BOX_ID_OCCUPANT, start->parkable ? BOX_ID_HOLDER : BOX_ID_OCCUPANT,
-                          BOX_ID_OCCUPANT, plan->two_ids) < 0)
+        drop_power_saving(BOX_ID_OCCUPANT, saved, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
 }
 
@@ -231,7 +234,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
-    int listener = filter_self(start->parkable);
+    int listener = filter_self(start->parkable, plan->two_ids);
     if (listener < 0)
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
     const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };

@@ -29,7 +29,7 @@ struct enter_start {
     uint32_t broker_walls;   /* walls that the broker read back for this box */
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     bool piped_core;
-    bool parkable; /* with BOX_ID_HOLDER as its saved uid, which no exec leaves to it */
+    bool parkable; /* with BOX_ID_HOLDER as its saved uid, if there is one: no exec leaves it */
 };
 
 /* Landlock's rules for an occupant, made inside of its box while that is built: they

@@ -31,16 +31,17 @@
 #define SETTLE_MS 1000
 #define TRANSPLANT_MS 6000
 #define FD_FIRST 3
-#define KEPT_MAX (2 + 2 * BOX_CG_COUNT)
+#define KEPT_MAX (3 + 2 * BOX_CG_COUNT)
 
 struct keeper {
     int sock;
     struct park_session session;
     struct park_tasks live, parked;
-    struct park place[BOX_PLACES];
-    struct park spare; /* copied for a WAKE */
+    struct park place[BOX_PLACES + 1];
     uint32_t spare_of;
 };
+
+#define SPARE BOX_PLACES /* the last: copied for a WAKE */
 
 static const struct park_tasks stay = { .count = 0 };
 
@@ -66,6 +67,8 @@ static int open_tasks(const struct cgroup *group, struct park_tasks *out)
 static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
 {
     const uid_t same = (uid_t)-1;
+    if (out->session.warden) /* groups of one uid are v2's: the broker moves what is in them */
+        return 0;
     if (syscall(SYS_setresuid, same, plan->holder, same) < 0)
         return -1;
     syscall(SYS_setfsuid, 0);
@@ -83,6 +86,8 @@ static int settle_fds(struct keeper *out)
 {
     int *kept[KEPT_MAX] = { &out->sock, &out->session.proc };
     int count = 2;
+    if (out->session.warden)
+        kept[count++] = &out->session.warden;
     for (size_t i = 0; i < out->parked.count; i++)
         kept[count++] = &out->parked.fd[i];
     for (size_t i = 0; i < out->live.count; i++)
@@ -152,19 +157,19 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
-    struct park *place = &keeper->place[order->place];
+    struct park *place = &keeper->place[order->place], *spare = &keeper->place[SPARE];
     (void)control;
-    park_drop(&keeper->spare);
+    park_drop(spare);
     if (place->pid <= 0)
         return refuse(ENOENT);
-    enum inject_end end = park_copy_parked(&keeper->session, place, &stay, &keeper->spare);
+    enum inject_end end = park_copy_parked(&keeper->session, place, &stay, spare);
     if (end == INJECT_DIED || end == INJECT_LOST) {
         park_drop(place);
         return end;
     }
     keeper->spare_of = order->place;
     if (end == INJECT_OK)
-        out->pid = keeper->spare.pid;
+        out->pid = spare->pid;
     return end;
 }
 
@@ -174,13 +179,13 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
     pid_t live = 0;
     if (control < 0)
         return refuse(EBADF);
-    if (keeper->spare.pid <= 0 || keeper->spare_of != order->place) {
+    if (keeper->place[SPARE].pid <= 0 || keeper->spare_of != order->place) {
         enum inject_end copied = do_copy(keeper, order, -1, out);
         if (copied != INJECT_OK)
             return copied;
     }
     enum inject_end end =
-        park_wake(&keeper->session, &keeper->spare, control, &keeper->live, &live);
+        park_wake(&keeper->session, &keeper->place[SPARE], control, &keeper->live, &live);
     out->pid = end == INJECT_OK ? live : 0;
     return end;
 }
@@ -192,6 +197,19 @@ static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order 
     (void)out;
     park_drop(&keeper->place[order->place]);
     return INJECT_OK;
+}
+
+static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order *order,
+                                int control, struct keeper_answer *out)
+{
+    (void)order;
+    (void)control;
+    (void)out;
+    if (!keeper->session.warden)
+        return refuse(ENOTSUP);
+    return park_sweep(&keeper->session, keeper->place, array_len(keeper->place)) < 0
+               ? INJECT_REFUSED
+               : INJECT_OK;
 }
 
 static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_order *order,
@@ -215,6 +233,7 @@ static enum inject_end (*const orders[])(struct keeper *keeper, const struct kee
     [KEEPER_COPY] = do_copy,
     [KEEPER_WAKE] = do_wake,
     [KEEPER_DROP] = do_drop,
+    [KEEPER_SWEEP] = do_sweep,
     [KEEPER_TRANSPLANT] = do_transplant,
 };
 
@@ -256,11 +275,13 @@ void keeper_run(const struct keeper_plan *plan)
 {
     static struct keeper keeper;
     keeper.sock = plan->sock;
-    keeper.session = (struct park_session){ .control = plan->control, .own = BOX_ID_OCCUPANT,
-                                            .holder = BOX_ID_HOLDER, .timeout_ms = TIMEOUT_MS,
-                                            .settle_ms = SETTLE_MS };
-    keeper.spare = PARK_NONE;
-    for (int i = 0; i < BOX_PLACES; i++)
+    keeper.session = (struct park_session){
+        .control = plan->control, .own = BOX_ID_OCCUPANT,
+        .holder = plan->warden < 0 ? BOX_ID_HOLDER : BOX_ID_OCCUPANT,
+        .warden = plan->warden < 0 ? 0 : plan->warden, .timeout_ms = TIMEOUT_MS,
+        .settle_ms = SETTLE_MS,
+    };
+    for (int i = 0; i <= SPARE; i++)
         keeper.place[i] = PARK_NONE;
     if (become(plan, &keeper) < 0) {
         serve(&keeper, errno ? errno : EPERM);

@@ -15,6 +15,7 @@ enum keeper_op {
     KEEPER_COPY,     /* copy what is in a place, for the WAKE of the same place that follows */
     KEEPER_WAKE,     /* wake a copy of what is in a place; fds: control */
     KEEPER_DROP,     /* forget what is in a place */
+    KEEPER_SWEEP,    /* kill all of the box but init and what is kept, where there is one uid */
     KEEPER_TRANSPLANT, /* what is in a place becomes the state of another box's process */
 };
 
@@ -36,7 +37,8 @@ struct keeper_answer {
 struct keeper_plan {
     int sock;
     const struct cgroup *live, *parked; /* the groups of both */
-    uid_t holder; /* in our user namespace: who opens their `tasks` */
+    uid_t holder; /* in our user namespace: who opens their `tasks`; not where there is one uid */
+    int warden;   /* where there is one uid: the socket with it (box/warden.h); else -1 */
     int control;  /* the descriptor on which the live process waits */
 };
 

@@ -9,52 +9,23 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/own.h"
+#include "box/park_int.h"
+#include "box/warden.h"
 
 #if INJECT_HERE
 
 #ifndef PR_GET_TID_ADDRESS
 #define PR_GET_TID_ADDRESS 40
 #endif
-#define PAGE 4096
 #define RED_ZONE 128 /* below the stack pointer, in use: System V ABI, x86-64 */
-#define ERESTARTNOINTR 513
-#define GIFTS_MAX (PARK_TASKS_MAX + 1)
-
-/* As the kernel reads and writes it in the copy, whatever our libc's struct is. */
-struct letter {
-    struct {
-        uint64_t name;
-        uint32_t name_len, pad;
-        uint64_t parts, parts_len, control, control_len;
-        uint32_t flags, end;
-    } head;
-    struct {
-        uint64_t base, len;
-    } part;
-    struct {
-        uint64_t len;
-        int32_t level, type, fd[GIFTS_MAX];
-    } control;
-    int32_t pair[2]; /* of sockets */
-    char text[8];    /* "0": what moves the writer to a control group */
-};
-static const char here[] = "0";
-
-/* What has reached a copy, under the numbers that it has there. */
-struct gifts {
-    uint64_t page;
-    size_t count;
-    int fd[GIFTS_MAX];
-};
+#define CLONES_MAX 3 /* until one has the number that it needs */
+#define SHOWS_MAX 3
 
 /* --- SIGCHLD, for which inject waits --- */
 
@@ -75,33 +46,6 @@ static void release_sigchld(const sigset_t *before)
     errno = saved;
 }
 
-/* --- calls that must succeed --- */
-
-static enum inject_end call(struct inject *at, struct inject_order order, long *out)
-{
-    long result = 0;
-    enum inject_end end = inject_call(at, &order, &result);
-    if (end != INJECT_OK)
-        return end;
-    if (result == -ERESTARTNOINTR) /* a clone that makes way for a signal */
-        return INJECT_NOT_QUIET;
-    if (result < 0) {
-        errno = (int)-result;
-        return INJECT_REFUSED;
-    }
-    if (out)
-        *out = result;
-    return INJECT_OK;
-}
-
-static enum inject_end call_all(struct inject *at, const struct inject_order *orders, size_t count)
-{
-    enum inject_end end = INJECT_OK;
-    for (size_t i = 0; end == INJECT_OK && i < count; i++)
-        end = call(at, orders[i], NULL);
-    return end;
-}
-
 /* End a copy that did not become what it should. */
 static enum inject_end give_up(pid_t copy, enum inject_end why)
 {
@@ -114,6 +58,11 @@ static enum inject_end give_up(pid_t copy, enum inject_end why)
 
 /* --- the copy --- */
 
+static bool has_two_uids(const struct park_session *session)
+{
+    return session->holder != session->own;
+}
+
 /* Where libc keeps the thread id, which the kernel shall set in the copy. The answer
  * passes through the stack below what is in use, and so through memory that may be
  * shared with anybody; a wrong one harms only the copy. */
@@ -124,7 +73,7 @@ static enum inject_end find_tid_slot(struct inject *from, uint64_t *out)
     if (inject_read(from, room, &before, sizeof before) < 0)
         return INJECT_REFUSED;
     struct inject_order ask = { SYS_prctl, { PR_GET_TID_ADDRESS, room } };
-    enum inject_end end = call(from, ask, NULL);
+    enum inject_end end = park_call(from, ask, NULL);
     if (end != INJECT_OK)
         return end;
     if (inject_read(from, room, out, sizeof *out) < 0 ||
@@ -133,140 +82,123 @@ static enum inject_end find_tid_slot(struct inject *from, uint64_t *out)
     return INJECT_OK;
 }
 
+/* What keeps others from it: another uid, or, where its number does so, a session and a
+ * process group of its own. */
 static enum inject_end protect(const struct park_session *session, struct inject *copy)
 {
-    const struct inject_order orders[] = {
-        { SYS_setresuid, { session->holder, session->own, session->holder } },
-        { SYS_prctl, { PR_SET_DUMPABLE, 0 } },
+    const struct inject_order other_uid = {
+        SYS_setresuid, { session->holder, session->own, session->holder },
     };
-    return call_all(copy, orders, array_len(orders));
+    const struct inject_order own_session = { SYS_setsid, { 0 } };
+    return park_call(copy, has_two_uids(session) ? other_uid : own_session, NULL);
 }
 
-/* A stopped and protected copy of a stopped process. */
-static enum inject_end make_copy(const struct park_session *session, struct inject *from,
-                                 struct inject *out)
+static enum inject_end set_dumpable(struct inject *at, uint64_t dumpable)
 {
-    uint64_t slot = 0;
-    enum inject_end end = find_tid_slot(from, &slot);
-    if (end != INJECT_OK)
-        return end;
+    return park_call(at, (struct inject_order){ SYS_prctl, { PR_SET_DUMPABLE, dumpable } }, NULL);
+}
+
+/* A copy of what is dumpable would be so for a moment, in which others could open its
+ * /proc files, for good. */
+static enum inject_end hide(struct inject *from)
+{
+    return set_dumpable(from, 0);
+}
+
+static void show(struct inject *from)
+{
+    int saved = errno;
+    for (int i = 0; i < SHOWS_MAX && set_dumpable(from, 1) == INJECT_NOT_QUIET; i++)
+        continue;
+    errno = saved;
+}
+
+/* The copy is from->born. */
+static enum inject_end clone_once(struct inject *from, uint64_t slot, pid_t *out_inside)
+{
     const uint64_t flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
-    end = call(from, (struct inject_order){ SYS_clone, { flags, 0, 0, slot } }, NULL);
+    long inside = 0;
+    enum inject_end end =
+        park_call(from, (struct inject_order){ SYS_clone, { flags, 0, 0, slot } }, &inside);
+    *out_inside = (pid_t)inside;
     if (end != INJECT_OK) {
         int saved = errno;
         if (from->born)
             inject_kill(from->born);
         from->born = 0;
         errno = saved;
-        return end;
-    }
-    end = inject_adopt(from, out);
-    if (end == INJECT_OK)
-        end = protect(session, out);
-    return end == INJECT_OK ? end : give_up(out->pid, end);
-}
-
-/* --- descriptors for the copy --- */
-
-static enum inject_end take_letter(struct inject *copy, int sock, size_t count, struct gifts *out)
-{
-    const uint64_t page = out->page;
-    struct letter letter = {
-        .head = { .parts = page + offsetof(struct letter, part), .parts_len = 1,
-                  .control = page + offsetof(struct letter, control),
-                  .control_len = sizeof letter.control },
-        .part = { page + offsetof(struct letter, text), sizeof here - 1 },
-    };
-    if (inject_write(copy, page, &letter, sizeof letter) < 0)
-        return INJECT_REFUSED;
-    const uint64_t flags = MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
-    enum inject_end end =
-        call(copy, (struct inject_order){ SYS_recvmsg, { (uint64_t)sock, page, flags } }, NULL);
-    if (end != INJECT_OK)
-        return end;
-    if (inject_read(copy, page, &letter, sizeof letter) < 0)
-        return INJECT_REFUSED;
-    errno = EMFILE; /* fewer arrive where its table of descriptors is full */
-    if (letter.control.len != offsetof(struct letter, control.fd) -
-                                  offsetof(struct letter, control) + count * sizeof(int32_t) ||
-        (letter.head.flags & MSG_CTRUNC))
-        return INJECT_REFUSED;
-    for (size_t i = 0; i < count; i++)
-        out->fd[i] = letter.control.fd[i];
-    out->count = count;
-    return INJECT_OK;
-}
-
-/* A page and a pair of sockets that are the copy's alone; we take one end, and through
- * it send what it shall have. */
-static enum inject_end hand_over(struct inject *copy, int pidfd, const int *fds, size_t count,
-                                 struct gifts *out)
-{
-    long page = 0;
-    int32_t pair[2];
-    const struct inject_order map = {
-        SYS_mmap, { 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~UINT64_C(0), 0 },
-    };
-    enum inject_end end = call(copy, map, &page);
-    if (end != INJECT_OK)
-        return end;
-    out->page = (uint64_t)page;
-    const uint64_t room = out->page + offsetof(struct letter, pair);
-    const struct inject_order connect = {
-        SYS_socketpair, { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, room },
-    };
-    end = call(copy, connect, NULL);
-    if (end != INJECT_OK)
-        return end;
-    if (inject_read(copy, room, pair, sizeof pair) < 0)
-        return INJECT_REFUSED;
-    own_fd mine = (int)syscall(SYS_pidfd_getfd, pidfd, pair[1], 0);
-    if (mine < 0 || io_send(mine, here, sizeof here - 1, fds, count) < 0)
-        return INJECT_REFUSED;
-    end = take_letter(copy, pair[0], count, out);
-    const struct inject_order hang_up[] = {
-        { SYS_close, { (uint64_t)pair[0] } },
-        { SYS_close, { (uint64_t)pair[1] } },
-    };
-    return end == INJECT_OK ? call_all(copy, hang_up, array_len(hang_up)) : end;
-}
-
-/* From the gift `first` on they are `tasks`: enter each and close it. */
-static enum inject_end enter_groups(struct inject *copy, const struct gifts *gifts, size_t first)
-{
-    const uint64_t text = gifts->page + offsetof(struct letter, text);
-    enum inject_end end = INJECT_OK;
-    for (size_t i = first; end == INJECT_OK && i < gifts->count; i++) {
-        const struct inject_order enter[] = {
-            { SYS_write, { (uint64_t)gifts->fd[i], text, sizeof here - 1 } },
-            { SYS_close, { (uint64_t)gifts->fd[i] } },
-        };
-        end = call_all(copy, enter, array_len(enter));
     }
     return end;
 }
 
-static enum inject_end forget_page(struct inject *copy, const struct gifts *gifts)
+/* Other processes of the box may bear at the same time, and take numbers. They do so until
+ * numbers are ordinary again, which is done off the path of the original. */
+static enum inject_end clone_reserved(const struct park_session *session, struct inject *from,
+                                      uint64_t slot, pid_t *out_inside)
 {
-    return call(copy, (struct inject_order){ SYS_munmap, { gifts->page, PAGE } }, NULL);
+    for (int i = 0; i < CLONES_MAX; i++) {
+        if (park_number_reserved(session) < 0)
+            return INJECT_REFUSED;
+        enum inject_end end = clone_once(from, slot, out_inside);
+        if (end != INJECT_OK || (*out_inside >= WARDEN_FIRST && *out_inside <= WARDEN_LAST))
+            return end;
+        inject_kill(from->born);
+        from->born = 0;
+    }
+    errno = ENOTSUP;
+    return INJECT_REFUSED;
 }
+
+/* A copy of a stopped process, from->born, and its number in its pid namespace. */
+static enum inject_end clone_copy(const struct park_session *session, struct inject *from,
+                                  bool live, pid_t *out_inside)
+{
+    uint64_t slot = 0;
+    enum inject_end end = find_tid_slot(from, &slot);
+    if (end == INJECT_OK && !live && park_number_ordinary(session) < 0)
+        end = INJECT_REFUSED;
+    if (end != INJECT_OK)
+        return end;
+    return live && session->warden ? clone_reserved(session, from, slot, out_inside)
+                                        : clone_once(from, slot, out_inside);
+}
+
+/* A stopped and protected copy of a stopped process. */
+static enum inject_end make_copy(const struct park_session *session, struct inject *from,
+                                 bool live, struct inject *out, pid_t *out_inside)
+{
+    enum inject_end end = live ? hide(from) : INJECT_OK;
+    if (end == INJECT_OK)
+        end = clone_copy(session, from, live, out_inside);
+    bool alive = end != INJECT_DIED && end != INJECT_LOST;
+    if (end == INJECT_OK)
+        end = inject_adopt(from, out);
+    if (live && alive)
+        show(from);
+    if (end != INJECT_OK)
+        return end;
+    end = protect(session, out);
+    return end == INJECT_OK ? end : give_up(out->pid, end);
+}
+
+/* --- the rest of parking --- */
 
 static enum inject_end move(struct inject *copy, int pidfd, const struct park_tasks *tasks)
 {
-    struct gifts gifts = { .count = 0 };
+    struct park_gifts gifts = { .count = 0 };
     if (tasks->count == 0)
         return INJECT_OK;
-    enum inject_end end = hand_over(copy, pidfd, tasks->fd, tasks->count, &gifts);
+    enum inject_end end = park_hand_over(copy, pidfd, tasks->fd, tasks->count, &gifts);
     if (end == INJECT_OK)
-        end = enter_groups(copy, &gifts, 0);
-    return end == INJECT_OK ? forget_page(copy, &gifts) : end;
+        end = park_enter_groups(copy, &gifts, 0);
+    return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
 }
 
 /* In a copy of a parked copy the control socket is closed already. */
 static enum inject_end close_control(const struct park_session *session, struct inject *copy)
 {
     const struct inject_order order = { SYS_close, { (uint64_t)session->control } };
-    enum inject_end end = call(copy, order, NULL);
+    enum inject_end end = park_call(copy, order, NULL);
     return end == INJECT_REFUSED && errno == EBADF ? INJECT_OK : end;
 }
 
@@ -276,8 +208,8 @@ static enum inject_end finish(const struct park_session *session, struct inject 
 {
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
     enum inject_end end = pidfd < 0 ? INJECT_REFUSED : move(copy, pidfd, tasks);
-    if (end == INJECT_OK) /* within a session everybody may send SIGCONT */
-        end = call(copy, (struct inject_order){ SYS_setsid, { 0 } }, NULL);
+    if (end == INJECT_OK && has_two_uids(session)) /* within a session all may send SIGCONT */
+        end = park_call(copy, (struct inject_order){ SYS_setsid, { 0 } }, NULL);
     if (end == INJECT_OK)
         end = close_control(session, copy);
     if (end == INJECT_OK)
@@ -299,14 +231,19 @@ static enum inject_end said_of_copy(enum inject_end end)
 }
 
 static enum inject_end copy_stopped(const struct park_session *session, struct inject *from,
-                                    enum inject_end (*part)(struct inject *),
-                                    const struct park_tasks *tasks, struct park *out)
+                                    bool live, const struct park_tasks *tasks, struct park *out)
 {
     struct inject copy;
-    enum inject_end end = make_copy(session, from, &copy);
+    struct park made = { .pid = 0 };
+    enum inject_end end = make_copy(session, from, live, &copy, &made.inside);
     int saved = errno;
-    enum inject_end parted = part(from); /* DIED, if that was what happened */
-    struct park made = { .pause_ns = clock_now_ns() - from->since_ns };
+    /* DIED, if that was what happened */
+    enum inject_end parted = live ? inject_let_go(from) : inject_settle(from);
+    made.pause_ns = clock_now_ns() - from->since_ns;
+    if (live && park_number_ordinary(session) < 0 && end == INJECT_OK) {
+        saved = errno;
+        end = give_up(copy.pid, INJECT_REFUSED);
+    }
     errno = saved;
     if (end != INJECT_OK)
         return parted == INJECT_OK ? said_of_copy(end) : parted;
@@ -337,7 +274,7 @@ enum inject_end park_copy(const struct park_session *session, pid_t live,
     hold_sigchld(&before);
     enum inject_end end = inject_attach(&target, &from);
     if (end == INJECT_OK)
-        end = copy_stopped(session, &from, inject_let_go, tasks, out);
+        end = copy_stopped(session, &from, /* live= */ true, tasks, out);
     release_sigchld(&before);
     return end;
 }
@@ -352,7 +289,7 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
     hold_sigchld(&before);
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &from);
     if (end == INJECT_OK)
-        end = copy_stopped(session, &from, inject_settle, tasks, out);
+        end = copy_stopped(session, &from, /* live= */ false, tasks, out);
     release_sigchld(&before);
     return end;
 }
@@ -367,27 +304,28 @@ static enum inject_end place_control(const struct park_session *session, struct 
         { SYS_dup3, { (uint64_t)got, (uint64_t)session->control, O_CLOEXEC } },
         { SYS_close, { (uint64_t)got } },
     };
-    return got == session->control ? INJECT_OK : call_all(copy, orders, array_len(orders));
+    return got == session->control ? INJECT_OK : park_call_all(copy, orders, array_len(orders));
 }
 
 static enum inject_end revive(const struct park_session *session, struct inject *copy, int pidfd,
                               int control, const struct park_tasks *tasks)
 {
-    const struct inject_order become_live[] = {
-        { SYS_setresuid, { session->own, session->own, session->holder } },
-        { SYS_prctl, { PR_SET_DUMPABLE, 1 } },
+    const struct inject_order own_uid = {
+        SYS_setresuid, { session->own, session->own, session->holder },
     };
-    int fds[GIFTS_MAX] = { control };
-    struct gifts gifts = { .count = 0 };
+    int fds[PARK_GIFTS_MAX] = { control };
+    struct park_gifts gifts = { .count = 0 };
     memcpy(fds + 1, tasks->fd, tasks->count * sizeof fds[0]);
-    enum inject_end end = hand_over(copy, pidfd, fds, 1 + tasks->count, &gifts);
+    enum inject_end end = park_hand_over(copy, pidfd, fds, 1 + tasks->count, &gifts);
+    if (end == INJECT_OK && has_two_uids(session))
+        end = park_call(copy, own_uid, NULL);
     if (end == INJECT_OK)
-        end = call_all(copy, become_live, array_len(become_live));
+        end = set_dumpable(copy, 1);
     if (end == INJECT_OK)
-        end = enter_groups(copy, &gifts, 1); /* first: one may sit in the control's place */
+        end = park_enter_groups(copy, &gifts, 1); /* first: one may sit in the control's place */
     if (end == INJECT_OK)
         end = place_control(session, copy, gifts.fd[0]);
-    return end == INJECT_OK ? forget_page(copy, &gifts) : end;
+    return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
 }
 
 enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,

@@ -5,8 +5,10 @@
  * What others rely on:
  * 1. A parked copy has never run an instruction of its own and does not until it is
  *    woken. The interpreter that it was copied from has no part in any of this.
- * 2. Parked, it has the uids (H,S,H), is not dumpable, and leads a session of its own:
- *    nothing of uid S can signal, trace or read it. Live interpreters are (S,S,H).
+ * 2. Parked, it has the uids (H,S,H), is not dumpable from its birth on, and leads a
+ *    session of its own: nothing of uid S can signal, trace or read it. Live
+ *    interpreters are (S,S,H). Where S and H are one, its number in the box's pid
+ *    namespace is from the range that the box's filter refuses (box/warden.h).
  * 3. Descriptors go to a copy over a socket pair that nobody else holds, through memory
  *    that nobody else maps. The inherited control socket is never used for it: whatever
  *    user code has left behind may listen there too. A parked copy has it closed, so that
@@ -32,6 +34,7 @@ struct park_session {
     int proc;          /* a procfs that knows the pids, of the keeper's pid namespace */
     int control;       /* the descriptor on which the interpreter waits in recvmsg */
     uid_t own, holder; /* S and H, as the interpreter's user namespace numbers them */
+    int warden;        /* where S and H are one: the socket with it; 0: none */
     int timeout_ms;    /* for each call: what does not answer by then is killed */
     int settle_ms;     /* how long a live interpreter may take to become quiet */
 };
@@ -45,6 +48,7 @@ struct park_tasks {
 
 struct park {
     pid_t pid;        /* in the keeper's pid namespace */
+    pid_t inside;     /* in its own */
     int pidfd;        /* readable once it has died: then park_drop */
     int64_t pause_ns; /* how long what it was copied from stood still */
 };
@@ -55,7 +59,8 @@ struct park {
  * untouched but at OK. */
 enum inject_end park_copy(const struct park_session *session, pid_t live,
                           const struct park_tasks *tasks, struct park *out) attr_must_use;
-/* Copy a parked copy, which stays as it is; should it have died, drop it. */
+/* Copy a parked copy, which stays as it is, in order to wake the new one: its number is an
+ * ordinary one. Should the old one have died, drop it. */
 enum inject_end park_copy_parked(const struct park_session *session, const struct park *from,
                                  const struct park_tasks *tasks, struct park *out) attr_must_use;
 /* Make a parked copy the live interpreter: uids (S,S,H), dumpable, `control` (which stays
@@ -65,6 +70,13 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
  * whose table is full cannot be woken, nor be parked with tasks. */
 enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
                           const struct park_tasks *tasks, pid_t *out_live) attr_must_use;
+/* Choose the numbers of processes in the box, by its warden: of the range, or ordinary.
+ * Nothing where there is none. 0, or -1 with errno. */
+int park_number_reserved(const struct park_session *session) attr_must_use;
+int park_number_ordinary(const struct park_session *session) attr_must_use;
+/* Kill all of the box but init and these copies, by its warden. 0, or -1 with errno. */
+int park_sweep(const struct park_session *session, const struct park *parked, size_t count)
+    attr_must_use;
 /* Kill a parked copy, dead or alive, and take its end. Nothing if PARK_NONE. */
 void park_drop(struct park *parked);
 

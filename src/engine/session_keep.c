@@ -141,7 +141,7 @@ static const char *why_not(uint32_t end, int error)
         [INJECT_UNSUPPORTED] = "this processor is not supported",
     };
     if (end == INJECT_REFUSED && error == ENOTSUP)
-        return "this user has one uid only, under which nothing can be kept out of reach";
+        return "this host does not let us choose the numbers of its processes";
     if (end == INJECT_REFUSED && error == EPERM)
         return "its interpreter was started anew, or gave up its saved uid";
     return end < array_len(whys) && whys[end] ? whys[end] : "it could not be copied";

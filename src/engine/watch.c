@@ -419,6 +419,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
             own_close_fd(&source->fd);
             continue;
         }
+        if (source->fd < 0 && run->session)
+            continue; /* an earlier cell closed it, or too much was reported there */
         failed |= i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
         failed |= loop_add(&run->engine->loop, source, pipes[i].events | more) < 0;
     }

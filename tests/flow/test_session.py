@@ -256,6 +256,18 @@ def test_an_interrupt_is_never_too_early_and_never_meant_for_the_next_cell(sessi
         assert session.value("40 + 2") == "42"
 
 
+def test_many_forbidden_calls_and_closed_streams_end_no_session(client):
+    session = Session(client)
+    result = session.run("import ctypes\nfor _ in range(40): ctypes.CDLL(None).ptrace(16, 1, 0, 0)")
+    assert result["denied"][0]["call"] == "ptrace", result
+    assert session.value("1 + 1") == "2"
+    session.end()
+    bash = Session(client, "bash")
+    bash.run("exec 1>&- 2>&-")
+    assert bash.run("true")["state"] == "kept"
+    bash.end()
+
+
 def test_what_is_left_in_the_background_ends_with_a_rollback(session):
     session.run("import subprocess\np = subprocess.Popen(['sleep', '100'])")
     if not is_protected(session):

@@ -23,6 +23,8 @@ extern int keep_live; /* our end of its channel */
 /* False: it cannot be here, and says why. begin: as root, so that it can be parked. */
 bool keep_begin(int64_t memory_bytes);
 bool keep_begin_as_we_are(int64_t memory_bytes);
+/* As an ordinary user, with one uid only. */
+bool keep_begin_as_user(int64_t memory_bytes);
 /* Another session beside it, in another box; keep_live leads there then. */
 void keep_move_in(uint32_t box, int64_t memory_bytes);
 /* Release the box, see that the broker goes on, and end it. */
@@ -42,6 +44,9 @@ struct box_news keep_wake(uint32_t place);
 struct box_news keep_sweep(void);
 /* Back to the state of a place, whatever has become of the keep_live process. */
 void keep_go_back(uint32_t place);
+
+/* Everything that user code might try against what is parked; ends the session. */
+void keep_survive_attacks(void);
 
 /* Of the broker's children, as the host sees them. */
 pid_t keep_process_named(const char *name);

@@ -37,12 +37,16 @@ static const struct filter filters[] = {
     { "session", box_filter_session, BOX_FILTER_SESSION_LEN, QUIET(ENOSYS) },
     { "keeper", box_filter_keeper, BOX_FILTER_KEEPER_LEN, KILL },
     { "curator", box_filter_curator, BOX_FILTER_CURATOR_LEN, KILL },
+    { "session_one_uid", box_filter_session_one_uid, BOX_FILTER_SESSION_ONE_UID_LEN,
+      QUIET(ENOSYS) },
+    { "warden", box_filter_warden, BOX_FILTER_WARDEN_LEN, KILL },
 };
 #define OCCUPANT (&filters[0])
 #define INIT (&filters[1])
 #define PORTER (&filters[2])
 #define SESSION (&filters[3])
 #define KEEPER (&filters[4])
+#define SESSION_ONE_UID (&filters[6])
 
 static uint32_t run(const struct filter *filter, struct seccomp_data data)
 {
@@ -299,7 +303,8 @@ TEST(box_filter_decides_every_number)
             uint32_t error = got & SECCOMP_RET_DATA;
             bool quiet = (got & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO &&
                          (error == ENOSYS || error == EINVAL || error == EAFNOSUPPORT ||
-                          (&filters[f] == SESSION && error == EPERM));
+                          ((&filters[f] == SESSION || &filters[f] == SESSION_ONE_UID) &&
+                           error == EPERM));
             CHECK(got == ALLOW || got == LOUD || got == KILL || quiet);
             if (!name_of(nr))
                 CHECK_INT(got, filters[f].fallback);

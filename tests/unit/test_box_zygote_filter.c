@@ -44,9 +44,12 @@ TEST(box_zygote_filter_changes_no_verdict_of_an_occupant)
         for (size_t i = 0; i < array_len(args); i++) {
             uint32_t own = run(box_filter_occupant, BOX_FILTER_OCCUPANT_LEN, nr, args[i]);
             uint32_t kept = run(box_filter_session, BOX_FILTER_SESSION_LEN, nr, args[i]);
+            uint32_t numbered = run(box_filter_session_one_uid, BOX_FILTER_SESSION_ONE_UID_LEN, nr,
+                                    args[i]);
             uint32_t zygote = zygote_says(nr, args[i]);
             CHECK_INT(stricter(own, zygote), own);
             CHECK_INT(stricter(kept, zygote), kept);
+            CHECK_INT(stricter(numbered, zygote), numbered);
             if (zygote != SECCOMP_RET_ALLOW)
                 CHECK_INT(zygote, own); /* also whichever of the two the kernel takes */
             refused += zygote != SECCOMP_RET_ALLOW;

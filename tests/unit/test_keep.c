@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/clock.h"
@@ -102,59 +100,10 @@ TEST(keep_refuses_places_that_are_taken_and_threads)
     keep_end();
 }
 
-/* What user code might try against parked copies, whose pids it can guess. Each is
- * followed by the question whether the state is as it was. */
-#define BOMB 13
-static const char *const attacks[] = {
-    "os.kill(-1, 9)",
-    "[refused(os.kill, p, s) for p in others() for s in (9, 19, 6, 18)]; os._exit(0)",
-    "[refused(os.killpg, p, 9) for p in others()]; os._exit(0)",
-    "[refused(signal.pidfd_send_signal, os.pidfd_open(p), 9) for p in others() "
-    "if not refused(os.pidfd_open, p)]; os._exit(0)",
-    "f = os.pipe(); fcntl.fcntl(f[0], 10, 9); fcntl.fcntl(f[0], fcntl.F_SETFL, os.O_ASYNC)\n"
-    "for p in others():\n"
-    "    refused(fcntl.fcntl, f[0], 8, p); os.write(f[1], b'x')\n"
-    "os._exit(0)",
-    "libc = ctypes.CDLL(None); [libc.ptrace(16, p, 0, 0) for p in others()]; os._exit(0)",
-    "[refused(os.setpriority, 0, p, 19) for p in others()]; refused(os.setpriority, 2, 1001, 19); "
-    "os._exit(0)",
-    "[refused(os.sched_setscheduler, p, 5, os.sched_param(0)) for p in others()]; os._exit(0)",
-    "[refused(os.sched_setaffinity, p, [0]) for p in others()]; os._exit(0)",
-    "import resource; [refused(resource.prlimit, p, resource.RLIMIT_CPU, (0, 0)) "
-    "for p in others()]; os._exit(0)",
-    "[refused(call, 1001) for call in (os.setuid, os.seteuid)]; refused(os.setreuid, 1001, 1001); "
-    "refused(os.setresuid, 1001, 1001, 1001); refused(os.setresuid, -1, 1001, -1); "
-    "ctypes.CDLL(None).setfsuid(1001); os.kill(-1, 9)",
-    "[refused(os.open, f'/proc/{p}/mem', os.O_RDWR) for p in others()]; os._exit(0)",
-    "os.closerange(0, 512)",
-    [BOMB] = "while True:\n    refused(os.fork)",
-    "ctypes.string_at(0)",
-};
-
 TEST(keep_parked_copies_survive_what_user_code_tries)
 {
-    static const char ids[] = "os.getresuid(), os.nice(0), os.sched_getscheduler(0), "
-                              "sorted(os.sched_getaffinity(0))";
-    char before[256];
-    if (!keep_begin(256 * MIB))
-        return;
-    snprintf(before, sizeof before, "%s", keep_ask(ids));
-    keep_must_park(0);
-    /* It is among those that are tried, and there: EPERM, not ESRCH. */
-    CHECK_TEXT(keep_ask("sorted({refused(os.kill, p, 0) for p in others()})"), "[1, 3]");
-    for (size_t i = 0; i < array_len(attacks); i++) {
-        CHECK_TEXT(keep_ask("x = 'lost'"), "None");
-        keep_must_park(1); /* a second, of another state */
-        CHECK(send(keep_live, attacks[i], strlen(attacks[i]), MSG_NOSIGNAL) > 0);
-        struct pollfd gone = { .fd = keep_live, .events = POLLIN };
-        poll(&gone, 1, 300);
-        keep_go_back(0);
-        if (!check_same_text(keep_ask("x"), "1") || !check_same_text(keep_ask(ids), before))
-            check_failed(__FILE__, __LINE__, "attack %zu has changed it: %s", i, keep_ask(ids));
-        keep_order_place(BOX_OP_DROP, 1);
-    }
-    CHECK(!keep_heard(BOX_NEWS_KEEPER_GONE));
-    keep_end();
+    if (keep_begin(256 * MIB))
+        keep_survive_attacks();
 }
 
 TEST(keep_user_code_cannot_take_the_parked_uid)
@@ -275,26 +224,6 @@ TEST(keep_200_rounds_leave_nothing)
     CHECK_INT(keep_fds_of(keep_house.broker), broker_fds);
     CHECK_INT(keep_fds_of(keeper), keeper_fds + 1);
     CHECK_INT(keep_children_of_broker(), 6); /* zygote, init, occupant, keeper, two parked */
-    keep_end();
-}
-
-TEST(keep_one_uid_is_swept_and_not_parked)
-{
-    const uid_t ordinary = 61005;
-    if (geteuid() == 0 && (setresgid(ordinary, ordinary, ordinary) < 0 ||
-                           setresuid(ordinary, ordinary, ordinary) < 0 ||
-                           prctl(PR_SET_DUMPABLE, 1) < 0))
-        check_failed(__FILE__, __LINE__, "cannot become an ordinary user");
-    if (!keep_begin_as_we_are(256 * MIB))
-        return;
-    struct box_news news = keep_park(0);
-    CHECK_INT(news.end, INJECT_REFUSED);
-    CHECK_INT(news.error, ENOTSUP);
-    CHECK(send(keep_live, attacks[BOMB], strlen(attacks[BOMB]), MSG_NOSIGNAL) > 0);
-    poll(NULL, 0, 200);
-    keep_sweep();
-    keep_news_of(BOX_NEWS_EXITED);
-    CHECK(!keep_heard(BOX_NEWS_EMPTY));
     keep_end();
 }
 
