@@ -26,6 +26,7 @@ held, held_files = [], []    # what has come of the next line
 sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
 handler = _signal.default_int_handler   # the code's own for SIGINT, while none of it runs
 blocked = False              # by the code itself
+folder = "/workspace"        # where the last cell left us
 args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
 
@@ -192,6 +193,14 @@ def hear_nothing():
             pass
 
 
+def note_folder():
+    global folder
+    try:
+        folder = posix.getcwd()
+    except OSError:   # it is gone: the one before, perhaps
+        pass
+
+
 def flush():
     for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
         try:
@@ -208,6 +217,7 @@ def perform(request, files):
     status = later if status is None or later == 130 else status
     guard(flush)
     hear_nothing()
+    note_folder()
     if posix.getpid() != driver.main_pid:   # a child that the code forked and that came here
         end(status)
     if not channel_is_ours():   # closed or replaced: no word would arrive
@@ -226,6 +236,14 @@ def end_children():
             one.returncode = -9
 
 
+def go_home():
+    """The working folder, if the code has removed it and it was made anew."""
+    try:
+        posix.getcwd()
+    except FileNotFoundError:
+        posix.chdir(folder)
+
+
 def renew(request, files):
     """After a fork from outside: what must be this process's own. Random generators that packages or
     the code made for themselves go on where they were; without `seeds` all of them do."""
@@ -236,7 +254,7 @@ def renew(request, files):
     steps = (lambda: vars(found["threading"]["_main_thread"]).update(_native_id=driver.main_pid),
              lambda: seeds and found["random"]["seed"](),
              lambda: seeds and found["numpy.random"]["seed"](),
-             lambda: found["_ssl"]["RAND_add"](posix.urandom(32), 32.0), end_children)
+             lambda: found["_ssl"]["RAND_add"](posix.urandom(32), 32.0), end_children, go_home)
     for step in steps:
         try:
             step()

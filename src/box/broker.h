@@ -47,6 +47,7 @@ struct broker_keep {
     int64_t until_ns; /* for its next answer */
     bool waking;      /* one of the orders will make an occupant */
     int control;      /* for it, while its copy is moved; -1 */
+    int64_t held_bytes; /* when the last copy was ordered */
     pid_t parked[BOX_PLACES]; /* 0: none that we know of */
     struct cgroup cgroup; /* of all that is parked; made with the first */
 };

@@ -33,7 +33,8 @@ static void tell_kept(const struct broker *broker, const struct broker_box *box,
 {
     struct box_news news = { .kind = kind, .box = (uint32_t)(box - broker->box),
                              .place = answer->place, .end = answer->end, .error = answer->error,
-                             .pause_us = answer->pause_us, .lost = answer->lost };
+                             .held_bytes = box->keep.held_bytes, .pause_us = answer->pause_us,
+                             .lost = answer->lost };
     broker_box_stats(box, &news.stats);
     if (!box->releasing)
         broker_tell(broker, &news, NULL, 0);
@@ -138,6 +139,7 @@ static void raise_limit(struct broker_box *box)
 {
     bool held_by_group = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
     int64_t held = held_by_group ? cgroup_memory_now(&box->cgroup) : broker_watch_memory(box);
+    box->keep.held_bytes = held;
     held = held < 0 ? 0 : (held + ROUND - 1) / ROUND * ROUND;
     int64_t limit = box->memory_bytes + (held < box->memory_bytes ? held : box->memory_bytes);
     if (limit == box->memory_limit ||

@@ -62,7 +62,8 @@ static int listing(const struct cgroup *group)
     return dir;
 }
 
-static bool group_has_left(const struct broker_box *box, int dir)
+/* Is there anybody but `also`? */
+static bool group_has_left(const struct broker_box *box, int dir, pid_t also)
 {
     char text[2048];
     own_fd procs = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
@@ -73,7 +74,8 @@ static bool group_has_left(const struct broker_box *box, int dir)
     bool left = false;
     char *at = text;
     while (*at && !left) {
-        left = is_left(box, (pid_t)strtol(at, &at, 10));
+        pid_t pid = (pid_t)strtol(at, &at, 10);
+        left = pid != also && is_left(box, pid);
         at += *at == '\n';
     }
     return left;
@@ -115,7 +117,7 @@ static bool is_swept(const struct broker_box *box)
     if (box->occupant || box->sweep.pid || box->stage != BROKER_STILL)
         return false;
     int dir = listing(&box->cgroup);
-    return dir < 0 ? !for_each_left(box, one_is_enough) : !group_has_left(box, dir);
+    return dir < 0 ? !for_each_left(box, one_is_enough) : !group_has_left(box, dir, 0);
 }
 
 /* --- killing --- */
@@ -207,6 +209,12 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     sweep->since_ns = clock_now_ns();
     if (is_swept(box)) {
         finish(broker, box);
+        return;
+    }
+    int dir = listing(&box->cgroup);
+    if (box->occupant > 0 && dir >= 0 && !group_has_left(box, dir, box->occupant)) {
+        kill(box->occupant, SIGKILL); /* mostly it is alone; else more is done below, later */
+        sweep->again_ns = sweep->since_ns + AGAIN_ONE_UID_MS * MS;
         return;
     }
     cgroup_ease(&box->cgroup, true);

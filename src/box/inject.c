@@ -250,7 +250,9 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
     if (end != INJECT_OK)
         return end;
     begin(out, target->pid, target->timeout_ms);
-    if (trace(SEIZE, target->pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
+    /* It may run until it is stopped: what it asks for meanwhile is refused as ever. Only a
+     * process that is stopped, and quiet, is let do what needs a tracer. */
+    if (trace(SEIZE, target->pid, NULL, (void *)(uintptr_t)OPTION_EXITKILL) < 0)
         return refused_or_dead(target->pid);
     int status = 0;
     end = trace(INTERRUPT, target->pid, NULL, NULL) < 0 ? gone(out) : wait_stop(out, &status);
@@ -267,7 +269,11 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
         return refuse(out, end);
     if (trace(PTRACE_GETREGS, out->pid, NULL, &out->regs) < 0)
         return gone(out);
-    return is_quiet(out, target->control) ? hold_signals(out) : refuse(out, INJECT_NOT_QUIET);
+    if (!is_quiet(out, target->control))
+        return refuse(out, INJECT_NOT_QUIET);
+    if (trace(PTRACE_SETOPTIONS, out->pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
+        return gone(out);
+    return hold_signals(out);
 }
 
 enum inject_end inject_attach(const struct inject_target *target, struct inject *out)

@@ -228,6 +228,7 @@ struct box_news {
     uint32_t place;    /* PARKED, AWAKE, FORKED_INTO */
     uint32_t end;      /* the same: enum inject_end */
     uint32_t lost;     /* FORKED_INTO: descriptors that could not be carried over */
+    int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
     int64_t pause_us;  /* PARKED: how long the occupant stood still */
     struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */
 };

@@ -113,6 +113,7 @@ struct session {
     char *line;
     struct str to_control;
     struct { uint32_t end; int error; } kept; /* of PARKED, AWAKE */
+    int64_t held_bytes; /* of the box, when it was parked last */
 
     /* While one is forked from the other (session_fork.c): */
     struct session *parent, *coming;
@@ -145,7 +146,9 @@ struct session {
     char news[200];     /* for the next cell's stderr */
     uint32_t goal;      /* the place that is being gone back to */
     void (*goal_then)(struct session *session); /* once an interpreter is started */
+    int64_t goal_cell;
     void (*back_then)(struct session *session); /* once it is back there */
+    void (*kept_then)(struct session *session); /* once its state is kept, or cannot be */
 };
 
 /* What is remembered of one that has ended. */
@@ -213,7 +216,9 @@ bool session_has_files(const struct session *session);
 /* --- session_keep.c --- */
 /* After a good cell: keep its state, then session_next. */
 void session_protect(struct session *session);
-/* Back to what is in a place; `then` with session->failed. */
+void session_protect_then(struct session *session, void (*then)(struct session *session));
+/* Back to what is in a place, or to an older level where that is dead; `then` with
+ * session->failed. */
 void session_go_back(struct session *session, uint32_t place,
                      void (*then)(struct session *session));
 /* The newest level, or SESSION_NOBODY. */

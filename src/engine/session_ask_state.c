@@ -16,6 +16,21 @@ static unsigned named_count(const struct session *session)
     return count;
 }
 
+static void give_name(struct session *session)
+{
+    struct session_place *place = &session->place[session_newest(session)];
+    snprintf(place->name, sizeof place->name, "%s", session->ask->what->name);
+    session_ask_info(session->ask);
+}
+
+static void on_kept_again(struct session *session)
+{
+    if (session->is_protected)
+        give_name(session);
+    else
+        session_ask_refuse(session->ask, ERR_HOST, session->unprotected, NULL);
+}
+
 void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
 {
     const char *name = ask->what->name;
@@ -37,9 +52,10 @@ void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
         if (!session->place[old].level && !session->place[old].pins)
             session_drop_place(session, old);
     }
-    /* One state may have two names: only the last one counts. */
-    snprintf(session->place[now].name, sizeof session->place[now].name, "%s", name);
-    session_ask_info(ask);
+    if (session->place[now].name[0])
+        session_protect_then(session, on_kept_again); /* one state with two names is kept twice */
+    else
+        give_name(session);
 }
 
 static void on_undone(struct session *session)
@@ -49,7 +65,6 @@ static void on_undone(struct session *session)
         session_end(session, "its earlier state could not be brought back");
         return;
     }
-    session_is_at(session, session->goal);
     json_object_set_new(ask->answer, "state", json_string("restored"));
     json_object_set_new(ask->answer, "lost", session_lost_json(0));
     session_ask_info(ask);

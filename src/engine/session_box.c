@@ -154,6 +154,8 @@ static void on_started(struct session *session)
     own_close_fd(&session->fd[RUN_IN]); /* each cell has its own */
     session->gone = session->swept = false;
     session->cold = !session->forked;
+    session->state = 0; /* a new interpreter knows nothing */
+    session->since = 0;
     if (session->cold)
         session_ask_driver(session, NULL, is_ready, session->goal_then);
     else
@@ -449,6 +451,8 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
     if (news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_AWAKE) {
         session->kept.end = news->end;
         session->kept.error = news->error;
+        if (news->kind == BOX_NEWS_PARKED)
+            session->held_bytes = news->held_bytes;
     }
     if (news->kind == BOX_NEWS_AWAKE && news->end == INJECT_OK)
         session->gone = session->swept = false;

@@ -154,13 +154,15 @@ static void finish(struct session *session, enum result_state state)
     session->hush = run->facts.interrupt_sent && !run->driver.interrupted;
     run->result.state = state;
     run_finish(run);
-    if (state != RESULT_STATE_KEPT) {
-        session_next(session);
-        return;
+    if (state == RESULT_STATE_KEPT) {
+        session->since++;
+        session->state = session->cells;
+        session->is_protected = false;
     }
-    session->since++;
-    session->state = session->cells;
-    session_protect(session);
+    if (session->is_protected)
+        session_next(session);
+    else
+        session_protect(session);
 }
 
 /* Neither what was kept nor a new interpreter is there. */
@@ -170,8 +172,6 @@ static void on_restarted(struct session *session)
         session_end(session, "its interpreter died, and no other could be started");
         return;
     }
-    session->state = 0;
-    session->since = 0;
     finish(session, RESULT_STATE_LOST);
 }
 
@@ -191,12 +191,10 @@ static void on_swept_again(struct session *session)
 
 static void on_back(struct session *session)
 {
-    if (session->failed.kind != ERR_NONE) {
+    if (session->failed.kind == ERR_NONE)
+        finish(session, RESULT_STATE_ROLLED_BACK);
+    else
         session_sweep(session, on_swept_again);
-        return;
-    }
-    session_is_at(session, session->goal);
-    finish(session, RESULT_STATE_ROLLED_BACK);
 }
 
 static void on_collected(struct session *session)
@@ -205,8 +203,10 @@ static void on_collected(struct session *session)
     run->facts.artifact_bytes_hit = session->files.bytes_hit;
     run->facts.artifact_files_hit = session->files.count_hit;
     files_drop(&session->files);
-    if (session->gone)
-        restart(session);
+    if (session->gone && session->levels > 0)
+        session_go_back(session, session_newest(session), on_back); /* just after its last word */
+    else if (session->gone)
+        session_sweep(session, on_swept_again);
     else
         finish(session, RESULT_STATE_KEPT);
 }
@@ -231,6 +231,8 @@ static bool failed(const struct engine_run *run)
 void session_cell_done(struct engine_run *run)
 {
     struct session *session = run->session;
+    if (run->killed)
+        return; /* too late: what it says is swept with it */
     run_read_counters(run);
     if (run->stats.oom_kills > 0 || !run_drain(run)) {
         run_kill(run, RESULT_OK); /* not all of it lives on, or it floods */
@@ -288,14 +290,12 @@ static void on_idle_back(struct session *session)
         session_end(session, "its interpreter died between cells, and could not be replaced");
         return;
     }
-    if (session->levels > 0)
-        session_is_at(session, session->goal);
     session->stage = SESSION_WORKING;
+    bool kept = session->levels > 0;
     snprintf(session->news, sizeof session->news,
              "cupel: the interpreter ended between cells; the session goes on %s%lld\n",
-             session->levels > 0 ? "from the state after cell "
-                                 : "with its files only, after cell ",
-             (long long)(session->levels > 0 ? session->state : session->cells));
+             kept ? "from the state after cell " : "with its files only, after cell ",
+             (long long)(kept ? session->state : session->cells));
     session->idle_then(session);
 }
 

@@ -80,22 +80,25 @@ void session_is_at(struct session *session, uint32_t place)
 static void stay_unprotected(struct session *session, const char *why)
 {
     snprintf(session->unprotected, sizeof session->unprotected, "%.95s", why);
-    session_next(session);
+    session->kept_then(session);
 }
 
 static void accept(struct session *session, bool snapped)
 {
     struct session_place *place = &session->place[session->goal];
     *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
-                                     .cell = session->cells };
+                                     .cell = session->state };
     while (session->levels > session->levels_most)
         leave_level(session, 0);
     session->stack[session->levels++] = session->goal;
+    /* States that differ much hold what the next cell needs. */
+    bool full = session->held_bytes > session->request.limits.value[LIMITS_MEMORY];
+    while (full && session->levels > 1)
+        leave_level(session, 0);
     session->is_protected = true;
     session->since = 0;
-    session->state = session->cells;
     session_touch(session);
-    session_next(session);
+    session->kept_then(session);
 }
 
 static void on_snapped(struct session *session)
@@ -163,6 +166,12 @@ static void on_parked(struct session *session)
 
 void session_protect(struct session *session)
 {
+    session_protect_then(session, session_next);
+}
+
+void session_protect_then(struct session *session, void (*then)(struct session *session))
+{
+    session->kept_then = then;
     session->stage = SESSION_WORKING;
     session->is_protected = false;
     session->goal = free_place(session);
@@ -171,7 +180,7 @@ void session_protect(struct session *session)
     else if (!session->forked)
         stay_unprotected(session, "its interpreter was started for it alone, for its environment");
     else if (session->gone)
-        session_next(session);
+        then(session);
     else
         session_park(session, session->goal, on_parked);
 }
@@ -183,6 +192,7 @@ static void on_snapped_again(struct session *session)
     struct err failed = session->failed;
     files_drop(&session->files);
     session->place[session->goal].snapped = failed.kind == ERR_NONE;
+    session->kept_then = session_next;
     if (failed.kind == ERR_NONE) {
         session_next(session);
         return;
@@ -201,6 +211,11 @@ void session_renew_newest(struct session *session)
         session_next(session);
         return;
     }
+    if (session->place[newest].name[0] || session->place[newest].pins > 0) {
+        leave_level(session, session->levels - 1); /* a checkpoint stays what it is */
+        session_protect(session);
+        return;
+    }
     session->goal = newest;
     if (session->place[newest].snapped)
         files_session_forget(session->porter, newest);
@@ -213,8 +228,23 @@ void session_renew_newest(struct session *session)
 
 /* --- going back --- */
 
+/* The end of it. A copy that could not be woken is dead: an older state is better than
+ * none. The keeper may have died meanwhile, and all copies with it: the state is back
+ * nevertheless. */
 static void back(struct session *session)
 {
+    bool level = session->levels > 0 && session_newest(session) == session->goal;
+    if (session->failed.kind == ERR_NONE) {
+        session->state = session->goal_cell;
+        if (session->place[session->goal].used)
+            session_is_at(session, session->goal);
+        else
+            session->is_protected = false;
+    } else if (level && session->levels > 1) {
+        leave_level(session, session->levels - 1);
+        session_go_back(session, session_newest(session), session->back_then);
+        return;
+    }
     session->back_then(session);
 }
 
@@ -286,6 +316,7 @@ void session_go_back(struct session *session, uint32_t place,
                      void (*then)(struct session *session))
 {
     session->goal = place;
+    session->goal_cell = session->place[place].cell;
     session->back_then = then;
     session_sweep(session, on_swept);
 }

@@ -4,7 +4,8 @@ compared, every file that is named exists, and every promise names what holds it
 In a console block, lines that start with `$ ` are commands (a line ending in a backslash goes
 on), the rest is what they print, stdout and stderr together. `export NAME=VALUE` holds for the
 page. `…` stands for any text in a line; a line of `…` alone for any number of lines. A last line
-`[exit N]` is the exit code, 0 where there is none. Blocks of one file run in order, in one fresh folder that holds examples/."""
+`[exit N]` is the exit code, 0 where there is none. Blocks of one file
+run in order, in one fresh folder that holds examples/."""
 import os
 import re
 import shutil

@@ -322,6 +322,38 @@ def test_checkpoints_are_gone_back_to_by_name(session):
         session.undo(to="other")
 
 
+def test_a_state_may_have_two_names_and_a_checkpoint_stays_what_it_is(session):
+    session.run("x = 1\nopen('f', 'w').write('f')")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    for name in ("one", "two"):
+        session.ask("checkpoint", name=name)
+    session.put(g="g")
+    assert sorted(row["name"] for row in session.info()["checkpoints"]) == ["one", "two"]
+    session.run("x = 2")
+    session.wait_until_idle()
+    for name in ("one", "two"):
+        session.undo(to=name)
+        assert session.value("x") == "1" and sorted(session.files()) == ["f"], name
+
+
+def test_a_removed_working_folder_is_back(session):
+    session.run("import os\nos.mkdir('d')\nos.chdir('d')")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    result = session.run("import shutil\nshutil.rmtree('/workspace/d')\nos._exit(1)")
+    assert result["state"] == "rolled_back"
+    assert session.value("os.getcwd()") == "'/workspace/d'"
+
+
+def test_large_states_do_not_starve_a_session(client):
+    session = Session(client)
+    sizes = "a = bytearray(b'0') * (200 << 20)"
+    states = [session.run(sizes, limits={"timeout_s": 60})["status"] for _ in range(6)]
+    assert states[-1] == "ok" or states[-2] == "ok", states
+    session.end()
+
+
 def test_random_numbers_go_on_exactly_after_a_rollback(session):
     session.run("import random; random.seed(1); import numpy; numpy.random.seed(1)")
     if not is_protected(session):
