@@ -212,7 +212,8 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
         return;
     }
     int dir = listing(&box->cgroup);
-    if (box->occupant > 0 && dir >= 0 && !group_has_left(box, dir, box->occupant)) {
+    if (box->occupant > 0 && dir >= 0 && !kernel_is_about_to_kill(box) &&
+        !group_has_left(box, dir, box->occupant)) {
         kill(box->occupant, SIGKILL); /* mostly it is alone; else more is done below, later */
         sweep->again_ns = sweep->since_ns + AGAIN_ONE_UID_MS * MS;
         return;

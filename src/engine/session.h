@@ -217,6 +217,8 @@ bool session_has_files(const struct session *session);
 /* After a good cell: keep its state, then session_next. */
 void session_protect(struct session *session);
 void session_protect_then(struct session *session, void (*then)(struct session *session));
+/* The same for a state that is kept already, by a name which stays with that copy. */
+void session_keep_again(struct session *session, void (*then)(struct session *session));
 /* Back to what is in a place, or to an older level where that is dead; `then` with
  * session->failed. */
 void session_go_back(struct session *session, uint32_t place,

@@ -53,7 +53,7 @@ void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
             session_drop_place(session, old);
     }
     if (session->place[now].name[0])
-        session_protect_then(session, on_kept_again); /* one state with two names is kept twice */
+        session_keep_again(session, on_kept_again); /* one state with two names is kept twice */
     else
         give_name(session);
 }

@@ -47,6 +47,12 @@ static void leave_level(struct session *session, unsigned at)
         session_drop_place(session, place);
 }
 
+void session_keep_again(struct session *session, void (*then)(struct session *session))
+{
+    leave_level(session, session->levels - 1);
+    session_protect_then(session, then);
+}
+
 void session_forget_places(struct session *session)
 {
     for (uint32_t i = 0; i < BOX_PLACES; i++) {
@@ -212,8 +218,7 @@ void session_renew_newest(struct session *session)
         return;
     }
     if (session->place[newest].name[0] || session->place[newest].pins > 0) {
-        leave_level(session, session->levels - 1); /* a checkpoint stays what it is */
-        session_protect(session);
+        session_keep_again(session, session_next); /* a checkpoint stays what it is */
         return;
     }
     session->goal = newest;
