@@ -46,6 +46,14 @@ def session(client):
         one.end()
 
 
+def answer(client):
+    """The next frame that is no event."""
+    frame = client.receive()
+    while "event" in frame:
+        frame = client.receive()
+    return frame
+
+
 def is_protected(session):
     session.wait_until_idle()
     return session.info()["protected"]
@@ -235,7 +243,7 @@ def test_an_interrupt_that_the_code_obeys_keeps(session):
     while session.client.receive().get("event") != "stdout":
         pass
     session.client.send({"op": "session", "id": "stop", "do": "interrupt", "session": session.id})
-    frames = [session.client.receive(), session.client.receive()]
+    frames = [answer(session.client), answer(session.client)]
     result = next(frame["result"] for frame in frames if "result" in frame)
     assert result["status"] == "interrupted" and result["state"] == "kept", result
     assert session.value("x") == "2"
@@ -245,12 +253,12 @@ def test_an_interrupt_is_never_too_early_and_never_meant_for_the_next_cell(sessi
     for n in range(6):
         session.client.send({"op": "run", "id": f"r{n}", "request": {
             "session": session.id, "code": "import time\ntime.sleep(60)", "limits": {"timeout_s": 90}}})
-        answer = None
-        while answer is None:   # as soon as it runs at all, which is before the code does
+        first = None
+        while first is None:   # as soon as it runs at all, which is before the code does
             session.client.send({"op": "session", "id": f"i{n}", "do": "interrupt", "session": session.id})
             frame = session.client.receive()
-            answer = None if "error" in frame else frame
-        frames = [answer, session.client.receive()]
+            first = None if "error" in frame else frame
+        frames = [first, session.client.receive()]
         result = next(frame["result"] for frame in frames if "result" in frame)
         assert result["status"] == "interrupted", result
         assert session.value("40 + 2") == "42"
@@ -521,7 +529,7 @@ def test_cells_that_wait_may_be_taken_back(client, engines, who):
         other.send({"op": "cancel", "id": "waits"})
         assert other.receive()["error"]["kind"] == "cancelled"
     client.send({"op": "interrupt", "id": "long"})
-    assert client.receive()["result"]["status"] == "interrupted"
+    assert answer(client)["result"]["status"] == "interrupted"
     session.wait_until_idle()
     assert session.run("never")["error"]["name"] == "NameError"
     session.end()
@@ -533,7 +541,7 @@ def test_the_end_of_a_session_ends_its_cell_and_who_waits(client, engines, who):
     client.start("waits", {"session": session.id, "code": "1"})
     with engines[who].client() as other:
         Session(other, id=session.id).end()
-    answers = {frame["id"]: frame for frame in (client.receive(), client.receive())}
+    answers = {frame["id"]: frame for frame in (answer(client), answer(client))}
     assert answers["waits"]["error"]["kind"] == "absent", answers
     result = answers["long"]["result"]
     assert (result["status"], result["state"]) == ("interrupted", "lost"), result
