@@ -151,7 +151,7 @@ static void finish(struct session *session, enum result_state state)
     struct engine_run *run = session->cell;
     session->cell = NULL;
     session->stage = SESSION_WORKING;
-    session->hush = run->facts.interrupt_sent && !run->driver.interrupted;
+    session->hush = run->facts.interrupt_sent; /* it is sent twice, the second may come late */
     run->result.state = state;
     run_finish(run);
     if (state == RESULT_STATE_KEPT) {

@@ -240,8 +240,7 @@ void run_wish_to_stop(struct engine_run *run)
     /* A bash that is still reading its cell does not hear it; and while node changes from
      * V8's watch for signals to its own it loses one that comes just then: it is sent once
      * more to a run that goes on. */
-    if (run->request->language == REQUEST_JAVASCRIPT ||
-        (run->session && run->request->language == REQUEST_BASH))
+    if (run->request->language == REQUEST_JAVASCRIPT || run->session)
         run->again_ns = clock_now_ns() + AGAIN_MS * MS;
     set_timer(run);
 }
