@@ -149,7 +149,6 @@ enum box_step broker_box_hear(struct broker *broker, uint32_t id, bool late);
 enum box_step broker_box_forked(struct broker *broker, uint32_t id, pid_t pid);
 /* A child in the box's pid namespace. */
 long broker_box_clone(const struct broker *broker, const struct broker_box *box, int cgroup_fd);
-enum box_step broker_box_porter(struct broker *broker, uint32_t id, bool collect, int *out_sock);
 /* Kill everything in the box, after lifting limits that slow dying down; it is empty
  * once init is reaped. */
 void broker_box_kill(struct broker_box *box, bool lift);

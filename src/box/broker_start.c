@@ -1,6 +1,5 @@
-/* Putting processes into a box: the occupant by exec or by fork from a zygote, and
- * the porter. Broker only. Children are clones of this small program; between
- * clone and exec they use no heap. */
+/* Putting the occupant into a box, by exec or by fork from a zygote. Broker only.
+ * Children are clones of this small program; between clone and exec they use no heap. */
 #include "box/broker.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@ static void write_time(int64_t at, char out[32])
         out[0] = 0;
 }
 
-static const struct session_past *find_past(const struct engine *engine, const char *id)
+const struct session_past *session_past_find(const struct engine *engine, const char *id)
 {
     for (size_t i = 0; i < engine->past_count; i++) {
         if (strcmp(engine->past[i].id, id) == 0)
@@ -48,7 +48,7 @@ struct session *session_find(const struct engine *engine, const char *id, struct
         if (session->stage != SESSION_ENDED && strcmp(session->id, id) == 0)
             return session;
     }
-    const struct session_past *past = find_past(engine, id);
+    const struct session_past *past = session_past_find(engine, id);
     char at[32];
     if (past) {
         write_time(past->ended_at, at);

@@ -94,7 +94,6 @@ struct session {
     bool forked;       /* from a zygote: it can be copied */
     bool gone;         /* the interpreter has ended */
     bool swept;        /* and nothing else of the box lives, but what is kept */
-    bool cold;         /* the interpreter tells that it waits */
     int fd[BOX_NEWS_FDS]; /* between cells */
     uint32_t walls;
     struct box_stats stats; /* as the box was when it started */
@@ -176,6 +175,7 @@ void session_leave(struct session_job *job);
 /* Nothing goes on any more: the next in line, or idle. */
 void session_next(struct session *session);
 json_t *session_info(const struct session *session);
+const struct session_past *session_past_find(const struct engine *engine, const char *id);
 json_t *session_past_info(const struct session_past *past);
 void sessions_close(struct engine *engine);
 
@@ -199,6 +199,8 @@ void session_drop_place(struct session *session, uint32_t place);
 void session_ask_driver(struct session *session, char *line,
                         bool (*answered)(const struct driver *),
                         void (*then)(struct session *session));
+/* Another process has its memory now: let it know. */
+void session_renew(struct session *session, void (*then)(struct session *session));
 /* It was copied: let it make ready what its next cell will write. No answer. */
 void session_touch(struct session *session);
 /* Wait for a files job that was begun. */

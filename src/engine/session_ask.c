@@ -230,15 +230,6 @@ static bool answer_now(struct engine_ask *ask, struct err *err)
     return true;
 }
 
-static const struct session_past *past_of(const struct engine *engine, const char *id)
-{
-    for (size_t i = 0; i < engine->past_count; i++) {
-        if (strcmp(engine->past[i].id, id) == 0)
-            return &engine->past[i];
-    }
-    return NULL;
-}
-
 /* The session that is asked; false with an err where there is none that could be. */
 static bool find_session(struct engine_ask *ask, struct err *err)
 {
@@ -263,7 +254,7 @@ int engine_ask(struct engine *engine, const struct frame_session *what, struct r
                const struct engine_ask_hooks *hooks, struct engine_ask **out, struct err *err)
 {
     const struct session_past *past = what->what == FRAME_DO_INFO
-                                          ? past_of(engine, what->session)
+                                          ? session_past_find(engine, what->session)
                                           : NULL;
     *out = NULL;
     if (engine_is_broken(engine, err))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/own.h"
 #include "box/inject.h"
 #include "box/zygote.h"
@@ -153,10 +154,9 @@ static void on_started(struct session *session)
     }
     own_close_fd(&session->fd[RUN_IN]); /* each cell has its own */
     session->gone = session->swept = false;
-    session->cold = !session->forked;
     session->state = 0; /* a new interpreter knows nothing */
     session->since = 0;
-    if (session->cold)
+    if (!session->forked)
         session_ask_driver(session, NULL, is_ready, session->goal_then);
     else
         session->goal_then(session);
@@ -346,6 +346,17 @@ void session_ask_driver(struct session *session, char *line,
     session->control = (struct loop_source){ .fd = session->fd[RUN_CONTROL], .ready = on_control };
     if (loop_add(&session->engine->loop, &session->control, EPOLLIN | EPOLLOUT) < 0)
         session_step_failed(session, ERR_HOST, "cannot watch the channel of the session");
+}
+
+static bool is_renewed(const struct driver *driver)
+{
+    return driver->renewed;
+}
+
+void session_renew(struct session *session, void (*then)(struct session *session))
+{
+    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
+    session_ask_driver(session, plan_line(line), is_renewed, then);
 }
 
 void session_touch(struct session *session)

@@ -94,11 +94,6 @@ void session_fork_ended(struct session *session, const char *why)
         session_ask_reply(ask, &err);
 }
 
-static bool is_renewed(const struct driver *driver)
-{
-    return driver->renewed;
-}
-
 static void on_renewed(struct session *coming)
 {
     struct engine_ask *ask = coming->fork_ask;
@@ -123,8 +118,7 @@ static void on_forked_into(struct session *coming)
                 inject_end_name(coming->kept.end));
     if (!went_well(coming))
         return;
-    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
-    session_ask_driver(coming, plan_line(line), is_renewed, on_renewed);
+    session_renew(coming, on_renewed);
 }
 
 /* After the files: its folder, and files that it has open, are opened by name. */

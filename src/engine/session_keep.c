@@ -253,11 +253,6 @@ static void back(struct session *session)
     session->back_then(session);
 }
 
-static bool is_renewed(const struct driver *driver)
-{
-    return driver->renewed;
-}
-
 static void on_files_back(struct session *session);
 
 static void on_files_restored(struct session *session)
@@ -280,8 +275,7 @@ static void on_files_back(struct session *session)
         back(session);
         return;
     }
-    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
-    session_ask_driver(session, plan_line(line), is_renewed, back);
+    session_renew(session, back);
 }
 
 static void on_porter_back(struct session *session)

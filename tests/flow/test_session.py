@@ -55,8 +55,11 @@ def answer(client):
 
 
 def is_protected(session):
+    """Only a host that does not let us choose process numbers is an excuse, and not for root."""
     session.wait_until_idle()
-    return session.info()["protected"]
+    info = session.info()
+    assert info["protected"] or "choose the numbers" in info["unprotected"], info
+    return info["protected"]
 
 
 # ---- state ----
@@ -194,17 +197,21 @@ def test_a_cell_cannot_kill_a_session(client, death, who):
     code, status = DEATHS[death]
     session.run("x = [1, 2, 3]\nopen('kept', 'w').write('before')")
     session.wait_until_idle()
-    protected = session.info()["protected"]
+    protected = is_protected(session)
     result = session.run(f"x.append(4)\nopen('kept', 'w').write('spoilt')\nopen('more', 'w').close()\n{code}",
                          limits={"timeout_s": 1 if status == "timeout" else 30})
     assert status is None or result["status"] == status or (death == "memory" and who == "user"), result
-    if protected and result["state"] != "kept":
+    # Without cgroups too much memory is a MemoryError, after which everything is kept.
+    error_only = death == "memory" and who == "user" and result["status"] == "error"
+    if error_only:
+        assert result["state"] == "kept" and result["error"]["name"] == "MemoryError", result
+    elif protected:
         assert result["state"] == "rolled_back", result
         assert "state before this cell" in result["error"]["hint"], result
         assert session.value("x, open('kept').read()") == "([1, 2, 3], 'before')"
         assert sorted(session.files()) == ["kept"]
         assert is_protected(session)
-    elif death != "memory" or result["state"] != "kept":  # without cgroups it is a MemoryError
+    else:
         assert result["state"] == "lost", result
         assert session.value("open('kept').read()") == "'spoilt'"
     assert session.value("1 + 1") == "2"
