@@ -10,6 +10,41 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
+/* What is asked of sessions, and what one is made of. */
+static void as_session(const struct frame_ask *ask)
+{
+    static const struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 34 };
+    struct frame_session what;
+    struct err err = ERR_INIT;
+    own_request request = REQUEST_INIT;
+    if (frame_session_read(ask, &what, &err) < 0) {
+        if (err.kind != ERR_INPUT || !*err.field || !*err.text)
+            abort();
+        return;
+    }
+    if (what.what >= FRAME_DOS || what.undo_levels > FRAME_LEVELS_MAX ||
+        (what.session && strlen(what.session) != REQUEST_SESSION_LEN))
+        abort();
+    if (what.request && request_from_session_json(what.request, &ceilings, &request, &err) < 0 &&
+        err.kind != ERR_INPUT)
+        abort();
+}
+
+/* A cell takes over from its session whatever it does not say. */
+static void as_cell(const json_t *cell)
+{
+    static const struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 34 };
+    struct err err = ERR_INIT;
+    own_json none = json_object();
+    own_request session = REQUEST_INIT, request = REQUEST_INIT;
+    if (request_from_session_json(none, &ceilings, &session, &err) < 0)
+        abort();
+    own_json whole = json_is_object(cell) ? request_of_cell(cell, &session, &err) : NULL;
+    if (whole && request_from_json(whole, &ceilings, &request, &err) == 0 &&
+        request.limits.value[LIMITS_MEMORY] != session.limits.value[LIMITS_MEMORY])
+        abort();
+}
+
 static void as_ask(struct str text)
 {
     static const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)8 << 30 };
@@ -26,6 +61,10 @@ static void as_ask(struct str text)
     if (ask.op == FRAME_RUN && request_from_json(ask.request, &ceilings, &request, &err) < 0 &&
         err.kind != ERR_INPUT)
         abort();
+    if (ask.op == FRAME_RUN)
+        as_cell(ask.request);
+    if (ask.op == FRAME_SESSION)
+        as_session(&ask);
 }
 
 static void as_news(struct str text)
