@@ -281,6 +281,8 @@ enum cli_repl_read cli_repl_editor_next(struct cli_repl_editor *editor, struct b
     int count = 0;
     editor->partial = (mbstate_t){ 0 };
     editor->call.resize(editor->line);
+    /* Before the prompt, not after it: a Ctrl-D typed between the two would be the terminal's. */
+    editor->call.set(editor->line, EL_PREP_TERM, 1);
     const char *line = editor->call.gets_line(editor->line, &count);
     if (!line || count <= 0)
         return editor->reader->interrupted && !editor->reader->ended ? CLI_REPL_INTERRUPTED

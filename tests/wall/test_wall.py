@@ -69,9 +69,11 @@ class Bait:
         self.unix_path = place.root / "door"
         self.unix.bind(str(self.unix_path))
         self.unix_path.chmod(0o777)
+        self.greeters = []
         for door in (self.tcp, self.abstract, self.unix):
             door.listen()
-            threading.Thread(target=self.greet, args=(door,), daemon=True).start()
+            self.greeters.append(threading.Thread(target=self.greet, args=(door,), daemon=True))
+            self.greeters[-1].start()
 
     @staticmethod
     def greet(door):
@@ -89,7 +91,9 @@ class Bait:
                               str(self.unix_path)]}[kind]
 
     def done(self):
-        for door in (self.tcp, self.abstract, self.unix):
+        for door, greeter in zip((self.tcp, self.abstract, self.unix), self.greeters):
+            door.shutdown(socket.SHUT_RDWR)  # an accept under way would hold a closed door's name
+            greeter.join()
             door.close()
         for path in (*self.files, self.unix_path):
             path.unlink()
