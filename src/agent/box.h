@@ -1,0 +1,44 @@
+/* The engine as the agent uses it: a session for the cells, and fresh boxes for proof. Frames of
+ * docs/protocol.md over one connection; waits end at a deadline or when cancelled. */
+#ifndef AGENT_BOX_H
+#define AGENT_BOX_H
+
+#include <jansson.h>
+
+#include "agent/agent.h"
+#include "base/buf.h"
+
+struct agent_box {
+    struct embed_link *link;
+    char session[64];   /* "" before agent_box_open */
+    const json_t *limits; /* "request" of the task's session, or NULL */
+    const struct agent_file *files;
+    size_t file_count;
+    int cancel_fd;
+    int64_t counter; /* of frames */
+    struct agent_box_artifact {
+        char *path;
+        struct buf content;
+    } *artifacts; /* of the last cell or run, with content */
+    size_t artifact_count;
+};
+
+/* Make the session with the task's files in it, read-only. */
+int agent_box_open(struct agent_box *box, struct err *err);
+/* One cell; `on_output` (may be NULL) hears the streams. The whole result JSON (caller's), with
+ * names_added, names_changed, names_removed. NULL and err where there is none. */
+json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s,
+                       void (*on_output)(void *user, const char *stream, struct str text),
+                       void *user, struct err *err);
+/* Check code against the live session without running it: {"problems":[{"kind","line","column",
+ * "name","message","hint"}]}; NULL and err where that cannot be had. */
+json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err);
+/* INFO of the session with names. */
+json_t *agent_box_names(struct agent_box *box, struct err *err);
+/* A fresh box, no cache, the task's files: run `code` (python) once. The artifacts' contents are in
+ * `box` afterwards. */
+json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err);
+/* End the session; nothing of it is left. */
+void agent_box_close(struct agent_box *box);
+
+#endif
