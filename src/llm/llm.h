@@ -71,7 +71,7 @@ struct llm_reply {
 void llm_reply_done(struct llm_reply *reply);
 
 struct llm_request {
-    const char *system;     /* stable over a task: the provider's cache begins with it */
+    const char *instructions; /* the system prompt; stable over a task, for caches */
     const json_t *messages;
     const json_t *tools;    /* NULL: none */
     int64_t max_output_tokens; /* 0: the model's usual */
@@ -93,7 +93,14 @@ struct llm_model;
  * PROVIDER/NAME or a known name (docs/agent.md); NULL: $CUPEL_MODEL, else by which key is
  * set. ERR_ABSENT where nothing is configured, with how to do it. */
 int llm_open(const char *spec, struct llm_model **out, struct err *err);
+/* Once powers are given up: what was opened is read and understood. */
+int llm_ready(struct llm_model *model, struct err *err);
 void llm_close(struct llm_model *model);
+/* Every key leaves our environment: what is started from here on does not inherit one. */
+void llm_forget_keys(void);
+/* From here on files of the configuration are read once, and remembered: the caller is about to
+ * give up the power to read them. */
+void llm_remember_configuration(void);
 const char *llm_name(const struct llm_model *model);  /* "anthropic/claude-opus-5", "exec:./m" */
 bool llm_sees(const struct llm_model *model);         /* takes images */
 bool llm_calls_tools(const struct llm_model *model);  /* native tool calls are known to work */

@@ -1,0 +1,394 @@
+/* exec:PROGRAM: a program that gives one reply each time it is run. The task's process may
+ * have given up the caller's powers by then, so a helper that is forked in llm_open starts
+ * it, as the caller, in the caller's folder:
+ * 1. the helper speaks fixed-size messages; what the program reads and writes passes it by;
+ * 2. a program that is cancelled, late or left behind is killed with its whole group;
+ * 3. the helper ends with its socket, so it cannot outlive the task;
+ * 4. the program's environment holds no key of a model. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "llm/llm_int.h"
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+#define NOTES_MAX 4096 /* of its stderr: enough to say why it failed */
+#define ARGS_MAX 32
+#define HINT "run the program by hand with {\"system\",\"messages\",\"tools\"} on its stdin"
+
+enum { RUN, STOP };
+
+struct order {
+    int32_t what; /* RUN brings stdin, stdout, stderr; STOP nothing */
+};
+
+struct news {
+    int32_t error;  /* errno: it was not started; 0: it has ended */
+    int32_t status; /* as waitpid gives it */
+};
+
+struct helper {
+    int sock;
+    pid_t pid;
+};
+
+/* ---- the helper's side ---- */
+
+static attr_noreturn void become(char **argv, const int *fds, char **environment)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0);
+    for (int i = 0; i < 3; i++)
+        if (dup2(fds[i], i) < 0)
+            _exit(126);
+    execvpe(argv[0], argv, environment);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Wait for its end, or for a word (or the end) on the socket, which ends it. */
+static int attend(int sock, pid_t pid)
+{
+    int status = 0;
+    own_fd held = pidfd_open(pid, 0);
+    struct pollfd watched[] = { { held, POLLIN, 0 }, { sock, POLLIN, 0 } };
+    while (held >= 0 && poll(watched, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (held < 0 || !watched[0].revents)
+        kill(pid, SIGKILL);
+    /* It is not reaped yet, so its number and its group are still its own. */
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+static attr_noreturn void serve(int sock, char **argv, char **environment)
+{
+    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
+    for (size_t i = 0; i < array_len(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    for (;;) {
+        struct order order;
+        struct news news = { 0 };
+        int fds[3];
+        size_t count = 0;
+        if (io_recv(sock, &order, sizeof order, fds, 3, &count) <= 0)
+            _exit(0);
+        if (order.what == STOP) /* for a program that had ended by then */
+            continue;
+        pid_t pid = count == 3 ? fork() : -1;
+        if (pid == 0)
+            become(argv, fds, environment);
+        news.error = pid < 0 ? (errno ? errno : EINVAL) : 0;
+        if (pid > 0)
+            setpgid(pid, pid);
+        for (size_t i = 0; i < count; i++)
+            close(fds[i]);
+        news.status = pid > 0 ? attend(sock, pid) : 0;
+        if (io_send(sock, &news, sizeof news, NULL, 0) < 0)
+            _exit(1);
+    }
+}
+
+/* ---- the task's side ---- */
+
+/* A request as the program reads it. */
+static json_t *plain_content(const json_t *parts)
+{
+    own_buf text = BUF_INIT(SIZE_MAX / 2);
+    size_t i;
+    json_t *part;
+    json_array_foreach(parts, i, part)
+    {
+        if (!str_is(json_str(json_object_get(part, "type")), "text"))
+            return json_incref((json_t *)(uintptr_t)parts);
+        if (i > 0)
+            buf_add_text(&text, "\n");
+        buf_add_str(&text, json_str(json_object_get(part, "text")));
+    }
+    return json_text(buf_str(&text));
+}
+
+static char *request_text(const struct llm_request *request)
+{
+    own_json messages = json_array();
+    size_t i;
+    json_t *message;
+    json_array_foreach(request->messages, i, message)
+        json_array_append_new(messages,
+                              json_pack("{s:O,s:o}", "role", json_object_get(message, "role"),
+                                        "content",
+                                        plain_content(json_object_get(message, "content"))));
+    const char *instructions = request->instructions ? request->instructions : "";
+    own_json whole = json_pack("{s:o,s:O,s:o}", "system", json_text(str_of(instructions)),
+                               "messages", messages, "tools",
+                               request->tools ? json_deep_copy(request->tools) : json_array());
+    return json_write(whole, JSON_COMPACT);
+}
+
+/* One of the program's outputs. */
+struct stream {
+    int fd; /* -1: at its end */
+    bool lossy;
+    bool full;
+    struct buf text;
+};
+
+struct talk {
+    int sock;
+    struct stream out, notes;
+    struct news news;
+};
+
+/* Take what is there; false where there is nothing, now or ever. */
+static bool drink(struct stream *stream)
+{
+    char part[1 << 14];
+    ssize_t n = stream->fd < 0 ? 0 : read(stream->fd, part, sizeof part);
+    if (n < 0 && errno == EINTR)
+        return true;
+    if (n < 0 && errno == EAGAIN)
+        return false;
+    if (n <= 0)
+        own_close_fd(&stream->fd);
+    else if (buf_add(&stream->text, part, (size_t)n) < 0 && !stream->lossy)
+        stream->full = true;
+    return n > 0 && !stream->full;
+}
+
+static int wait_ms(int64_t deadline_ms)
+{
+    int64_t left = deadline_ms > 0 ? deadline_ms - llm_now_ms() : 60000;
+    return left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
+}
+
+/* Until it has ended; or the outcome for which it is to be ended. */
+static enum llm_outcome listen_to(struct talk *talk, const struct llm_try *try)
+{
+    for (bool ended = false; !ended;) {
+        struct pollfd watched[] = { { talk->sock, POLLIN, 0 },
+                                    { talk->out.fd, POLLIN, 0 },
+                                    { talk->notes.fd, POLLIN, 0 },
+                                    { try->watch->cancel_fd, POLLIN, 0 } };
+        if (llm_is_late(try->request->deadline_ms))
+            return LLM_TIMEOUT;
+        if (poll(watched, array_len(watched), wait_ms(try->request->deadline_ms)) < 0)
+            continue;
+        if (watched[3].revents)
+            return LLM_CANCELLED;
+        if (watched[1].revents)
+            drink(&talk->out);
+        if (watched[2].revents)
+            drink(&talk->notes);
+        if (talk->out.full)
+            return LLM_TOO_LONG;
+        if (!watched[0].revents)
+            continue;
+        if (io_recv(talk->sock, &talk->news, sizeof talk->news, NULL, 0, NULL) != 1)
+            return LLM_BROKEN;
+        ended = true;
+    }
+    /* What it wrote before it ended is in the pipes. */
+    while (drink(&talk->out))
+        ;
+    while (drink(&talk->notes))
+        ;
+    return talk->out.full ? LLM_TOO_LONG : LLM_OK;
+}
+
+static void end_it(struct talk *talk)
+{
+    struct order stop = { STOP };
+    if (io_send(talk->sock, &stop, sizeof stop, NULL, 0) == 0 &&
+        io_recv(talk->sock, &talk->news, sizeof talk->news, NULL, 0, NULL) != 1)
+        talk->news.error = EPIPE;
+}
+
+static int start(struct talk *talk, const struct llm_request *request)
+{
+    own_str text = request_text(request);
+    own_fd in = io_sealed_memfd("request", text, strlen(text), 0);
+    int out[2] = { -1, -1 }, notes[2] = { -1, -1 };
+    if (in < 0 || pipe2(out, O_CLOEXEC) < 0)
+        return -1;
+    talk->out.fd = out[0];
+    own_fd out_end = out[1];
+    if (pipe2(notes, O_CLOEXEC) < 0)
+        return -1;
+    talk->notes.fd = notes[0];
+    own_fd notes_end = notes[1];
+    struct order run = { RUN };
+    int given[] = { in, out_end, notes_end };
+    if (fcntl(talk->out.fd, F_SETFL, O_NONBLOCK) < 0 ||
+        fcntl(talk->notes.fd, F_SETFL, O_NONBLOCK) < 0)
+        return -1;
+    return io_send(talk->sock, &run, sizeof run, given, 3);
+}
+
+static void fail_as(const char *name, enum llm_outcome outcome, struct llm_reply *reply)
+{
+    static const struct {
+        enum llm_outcome outcome;
+        const char *what, *hint;
+    } rows[] = {
+        { LLM_TIMEOUT, "did not reply in time, and was ended", "give the task more time" },
+        { LLM_CANCELLED, "was ended, as asked", NULL },
+        { LLM_TOO_LONG, "wrote more than a reply may have, and was ended", HINT },
+        { LLM_BROKEN, "was lost with the helper that starts it", "try again" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++)
+        if (rows[i].outcome == outcome)
+            llm_fail(reply, outcome, rows[i].hint, "'%.200s' %s", name, rows[i].what);
+}
+
+/* It ended by itself, but not well. */
+static void fail_by_status(const char *name, const struct talk *talk, struct llm_reply *reply)
+{
+    int status = talk->news.status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    struct str notes = buf_str(&talk->notes.text);
+    int len = (int)(notes.len < 300 ? notes.len : 300);
+    if (talk->news.error)
+        llm_fail(reply, LLM_GARBAGE, HINT, "'%.200s' was not started: %s", name,
+                 strerror(talk->news.error));
+    else if (code == 127 || code == 126)
+        llm_fail(reply, LLM_UNKNOWN_MODEL, "name a program that can be run: exec:./model",
+                 "'%.200s' is no program that can be run", name);
+    else if (code > 0)
+        llm_fail(reply, LLM_GARBAGE, HINT, "'%.200s' ended with exit code %d: %.*s", name, code,
+                 len, notes.at);
+    else if (code < 0)
+        llm_fail(reply, LLM_GARBAGE, HINT, "'%.200s' was ended by signal %d: %.*s", name,
+                 WTERMSIG(status), len, notes.at);
+    else
+        llm_fail(reply, LLM_GARBAGE, HINT, "'%.200s' wrote nothing", name);
+}
+
+static void understand(struct llm_model *model, struct str text, struct llm_try *try)
+{
+    struct err err = ERR_INIT;
+    while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
+        text.len--;
+    own_json value = json_read(text, OUTPUT_MAX, &err);
+    if (json_is_object(value))
+        llm_plain_reply(model, value, try);
+    else
+        llm_plain_text(text, try);
+}
+
+static void ask(struct llm_model *model, struct llm_try *try)
+{
+    struct helper *helper = model->state;
+    struct talk talk = { .sock = helper->sock,
+                         .out = { -1, false, false, BUF_INIT(OUTPUT_MAX) },
+                         .notes = { -1, true, false, BUF_INIT(NOTES_MAX) } };
+    if (start(&talk, try->request) < 0) {
+        llm_fail(try->reply, LLM_BROKEN, "try again", "start '%.200s': %s", model->name,
+                 strerror(errno));
+    } else {
+        enum llm_outcome outcome = listen_to(&talk, try);
+        if (outcome != LLM_OK && outcome != LLM_BROKEN)
+            end_it(&talk);
+        if (outcome != LLM_OK)
+            fail_as(model->name, outcome, try->reply);
+        else if (talk.news.error || talk.news.status || talk.out.text.len == 0)
+            fail_by_status(model->name, &talk, try->reply);
+        else
+            understand(model, buf_str(&talk.out.text), try);
+    }
+    own_close_fd(&talk.out.fd);
+    own_close_fd(&talk.notes.fd);
+    buf_done(&talk.out.text);
+    buf_done(&talk.notes.text);
+}
+
+static void close_helper(void *state)
+{
+    struct helper *helper = state;
+    own_close_fd(&helper->sock);
+    while (helper->pid > 0 && waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    free(helper);
+}
+
+/* The words of the command: one where all of it names a file. `text` is cut in place. */
+static void split(char *text, char *argv[ARGS_MAX + 1])
+{
+    size_t count = 0;
+    bool whole = access(text, F_OK) == 0;
+    for (char *at = text; *at && count < ARGS_MAX;) {
+        argv[count++] = at;
+        at += whole ? strlen(at) : strcspn(at, " ");
+        while (*at == ' ')
+            *at++ = 0;
+    }
+    argv[count] = NULL;
+}
+
+/* The environment without keys; the texts stay where they are. */
+static char **clean_environment(void)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **clean = buf_alloc_zero(count + 1, sizeof *clean);
+    for (size_t i = 0; i < count; i++)
+        if (!llm_is_key_variable(environ[i]))
+            clean[kept++] = environ[i];
+    return clean;
+}
+
+static attr_noreturn void become_helper(int given, char *command)
+{
+    char *argv[ARGS_MAX + 1];
+    /* The caller may have closed its own standard streams: the socket is none of them. */
+    int sock = fcntl(given, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        if (sock < 0 || nothing < 0 || dup2(nothing, i) < 0)
+            _exit(1);
+    io_close_between(3, sock - 1);
+    if (io_close_from(sock + 1) < 0)
+        _exit(1);
+    split(command, argv);
+    serve(sock, argv, clean_environment());
+}
+
+int llm_exec_open(const char *program, struct llm_model *model, struct err *err)
+{
+    static const struct llm_backend backend = { NULL, ask, close_helper };
+    if (program[0] == 0 || program[0] == ' ')
+        return err_set(err, ERR_USAGE, "'exec:' needs the name of a program");
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return err_sys(err, "make a socket for '%.200s'", model->name);
+    own_fd ours = ends[0], theirs = ends[1];
+    own_str command = buf_strdup(str_of(program));
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(err, "start the helper for '%.200s'", model->name);
+    if (pid == 0)
+        become_helper(theirs, command);
+    struct helper *helper = buf_alloc_zero(1, sizeof *helper);
+    *helper = (struct helper){ take_fd(&ours), pid };
+    model->backend = &backend;
+    model->state = helper;
+    model->calls_tools = true;
+    model->sees = true;
+    return 0;
+}

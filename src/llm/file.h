@@ -1,0 +1,11 @@
+/* Whole files of the caller. */
+#ifndef LLM_FILE_H
+#define LLM_FILE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* All that `fd` still has, up to the ceiling of `out`; ERR_LIMIT past it. */
+int llm_file_read(int fd, const char *path, struct buf *out, struct err *err);
+
+#endif

@@ -1,0 +1,46 @@
+/* One HTTP exchange at a time, through libcurl. Blocks, but wakes for a cancel. */
+#ifndef LLM_HTTP_H
+#define LLM_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "llm/llm.h"
+
+struct llm_http; /* the library, and connections that may be used again */
+
+#define LLM_HTTP_HEADERS_MAX 8
+
+struct llm_http_call {
+    const char *url;
+    const char *headers[LLM_HTTP_HEADERS_MAX]; /* "name: value"; NULL ends them */
+    struct str body;     /* .at NULL: GET */
+    int64_t deadline_ms; /* of the clock; 0: none */
+    int cancel_fd;       /* -1: none */
+    int connect_ms, first_byte_ms, idle_ms;
+    size_t max_bytes;
+    /* Bytes of the body. 0: go on; 1: nothing more is needed; -1: stop. */
+    int (*on_bytes)(void *user, struct str bytes);
+    void *user;
+    /* What came: */
+    int status;           /* of the last response; 0: none */
+    double retry_after_s; /* negative: not told */
+    bool never_retry;     /* the server said so, or it cannot help */
+    bool settled;         /* on_bytes needs nothing more */
+    size_t bytes;
+    char id[96];          /* of the request, as the server names it */
+    char detail[256];     /* why there was no whole exchange */
+};
+
+/* ERR_HOST where libcurl is missing. */
+int llm_http_open(struct llm_http **out, struct err *err);
+void llm_http_close(struct llm_http *http);
+
+/* LLM_OK: the exchange is whole, whatever its status. LLM_NETWORK: no byte came; LLM_BROKEN:
+ * it was lost after some; LLM_TIMEOUT, LLM_CANCELLED, LLM_TOO_LONG. */
+enum llm_outcome llm_http_do(struct llm_http *http, struct llm_http_call *call);
+
+#endif
