@@ -6,7 +6,8 @@
 #    find another socket under the same number.
 # 2. Whatever a cell does (exit, an error, SIGINT, its hands on sys or builtins), the next line is
 #    waited for; only the loss of the channel and a real death end a session.
-# 3. What a cell left behind is named by names.py.
+# 3. What a cell left behind is named by names.py, what is wrong with one that has not run yet is
+#    found by advice.py.
 import builtins
 import gc
 import posix
@@ -18,9 +19,9 @@ __builtins__ = {**vars(builtins)}
 CLOEXEC = 0x40000000         # MSG_CMSG_CLOEXEC
 SOURCES_MAX = 16 << 20       # of earlier cells, for tracebacks
 AGAIN = 11                   # errno
+NULL_DEVICE = 0x103          # of /dev/null
 
 driver = names = None        # the modules; whoever loads this file sets them
-touch = int                  # a zygote's: make ready what the next cell will write
 channel = scope = None
 held, held_files = [], []    # what has come of the next line
 sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
@@ -93,10 +94,20 @@ def channel_is_ours():
 
 
 # ---- a cell ----
+def reads_nothing():
+    """It is /dev/null still, as the last cell found it."""
+    try:
+        return posix.fstat(0).st_rdev == NULL_DEVICE and not sys.__stdin__.closed
+    except (OSError, AttributeError):
+        return False
+
+
 def put_stdin(files):
     """The cell's own stdin over fd 0. sys.stdin is made anew, unless the code has put something
     else there: what the old one had read ahead, and its end, are not this cell's."""
     global stdin_given
+    if not (files or stdin_given) and reads_nothing():
+        return
     fd = files[0] if files else posix.open("/dev/null", posix.O_RDONLY | posix.O_CLOEXEC)
     posix.dup2(fd, 0)
     posix.set_inheritable(0, True)   # it came as 0 if the code had closed that
@@ -263,9 +274,18 @@ def renew(request, files):
     driver.send('{"op":"renewed"}')
 
 
+def check(request, files):
+    """What is wrong with code that was not run yet. It stays unrun, and leaves no trace."""
+    try:
+        problems = driver.load("advice").check(without_indent(request["code"]), scope, sources)
+    except Exception:   # nothing is known to be wrong
+        problems = []
+    driver.send(driver.to_json({"op": "check", "problems": problems}))
+
+
 # ---- the session ----
-OPS = {"cell": perform, "renew": renew, "names": lambda request, files: names.tell(),
-       "complete": lambda request, files: names.complete(request), "touch": lambda *_: touch()}
+OPS = {"cell": perform, "renew": renew, "names": lambda request, files: names.tell(), "check": check,
+       "complete": lambda request, files: names.complete(request)}
 
 
 def end(status=None):
@@ -279,7 +299,7 @@ def serve(scope_, line=None, files=()):
     """Lines until the last: each is answered before the next is waited for. Does not return."""
     global scope, stdin_form
     scope = names.scope = scope_
-    names.driver = driver
+    names.driver, driver.loaded["names"] = driver, names
     if sys.__stdin__:
         stdin_form = sys.__stdin__.encoding, sys.__stdin__.errors
     driver.our_files.append(serve.__code__.co_filename)
@@ -297,21 +317,22 @@ def serve(scope_, line=None, files=()):
     end()
 
 
-def load(name):
+def load_driver():
     """It is found under no name: a program may have a module of that name."""
     folder = serve.__code__.co_filename.rpartition("/")[0]
     if sys.path[0] != folder:
         sys.path.insert(0, folder)
-    module = __import__(name)
-    del sys.modules[name]
+    module = __import__("driver")
+    del sys.modules["driver"]
     return module
 
 
 def main():
     global driver, names
-    driver, names = load("driver"), load("names")
+    driver = load_driver()
     driver.set_path()
     world, given = driver.set_world(), [int(number) for number in sys.argv[1:]]
+    names = driver.load("names")
     driver.arrive()
     gc.freeze()
     if given:   # a copy of a zygote that cannot serve a session (zygote.py) hands the line on

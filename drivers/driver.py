@@ -35,6 +35,7 @@ FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
 NOTHING = compile("", FILE, "exec")
 main_pid, source, program = posix.getpid(), "", FILE   # program: what the code is called
+this, loaded = sys.modules[__name__], {}   # this module; those that `load` has read
 runner = None         # the event loop, once the code awaits something
 sent_results = sent_bytes = sent_error = 0
 
@@ -264,33 +265,36 @@ class Hooks:
 
 
 # ---- errors ----
-def keep_user_frames(report):
-    """Drop the driver's and the libraries' frames, also in the exceptions behind this one."""
-    if report:
-        report.stack[:] = [frame for frame in report.stack if frame.filename not in our_files
-                           and not frame.filename.startswith(("/usr/", "<frozen ", "<__array_"))]
-        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
-            keep_user_frames(other)
-
-
-def place_of(problem):
-    """Line and column (from 1) of the innermost frame in the user's program."""
-    line = column = None
-    trace = problem.__traceback__
+def line_of(problem):
+    """Where the innermost frame of the user's program is."""
+    line, trace = None, problem.__traceback__
     while trace:
-        code = trace.tb_frame.f_code
-        if code.co_filename == program:
-            line, column = trace.tb_lineno, None
-            spot = [*code.co_positions()][trace.tb_lasti // 2] if trace.tb_lasti >= 0 else (0,)
-            if spot[0] == line and spot[2] is not None:   # counted in bytes
-                column = len(source_line(line).encode()[: spot[2]].decode("utf-8", "ignore")) + 1
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == program else line
         trace = trace.tb_next
-    return line, column
+    return line
 
 
 def source_line(line):
     lines = source.split("\n")
     return lines[line - 1].rstrip("\r") if line and 0 < line <= len(lines) else ""
+
+
+def load(name):
+    """A file beside this one, once, and under no name: a program may have a module of that name."""
+    if name not in loaded:
+        module, path = type(sys)(name), f"{our_files[0].rpartition('/')[0]}/{name}.py"
+        with open(path, encoding="utf-8") as file:
+            exec(compile(file.read(), path, "exec", 0, True), vars(module))
+        module.driver, loaded[name] = this, module
+    return loaded[name]
+
+
+def explain(*about):
+    """What advice.py adds to an error."""
+    try:
+        return load("advice").explain(*about)
+    except BaseException:   # no file, memory or stack left, or no time: the name must do
+        return {}
 
 
 def send_error(problem, compiling=False):
@@ -299,7 +303,7 @@ def send_error(problem, compiling=False):
     if sent_error:
         return
     sent_error, kind = True, "import" if isinstance(problem, ImportError) else "exception"
-    line, column = place_of(problem)
+    line, column = line_of(problem), None
     try:
         message = str(problem)
     except Exception:
@@ -309,18 +313,11 @@ def send_error(problem, compiling=False):
     elif compiling and isinstance(problem, SyntaxError):
         kind, message, problem.__traceback__ = "syntax", problem.msg, None
         line, column = problem.lineno, problem.offset
-    try:
-        import traceback
-        report = traceback.TracebackException.from_exception(problem, lookup_lines=False)
-        keep_user_frames(report)
-        trace = "".join(report.format())
-    except Exception:   # out of memory or of stack: the name must do
-        trace = ""
     send(to_json({
         "op": "error", "kind": kind, "name": type(problem).__name__, "message": clean(message),
         "line": line or None, "column": column or None,
-        "snippet": source_line(line)[:1000] or None, "traceback": clean(trace),
-        "interrupted": isinstance(problem, KeyboardInterrupt)}))
+        "snippet": source_line(line)[:1000] or None, "traceback": "",
+        "interrupted": isinstance(problem, KeyboardInterrupt), **explain(problem, compiling)}))
 
 
 # ---- the run ----

@@ -1,5 +1,5 @@
 # The names of a Python session, for people and models to see: what there is, what a cell did to it,
-# how a word could go on (PROTOCOL.md). Used by cells.py, which says so. No code of the user's is
+# how a word could go on, which one was meant (PROTOCOL.md). Used by cells.py, which says so. No code of the user's is
 # called: types are compared, never asked, and a value of a class that is not known shows its class
 # alone.
 import builtins
@@ -7,9 +7,9 @@ import sys
 
 __builtins__ = {**vars(builtins)}
 ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
-MATCHES_MAX = 100
+MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10
 
-driver = scope = None        # the module, and the session's names; cells.py sets them
+driver = scope = None        # the module; a session's names, which cells.py sets
 
 
 # As the interpreter has them: a class can have its own idea of its name, its bases, its names.
@@ -219,3 +219,65 @@ def complete(request):
     matches = [driver.clean(name) for name in matches[:MATCHES_MAX]]
     driver.send(driver.to_json({"op": "complete", "matches": matches,
                                 "start": len(text) - len(prefix)}))
+
+
+# ---- which one was meant ----
+# Well-known names, and where they come from.
+ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "mpl": "matplotlib", "dt": "datetime"}
+MODULES = {*"""argparse array asyncio base64 bisect calendar cmath collections copy csv datetime decimal
+    fractions functools glob hashlib heapq io itertools json logging math matplotlib numpy operator os
+    pandas pathlib pickle random re scipy shutil sklearn sqlite3 statistics string struct subprocess
+    sympy sys tempfile textwrap threading time timeit traceback typing uuid warnings zipfile""".split()}
+MEMBERS = {"math": "ceil comb cos degrees exp factorial floor gcd isclose isqrt lcm log pi prod radians sin sqrt tan",
+           "collections": "Counter OrderedDict defaultdict deque namedtuple",
+           "itertools": "accumulate chain combinations groupby islice permutations product zip_longest",
+           "functools": "cache lru_cache partial reduce wraps", "copy": "deepcopy", "pathlib": "Path",
+           "typing": "Any Callable Dict Iterable List Optional Set Tuple Union", "io": "BytesIO StringIO",
+           "datetime": "date timedelta", "decimal": "Decimal", "fractions": "Fraction", "enum": "Enum",
+           "dataclasses": "dataclass field", "statistics": "mean median stdev", "abc": "ABC abstractmethod",
+           "heapq": "heapify heappop heappush", "bisect": "bisect_left bisect_right",
+           "sympy": "Eq Rational Symbol simplify solve symbols"}
+HOMES = {name: module for module, members in MEMBERS.items() for name in members.split()}
+
+
+def listed(items):
+    """The first of some keys or names, as text."""
+    shown = [brief(item, 3)[:ALIKE_LENGTH_MAX] for item, _ in zip(items, range(KEYS_MAX + 1))]
+    return ", ".join(shown[:KEYS_MAX]) + (", …" if len(shown) > KEYS_MAX else "")
+
+
+def distance(one, other, most):
+    """How many letters are to be changed, added, left out or swapped; above `most` it is given up."""
+    before, row = None, [*range(len(other) + 1)]
+    for i, a in enumerate(one, 1):
+        older, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[-1] + 1, before[j - 1] + (a != b))
+            if older and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]
+
+
+def close(word, among):
+    """Up to three of the others that look like it, nearest first."""
+    lower, found = word.lower(), []
+    most = 0 if len(word) < 3 else 1 if len(word) < 6 else 2
+    for other, _ in zip(among, range(ALIKE_MAX)):
+        if type(other) is not str or other == word or max(len(other), len(word)) > ALIKE_LENGTH_MAX:
+            continue
+        far = most + 1
+        if abs(len(other) - len(word)) <= most:
+            far = distance(lower, other.lower(), most)
+        if far > most and len(word) > 3 and len(other) > 3 and (lower in other.lower() or other.lower() in lower):
+            far = most   # sales for sales_frame
+        if far <= most:
+            found.append((far, abs(len(other) - len(word)), other))
+    return [other for _, _, other in sorted(found)[:3]]
+
+
+def mean(word, among):
+    found = close(word, among)
+    return f"did you mean {' or '.join([repr(other) for other in found])}?" if found else None

@@ -71,7 +71,8 @@ frame = pd.DataFrame({"k": [n % 7 for n in range(1000)], "v": range(1000)})
 print(frame.groupby("k").v.sum())
 """
 SMALLEST = "print(1)"
-TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS if LARGE else SMALLEST]   # one for each of enum zygote_training
+TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS if LARGE else SMALLEST]   # those of enum zygote_training
+CELLS = [PROGRAM, "print(1)\n1 + 1"]   # and its last one: what the second writes
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [1, 4, 9], label='a')\nplt.legend()\nplt.title('t')\n"
 
 
@@ -246,12 +247,14 @@ def fill_gaps():
 
 class Setup(ctypes.Structure):
     """struct zygote_setup of src/box/zygote.c"""
-    _fields_ = [("requests", ctypes.c_char_p * len(TRAININGS)), ("fresh_count", ctypes.c_uint64),
+    _fields_ = [("requests", ctypes.c_char_p * (len(TRAININGS) + 1)), ("fresh_count", ctypes.c_uint64),
                 ("fresh", ctypes.c_uint64 * 2 * 16)]
 
     def __init__(self):
         for at, code in enumerate(TRAININGS):
             self.requests[at] = (REQUEST % driver.to_json(code)).encode()
+        first, second = (CELL % (at, driver.to_json(code)) for at, code in enumerate(CELLS))
+        self.requests[-1] = (first + '{"op":"copy"}\n' + second + '{"op":"note"}\n').encode()
         for at, place in enumerate(find_fresh()):
             self.fresh[at][:] = place
             self.fresh_count = at + 1
@@ -298,6 +301,7 @@ def revive():
 
 
 REQUEST = '{"op":"run","code":%s,"args":[],"call":null,"stdin":false,"env":{}}\n'
+CELL = '{"op":"cell","cell":%d,"code":%s,"args":[],"call":null,"stdin":false,"env":{}}\n'
 
 
 def needs_cold_start(request):
@@ -347,6 +351,8 @@ def live(rehearsal):
     if needs_cold_start(request):
         start_cold(line, request, files)
     if request["op"] != "run":
+        if rehearsal >= TRAINING:
+            cells.OPS.update(copy=go_on_as_copy, note=lambda *_: note_pages(rehearsal - TRAINING))
         cells.serve(scope, line, files)
     driver.take(request)
     status = driver.perform(request, scope)
@@ -355,6 +361,12 @@ def live(rehearsal):
     if rehearsal >= TRAINING:
         note_pages(rehearsal - TRAINING)
     posix._exit(status)
+
+
+def go_on_as_copy(*_):
+    """In training: as after a copy was made of a session, which shares its pages."""
+    library.zygote_copy()
+    driver.main_pid = posix.getpid()
 
 
 def linger():
@@ -402,10 +414,11 @@ def arrange_driver():
     driver = load("driver")
     driver_path = driver.__file__
     cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without
-    if cells:
-        cells.driver, cells.names, cells.touch = driver, load("names"), library.zygote_touch
     driver.control, driver.control_id = -1, None
     scope = driver.set_world()
+    names, _ = driver.load("names"), driver.load("advice")   # both for errors, the first for cells
+    if cells:
+        cells.driver, cells.names = driver, names
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST

@@ -146,6 +146,7 @@ static const struct {
     [BOX_OP_PARK] = { on_keep, USED_BOX, 0 },
     [BOX_OP_WAKE] = { on_keep, USED_BOX, 1 },
     [BOX_OP_DROP] = { on_keep, USED_BOX, 0 },
+    [BOX_OP_PREPARE] = { on_keep, USED_BOX, 0 },
     [BOX_OP_FORK_INTO] = { on_keep, USED_BOX, 0 },
     [BOX_OP_SWEEP] = { on_sweep, USED_BOX, 0 },
 };

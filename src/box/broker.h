@@ -9,6 +9,7 @@
 
 #include "box/cgroup.h"
 #include "box/counters.h"
+#include "box/park.h"
 #include "box/posture.h"
 #include "box/proto.h"
 #include "box/template.h"
@@ -66,6 +67,7 @@ struct broker_box {
     bool session;   /* it does not end with its occupant */
     bool parkable;  /* its occupant can be parked */
     int control_fd; /* where that occupant waits for its lines */
+    struct park_pages cell_pages; /* that its cells will write, as its zygote has said */
     struct broker_keep keep;
     struct broker_sweep sweep;
     enum broker_stage stage;
@@ -107,6 +109,7 @@ struct broker_zygote {
     uint32_t ordered, answered;
     struct cgroup cgroup;
     int64_t shared_bytes; /* memory that its occupants share with it */
+    struct park_pages cell_pages;
 };
 
 struct broker {

@@ -90,7 +90,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
             .holder = BROKER_ID_HOLDER(box - broker->box), .control = box->control_fd,
-            .warden = warden,
+            .warden = warden, .pages = &box->cell_pages,
         };
         keeper_run(&plan);
     }
@@ -239,12 +239,23 @@ static void order_drop(struct broker_box *box, uint32_t place)
         broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
 }
 
+/* Only saves time: where the copy is moved or numbered by others, WAKE makes it. */
+static void order_prepare(const struct broker *broker, struct broker_box *box, uint32_t place)
+{
+    const struct broker_keep *keep = &box->keep;
+    const struct keeper_order copy = { KEEPER_COPY, place, 0, 0 };
+    bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS - 1;
+    if (keep->keeper > 0 && !keep->warden && !moves_here(broker) && !keep->waking && room &&
+        send_order(box, &copy, -1) < 0)
+        broker_keep_kill(box);
+}
+
 void broker_keep_order(struct broker *broker, const struct box_call *call, int control)
 {
     struct broker_box *box = &broker->box[call->box];
     const uint32_t place = call->keep.place;
-    if (call->op == BOX_OP_DROP) {
-        order_drop(box, place);
+    if (call->op == BOX_OP_DROP || call->op == BOX_OP_PREPARE) {
+        call->op == BOX_OP_DROP ? order_drop(box, place) : order_prepare(broker, box, place);
         return;
     }
     int error = refusal(box, call->op);
@@ -291,6 +302,8 @@ static void on_copied(struct broker *broker, struct broker_box *box, struct keep
 {
     struct broker_keep *keep = &box->keep;
     own_fd control = take_fd(&keep->control);
+    if (control < 0)
+        return; /* it was prepared, and waits */
     const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0 };
     if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
                                      send_order(box, &wake, control) < 0)) {
@@ -380,7 +393,8 @@ void broker_keep_over(struct broker *broker, uint32_t id)
     own_close_fd(&keep->control);
     while (keep->answered != keep->ordered) {
         const struct broker_keep_order order = keep->order[keep->answered++ % BROKER_KEEP_ORDERS];
-        if (answers[order.op].news)
+        bool awaited = order.op != KEEPER_COPY || moves_here(broker);
+        if (answers[order.op].news && awaited)
             tell_refused(broker, box, answers[order.op].news, order.place, ECHILD);
     }
     keep->waking = false;

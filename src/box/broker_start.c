@@ -172,10 +172,13 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
 }
 
 /* An exec takes the saved uid, and with it the way to the parked ones. */
-static void become_session(struct broker_box *box, const struct box_call *call)
+static void become_session(const struct broker *broker, struct broker_box *box,
+                           const struct box_call *call)
 {
     box->session = true;
     box->parkable = !box->execs;
+    if (box->parkable)
+        box->cell_pages = broker->zygote[call->start.zygote].cell_pages;
     box->control_fd = call->start.open_files > KEEPER_CONTROL ? KEEPER_CONTROL : BOX_FD_CONTROL;
     cgroup_kill_singly(&box->cgroup);
 }
@@ -198,7 +201,7 @@ enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct 
     box->waits = call->start.waits;
     box->execs = execs;
     if (call->start.session)
-        become_session(box, call);
+        become_session(broker, box, call);
     memcpy(box->ours, pipes.ours, 4 * sizeof(int));
     box->word = pipes.ours[4];
     long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])

@@ -35,7 +35,9 @@
 static void fail(int sock, enum box_step step) __attribute__((noreturn));
 static void fail(int sock, enum box_step step)
 {
-    struct zygote_answer word = { .pid = -(int32_t)step, .error = errno };
+    static struct zygote_ready word;
+    word.step = (int32_t)step;
+    word.error = errno;
     if (io_send(sock, &word, sizeof word, NULL, 0) < 0)
         _exit(71);
     _exit(70);
@@ -121,14 +123,17 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
 
 bool broker_zygote_hear(struct broker_zygote *zygote)
 {
-    struct zygote_answer word;
+    static struct zygote_ready word;
     size_t none = 0;
     int got = io_recv(zygote->sock, &word, sizeof word, NULL, 0, &none);
-    zygote->ready = got == 1 && word.pid == 0 && word.error == 0;
-    if (zygote->ready)
+    zygote->ready = got == 1 && word.step == 0 && word.error == 0 &&
+                    word.cell_pages.count <= PARK_PAGES_MAX;
+    if (zygote->ready) {
         zygote->shared_bytes = broker_watch_shared(zygote->pid);
-    else
-        errno = got == 1 ? word.error : ECHILD;
+        zygote->cell_pages = word.cell_pages;
+    } else {
+        errno = got != 1 ? ECHILD : word.error ? word.error : EBADMSG;
+    }
     return zygote->ready;
 }
 

@@ -407,4 +407,29 @@ int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t
     return process_vm_writev(at->pid, &here, 1, &there, 1, 0) == (ssize_t)len ? 0 : -1;
 }
 
+#define TOUCH_AT_ONCE 128
+
+/* How many of them were touched before one that cannot be. */
+static size_t touch_some(pid_t pid, const uint64_t *pages, size_t count)
+{
+    char bytes[TOUCH_AT_ONCE];
+    struct iovec here = { bytes, count }, there[TOUCH_AT_ONCE];
+    for (size_t i = 0; i < count; i++)
+        there[i] = (struct iovec){ (void *)(uintptr_t)pages[i], 1 };
+    ssize_t got = process_vm_readv(pid, &here, 1, there, count, 0);
+    here.iov_len = got > 0 ? (size_t)got : 0;
+    ssize_t put = got > 0 ? process_vm_writev(pid, &here, 1, there, (size_t)got, 0) : 0;
+    return put > 0 ? (size_t)put : 0;
+}
+
+void inject_touch(const struct inject *at, const uint64_t *pages, size_t count)
+{
+    for (size_t done = 0, misses = 0; done < count && misses < 8;) {
+        size_t some = count - done < TOUCH_AT_ONCE ? count - done : TOUCH_AT_ONCE;
+        size_t touched = touch_some(at->pid, pages + done, some);
+        misses += touched < some;
+        done += touched < some ? touched + 1 : some;
+    }
+}
+
 #endif

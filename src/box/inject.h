@@ -92,6 +92,10 @@ enum inject_end inject_call(struct inject *at, const struct inject_order *order,
 int inject_read(const struct inject *at, uint64_t from, void *bytes, size_t len) attr_must_use;
 int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t len) attr_must_use;
 
+/* Write one byte of each of these pages as it is, so that they are shared with nobody. One
+ * that is not there, or may not be written, is passed over. */
+void inject_touch(const struct inject *at, const uint64_t *pages, size_t count);
+
 /* Registers and signal mask as they were; it stays stopped. */
 enum inject_end inject_settle(struct inject *at) attr_must_use;
 /* The same, and it goes on: its recvmsg starts again, pending signals are delivered. */

@@ -279,7 +279,7 @@ void keeper_run(const struct keeper_plan *plan)
         .control = plan->control, .own = BOX_ID_OCCUPANT,
         .holder = plan->warden < 0 ? BOX_ID_HOLDER : BOX_ID_OCCUPANT,
         .warden = plan->warden < 0 ? 0 : plan->warden, .timeout_ms = TIMEOUT_MS,
-        .settle_ms = SETTLE_MS,
+        .settle_ms = SETTLE_MS, .pages = plan->pages,
     };
     for (int i = 0; i <= SPARE; i++)
         keeper.place[i] = PARK_NONE;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "box/cgroup.h"
+#include "box/park.h"
 
 #define KEEPER_CONTROL 251 /* where drivers/driver.py keeps its channel, if it can */
 
@@ -40,6 +41,7 @@ struct keeper_plan {
     uid_t holder; /* in our user namespace: who opens their `tasks`; not where there is one uid */
     int warden;   /* where there is one uid: the socket with it (box/warden.h); else -1 */
     int control;  /* the descriptor on which the live process waits */
+    const struct park_pages *pages; /* that its cells write */
 };
 
 /* Become it, in a child of the broker. */

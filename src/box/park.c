@@ -181,6 +181,12 @@ static enum inject_end make_copy(const struct park_session *session, struct inje
     return end == INJECT_OK ? end : give_up(out->pid, end);
 }
 
+static void touch(const struct park_session *session, const struct inject *at)
+{
+    if (session->pages)
+        inject_touch(at, session->pages->at, session->pages->count);
+}
+
 /* --- the rest of parking --- */
 
 static enum inject_end move(struct inject *copy, int pidfd, const struct park_tasks *tasks)
@@ -237,6 +243,10 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     struct park made = { .pid = 0 };
     enum inject_end end = make_copy(session, from, live, &copy, &made.inside);
     int saved = errno;
+    if (live && end == INJECT_OK) {
+        touch(session, &copy); /* first: the original keeps the pages that its caches know */
+        touch(session, from);
+    }
     /* DIED, if that was what happened */
     enum inject_end parted = live ? inject_let_go(from) : inject_settle(from);
     made.pause_ns = clock_now_ns() - from->since_ns;
@@ -341,6 +351,8 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &copy);
     if (end == INJECT_OK)
         end = revive(session, &copy, parked->pidfd, control, tasks);
+    if (end == INJECT_OK)
+        touch(session, &copy);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);
     if (end == INJECT_OK)
         *out_live = parked->pid;

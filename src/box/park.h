@@ -28,6 +28,14 @@
 #include "box/inject.h"
 
 #define PARK_TASKS_MAX 12
+#define PARK_PAGES_MAX 384
+
+/* Pages that the next cell will surely write: they are made the live process's own while it
+ * stands still, because each is a fault on the path of a cell otherwise. */
+struct park_pages {
+    uint64_t count;
+    uint64_t at[PARK_PAGES_MAX];
+};
 
 /* What stays the same in a session. */
 struct park_session {
@@ -37,6 +45,7 @@ struct park_session {
     int warden;        /* where S and H are one: the socket with it; 0: none */
     int timeout_ms;    /* for each call: what does not answer by then is killed */
     int settle_ms;     /* how long a live interpreter may take to become quiet */
+    const struct park_pages *pages; /* NULL: none are known */
 };
 
 /* Control groups to move into: open `tasks` files, which check the uid of their opener.

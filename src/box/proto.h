@@ -117,6 +117,7 @@ enum box_op {
     BOX_OP_PARK,      /* copy the occupant, which waits, into a free place: PARKED */
     BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; control attached: AWAKE */
     BOX_OP_DROP,      /* forget what is in a place; no answer */
+    BOX_OP_PREPARE,   /* WAKE of a place will follow: copy it while a sweep goes on; no answer */
     BOX_OP_FORK_INTO, /* what is in a place becomes the state of another box's occupant, which
                          waits: FORKED_INTO, told of the first box */
     BOX_OP_SWEEP,     /* kill all but init and what is in places: SWEPT, once they are gone */

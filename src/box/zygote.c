@@ -405,6 +405,19 @@ static int keep_trained(void)
     return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, trained) == trained ? 0 : -1;
 }
 
+/* The keeper of a session makes those ready that its cells write. */
+static int tell_ready(const struct service *service)
+{
+    static struct zygote_ready word;
+    struct park_pages *out = &word.cell_pages;
+    const struct pages *cell = &trained[ZYGOTE_TRAIN_CELL];
+    for (uint64_t i = 0; i < cell->count; i++) {
+        for (size_t at = 0; at < cell->range[i].len && out->count < PARK_PAGES_MAX; at += PAGE)
+            out->at[out->count++] = (uint64_t)(uintptr_t)cell->range[i].at + at;
+    }
+    return io_send(service->sock, &word, sizeof word, NULL, 0);
+}
+
 /* Before the program of a large request starts. */
 __attribute__((visibility("default"))) void zygote_make_ready(void);
 void zygote_make_ready(void)
@@ -412,12 +425,18 @@ void zygote_make_ready(void)
     make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
 }
 
-/* After a session was copied: what its next cell will write is shared with the copy now. */
-__attribute__((visibility("default"))) void zygote_touch(void);
-void zygote_touch(void)
+/* In the training of a cell: go on as the copy, while the original, which shares the pages
+ * that are not written, waits for the end. */
+__attribute__((visibility("default"))) void zygote_copy(void);
+void zygote_copy(void)
 {
-    make_ready(&trained[ZYGOTE_TRAIN_LEAST]);
-    make_ready(&trained[ZYGOTE_TRAIN_COMMON]);
+    struct clone_args args = { .exit_signal = SIGCHLD };
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        return;
+    while (pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    _exit(pid < 0);
 }
 
 __attribute__((visibility("default"))) void zygote_fill_gaps(const struct freeze_allocator *python);
@@ -448,7 +467,7 @@ int zygote_serve(int sock, const struct zygote_setup *setup)
         if (state <= 0)
             return state < 0 ? -1 : ZYGOTE_TRAINING + training;
     }
-    if (keep_trained() < 0 || confine() < 0 || answer(&service, 0, 0) < 0)
+    if (keep_trained() < 0 || confine() < 0 || tell_ready(&service) < 0)
         return -1;
     return serve(&service);
 }

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "box/park.h"
 #include "box/posture.h"
 
 #define ZYGOTE_FD 3
@@ -24,6 +25,7 @@ enum zygote_training {
     ZYGOTE_TRAIN_LEAST,  /* what every program writes */
     ZYGOTE_TRAIN_COMMON, /* what a small one does, and an error */
     ZYGOTE_TRAIN_LARGE,  /* large packages */
+    ZYGOTE_TRAIN_CELL,   /* a cell of a session, since the session was copied */
     ZYGOTE_TRAININGS,
 };
 #define ZYGOTE_TRAINING 16
@@ -41,8 +43,15 @@ struct zygote_order {
 };
 
 struct zygote_answer {
-    int32_t pid;   /* as the broker sees it; 0 in the first message: ready */
+    int32_t pid;   /* as the broker sees it */
     int32_t error; /* errno, or 0 */
+};
+
+/* Its first message. */
+struct zygote_ready {
+    int32_t step;  /* 0, or the enum box_step that failed */
+    int32_t error; /* errno, or 0 */
+    struct park_pages cell_pages;
 };
 
 #endif

@@ -55,7 +55,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err);
 enum frame_do {
     FRAME_DO_NEW, FRAME_DO_LIST, FRAME_DO_INFO, FRAME_DO_END, FRAME_DO_PUT, FRAME_DO_GET,
     FRAME_DO_FILES, FRAME_DO_CHECKPOINT, FRAME_DO_UNDO, FRAME_DO_FORK, FRAME_DO_COMPLETE,
-    FRAME_DO_INTERRUPT, FRAME_DOS
+    FRAME_DO_CHECK, FRAME_DO_INTERRUPT, FRAME_DOS
 };
 #define FRAME_NAME_MAX 64     /* bytes of a checkpoint's name */
 #define FRAME_LEVELS_MAX 8    /* undo_levels */
@@ -70,7 +70,7 @@ struct frame_session {
     int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
     bool names;          /* info */
     const char *path, *name, *to; /* get, checkpoint, undo (NULL: the last cell) */
-    struct str code;     /* complete */
+    struct str code;     /* complete, check */
     int64_t cursor;
 };
 /* Read the rest of an ask whose op is FRAME_SESSION. */

@@ -12,7 +12,8 @@ const char *const frame_do_names[FRAME_DOS] = {
     [FRAME_DO_PUT] = "put",         [FRAME_DO_GET] = "get",
     [FRAME_DO_FILES] = "files",     [FRAME_DO_CHECKPOINT] = "checkpoint",
     [FRAME_DO_UNDO] = "undo",       [FRAME_DO_FORK] = "fork",
-    [FRAME_DO_COMPLETE] = "complete", [FRAME_DO_INTERRUPT] = "interrupt",
+    [FRAME_DO_COMPLETE] = "complete", [FRAME_DO_CHECK] = "check",
+    [FRAME_DO_INTERRUPT] = "interrupt",
 };
 
 static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
@@ -171,13 +172,14 @@ static const struct {
     [FRAME_DO_FORK] = { BIT(M_SESSION), BIT(M_SESSION) },
     [FRAME_DO_COMPLETE] = { BIT(M_SESSION) | BIT(M_CODE) | BIT(M_CURSOR),
                             BIT(M_SESSION) | BIT(M_CODE) | BIT(M_CURSOR) },
+    [FRAME_DO_CHECK] = { BIT(M_SESSION) | BIT(M_CODE), BIT(M_SESSION) | BIT(M_CODE) },
     [FRAME_DO_INTERRUPT] = { BIT(M_SESSION), BIT(M_SESSION) },
 };
 
 static int take_do(const json_t *value, struct frame_session *out, struct err *err)
 {
     static const char bound[] = "one of new, list, info, end, put, get, files, checkpoint, undo, "
-                                "fork, complete, interrupt";
+                                "fork, complete, check, interrupt";
     for (int what = 0; what < FRAME_DOS; what++) {
         if (json_is_string(value) && str_is(json_str(value), frame_do_names[what])) {
             out->what = (enum frame_do)what;

@@ -74,6 +74,8 @@ static void error_done(struct result_error *error)
     free(error->message);
     free(error->snippet);
     free(error->traceback);
+    json_decref(error->frames);
+    json_decref(error->values);
     free(error->hint);
     *error = (struct result_error){ .kind = RESULT_E_NONE };
 }

@@ -54,6 +54,8 @@ struct result_error {
     int64_t column;  /* 0: unknown */
     char *snippet;
     char *traceback;
+    json_t *frames;  /* the user's, innermost last: [{"function","line","text"}]; or NULL */
+    json_t *values;  /* of names on the failing line: [{"name","text","type"}]; or NULL */
     char *hint;
 };
 

@@ -149,6 +149,16 @@ static json_t *make_error_traceback(const struct result *result)
     return text_or_null(result->error.traceback);
 }
 
+static json_t *make_error_frames(const struct result *result)
+{
+    return array_of(result->error.frames);
+}
+
+static json_t *make_error_values(const struct result *result)
+{
+    return array_of(result->error.values);
+}
+
 static json_t *make_error_hint(const struct result *result)
 {
     return text_or_null(result->error.hint);
@@ -158,7 +168,8 @@ static const struct member error_members[] = {
     { "kind", make_error_kind },       { "name", make_error_name },
     { "message", make_error_message }, { "line", make_error_line },
     { "column", make_error_column },   { "snippet", make_error_snippet },
-    { "traceback", make_error_traceback }, { "hint", make_error_hint },
+    { "traceback", make_error_traceback }, { "frames", make_error_frames },
+    { "values", make_error_values },   { "hint", make_error_hint },
 };
 
 static json_t *make_error(const struct result *result)

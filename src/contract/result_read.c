@@ -74,6 +74,12 @@ static void read_stream(const json_t *json, const char *name, const char *beside
     out->total_bytes = (uint64_t)whole(json, bytes, (int64_t)len);
 }
 
+static json_t *array_in(const json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    return json_is_array(value) ? json_incref(value) : json_array();
+}
+
 static void read_error(const json_t *error, struct result_error *out)
 {
     const char *kind = text(error, "kind");
@@ -89,6 +95,8 @@ static void read_error(const json_t *error, struct result_error *out)
     out->column = whole(error, "column", 0);
     out->snippet = copy(error, "snippet");
     out->traceback = copy(error, "traceback");
+    out->frames = array_in(error, "frames");
+    out->values = array_in(error, "values");
     out->hint = copy(error, "hint");
 }
 
@@ -116,12 +124,6 @@ static void read_files(const json_t *json, struct result *out)
         if (call)
             result_add_denied(out, call, (uint64_t)whole(row, "count", 0));
     }
-}
-
-static json_t *array_in(const json_t *object, const char *name)
-{
-    json_t *value = json_object_get(object, name);
-    return json_is_array(value) ? json_incref(value) : json_array();
 }
 
 static void read_cost(const json_t *json, struct result *out)

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "box/mutate.h"
+#include "engine/driver_advice.h"
 #include "engine/driver_names.h"
 
 #define BUNDLE_KEYS_MAX 16
@@ -21,6 +22,9 @@ void driver_done(struct driver *driver)
         free(*texts[i]);
         *texts[i] = NULL;
     }
+    json_decref(error->frames);
+    json_decref(error->values);
+    error->frames = error->values = NULL;
     buf_done(&driver->line);
     json_decref(driver->results);
     json_decref(driver->names);
@@ -126,6 +130,9 @@ static bool on_error(struct driver *driver, json_t *line)
             .column = number_of(line, "column"),
             .snippet = text_of(line, "snippet"),
             .traceback = text_of(line, "traceback"),
+            .frames = driver_advice_frames(line),
+            .values = driver_advice_values(line),
+            .hint = text_of(line, "hint"),
         };
         driver->interrupted = json_is_true(json_object_get(line, "interrupted"));
         return true;
@@ -163,6 +170,17 @@ static bool on_answer(struct driver *driver, json_t *line)
     return true;
 }
 
+static bool on_check(struct driver *driver, json_t *line)
+{
+    json_t *problems = driver_advice_problems(line);
+    if (!problems || driver->answer) {
+        json_decref(problems);
+        return false;
+    }
+    driver->answer = json_pack("{s:o}", "problems", problems);
+    return true;
+}
+
 static bool on_done(struct driver *driver, json_t *line)
 {
     json_t *names = json_object_get(line, "names");
@@ -186,6 +204,7 @@ static const struct {
     { "renewed", on_renewed },
     { "names", on_answer },
     { "complete", on_answer },
+    { "check", on_check },
 };
 
 static bool take_line(struct driver *driver)

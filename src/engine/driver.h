@@ -27,7 +27,7 @@ struct driver {
     bool ready; /* it waits for its request */
     bool renewed; /* of a session: it knows that it is another process now */
     json_t *names; /* of a session, with done: what a cell did to the names */
-    json_t *answer; /* to a question about names or completion */
+    json_t *answer; /* to a question about names, completion or code */
     bool done;
     int done_code;
 };

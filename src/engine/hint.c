@@ -1,5 +1,6 @@
-/* Hints about packages: what is there instead of what was asked for. The host side
- * looks at the image's package directory, never at what the box says is in it. */
+/* Hints about packages: what is there instead of what was asked for, in code that has failed
+ * or was checked before it runs. The host side looks at the image's package directory, never
+ * at what the box says is in it. */
 #include "engine/engine_int.h"
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #define PACKAGES "/usr/lib/python3/dist-packages"
 
@@ -52,12 +54,16 @@ static bool installed_version(const char *distribution, char *out, size_t room)
 /* The module in "No module named 'a.b'" or "Cannot find module 'a'". */
 static bool missing_module(const char *message, char *out, size_t room)
 {
-    const char *from = message ? strstr(message, "module") : NULL;
-    from = from ? strchr(from, '\'') : NULL;
-    size_t len = from ? strcspn(from + 1, ".'/") : 0;
+    static const char *const words[] = { "module named '", "find module '" };
+    const char *from = NULL;
+    for (size_t i = 0; message && !from && i < array_len(words); i++) {
+        from = strstr(message, words[i]);
+        from = from ? from + strlen(words[i]) : NULL;
+    }
+    size_t len = from ? strcspn(from, ".'/") : 0;
     if (len == 0 || len >= room)
         return false;
-    snprintf(out, room, "%.*s", (int)len, from + 1);
+    snprintf(out, room, "%.*s", (int)len, from);
     return true;
 }
 
@@ -85,12 +91,17 @@ static bool mentions(struct str code, const char *words)
 }
 
 /* A notebook's own syntax, which models write from habit. */
-static bool is_magic(const struct request *request, const struct result_error *error)
+static const char magic_hint[] =
+    "lines that begin with % or ! are a notebook's, not Python's: leave %matplotlib out, figures "
+    "are shown by themselves; run a program with subprocess.run";
+
+static bool is_magic(struct str line)
 {
-    const char *line = error->snippet ? error->snippet : "";
-    line += strspn(line, " \t");
-    return request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
-           (*line == '%' || *line == '!');
+    while (line.len > 0 && (*line.at == ' ' || *line.at == '\t')) {
+        line.at++;
+        line.len--;
+    }
+    return line.len > 0 && (*line.at == '%' || *line.at == '!');
 }
 
 void hint_add(const struct request *request, struct result *result)
@@ -105,12 +116,44 @@ void hint_add(const struct request *request, struct result *result)
              mentions(request->code, "install"))
         buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
-    else if (is_magic(request, error))
-        buf_printf(&text, "lines that begin with %% or ! are a notebook's, not Python's: leave "
-                   "%%matplotlib out, figures are shown by themselves; run a program with "
-                   "subprocess.run");
+    else if (request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
+             error->snippet && is_magic(str_of(error->snippet)))
+        buf_add_text(&text, magic_hint);
     if (text.len == 0)
         return;
     free(error->hint);
     error->hint = buf_take(&text);
+}
+
+/* The line of that number, from 1; empty where there is none. */
+static struct str line_of(struct str code, int64_t number)
+{
+    const char *at = code.at, *end = code.at + code.len;
+    for (; at && number > 1; number--) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    if (!at || number < 1)
+        return STR("");
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    return (struct str){ at, (size_t)((stop ? stop : end) - at) };
+}
+
+void hint_problems(const char *image, struct str code, json_t *problems)
+{
+    json_t *one;
+    size_t i;
+    json_array_foreach(problems, i, one)
+    {
+        const char *kind = json_string_value(json_object_get(one, "kind"));
+        const char *name = json_string_value(json_object_get(one, "name"));
+        own_buf text = BUF_INIT(2048);
+        if (kind && name && strcmp(kind, "module") == 0)
+            import_hint(image, name, &text);
+        else if (kind && strcmp(kind, "syntax") == 0 &&
+                 is_magic(line_of(code, json_integer_value(json_object_get(one, "line")))))
+            buf_add_text(&text, magic_hint);
+        if (text.len > 0)
+            json_object_set_new(one, "hint", json_text(buf_str(&text)));
+    }
 }

@@ -42,6 +42,7 @@ struct session_place {
     bool used;
     bool level;   /* one of the last ones, for undo */
     bool snapped; /* has a slot; else there were no files */
+    bool birth;   /* has no copy: a new interpreter is that state */
     unsigned pins; /* forks that are made from it */
     int64_t cell; /* after which it was made */
     char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
@@ -92,6 +93,7 @@ struct session {
     uint32_t box;
     struct plan plan;
     bool forked;       /* from a zygote: it can be copied */
+    bool fresh;        /* no code of the user's has run in it */
     bool gone;         /* the interpreter has ended */
     bool swept;        /* and nothing else of the box lives, but what is kept */
     int fd[BOX_NEWS_FDS]; /* between cells */
@@ -144,6 +146,7 @@ struct session {
     char unprotected[96];
     char news[200];     /* for the next cell's stderr */
     uint32_t goal;      /* the place that is being gone back to */
+    bool goal_files;    /* there are files to be brought back, or taken away */
     void (*goal_then)(struct session *session); /* once an interpreter is started */
     int64_t goal_cell;
     void (*back_then)(struct session *session); /* once it is back there */
@@ -190,6 +193,8 @@ void session_park(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
 void session_wake(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
+/* The wake of a place will follow. */
+void session_prepare(struct session *session, uint32_t place);
 /* What is in a place of the parent becomes the state of the other's interpreter: a step of
  * the other one. */
 void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
@@ -201,8 +206,6 @@ void session_ask_driver(struct session *session, char *line,
                         void (*then)(struct session *session));
 /* Another process has its memory now: let it know. */
 void session_renew(struct session *session, void (*then)(struct session *session));
-/* It was copied: let it make ready what its next cell will write. No answer. */
-void session_touch(struct session *session);
 /* Wait for a files job that was begun. */
 void session_await_files(struct session *session, void (*then)(struct session *session));
 void session_files_done(struct files_job *job);

@@ -101,7 +101,7 @@ static void begin_new(struct session *session, struct engine_ask *ask)
         session_ask_info(ask);
 }
 
-/* --- names and completion --- */
+/* --- names, completion and code before it is run --- */
 
 static bool has_answer(const struct driver *driver)
 {
@@ -126,6 +126,22 @@ static void on_completed(struct session *session)
         return;
     json_object_update(ask->answer, session->driver.answer);
     session_ask_reply(ask, NULL);
+}
+
+static void reply_problems(struct engine_ask *ask, json_t *problems)
+{
+    const struct request *request = &ask->session->request;
+    own_json kept = json_is_array(problems) ? json_incref(problems) : json_array();
+    hint_problems(request->image, ask->what->code, kept);
+    json_object_set(ask->answer, "problems", kept);
+    session_ask_reply(ask, NULL);
+}
+
+static void on_checked(struct session *session)
+{
+    struct engine_ask *ask = session_ask_after(session);
+    if (ask)
+        reply_problems(ask, json_object_get(session->driver.answer, "problems"));
 }
 
 /* Where the character of that number begins. */
@@ -171,6 +187,15 @@ static void begin_complete(struct session *session, struct engine_ask *ask)
                        on_completed);
 }
 
+/* Only Python's interpreter can say it: of others nothing is known to be wrong. */
+static void begin_check(struct session *session, struct engine_ask *ask)
+{
+    if (session->request.language != REQUEST_PYTHON)
+        reply_problems(ask, NULL);
+    else
+        session_ask_driver(session, question(session, "check", ask->what), has_answer, on_checked);
+}
+
 /* --- asking --- */
 
 static void (*const begins[FRAME_DOS])(struct session *session, struct engine_ask *ask) = {
@@ -178,7 +203,7 @@ static void (*const begins[FRAME_DOS])(struct session *session, struct engine_as
     [FRAME_DO_PUT] = session_ask_put,       [FRAME_DO_GET] = session_ask_files,
     [FRAME_DO_FILES] = session_ask_files,   [FRAME_DO_CHECKPOINT] = session_ask_checkpoint,
     [FRAME_DO_UNDO] = session_ask_undo,     [FRAME_DO_FORK] = session_ask_fork,
-    [FRAME_DO_COMPLETE] = begin_complete,
+    [FRAME_DO_COMPLETE] = begin_complete,   [FRAME_DO_CHECK] = begin_check,
 };
 
 static void begin(struct session_job *job)

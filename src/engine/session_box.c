@@ -154,6 +154,7 @@ static void on_started(struct session *session)
     }
     own_close_fd(&session->fd[RUN_IN]); /* each cell has its own */
     session->gone = session->swept = false;
+    session->fresh = true;
     session->state = 0; /* a new interpreter knows nothing */
     session->since = 0;
     if (!session->forked)
@@ -259,6 +260,12 @@ void session_park(struct session *session, uint32_t place, void (*then)(struct s
     call(session, &order, NULL, 0, SESSION_PARKED, then);
 }
 
+void session_prepare(struct session *session, uint32_t place)
+{
+    struct box_call order = { .op = BOX_OP_PREPARE, .box = session->box, .keep.place = place };
+    house_call(&session->engine->house, &order, NULL, 0);
+}
+
 void session_wake(struct session *session, uint32_t place, void (*then)(struct session *session))
 {
     struct box_call order = { .op = BOX_OP_WAKE, .keep.place = place };
@@ -357,13 +364,6 @@ void session_renew(struct session *session, void (*then)(struct session *session
 {
     own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
     session_ask_driver(session, plan_line(line), is_renewed, then);
-}
-
-void session_touch(struct session *session)
-{
-    static const char line[] = "{\"op\":\"touch\"}\n";
-    if (send(session->fd[RUN_CONTROL], line, sizeof line - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return; /* it is slower then, or about to be found dead */
 }
 
 /* --- news --- */

@@ -77,6 +77,7 @@ static void go(struct session *session)
     if (!may_go(session))
         return;
     session->stage = SESSION_CELL;
+    session->fresh = false;
     run->box = session->box;
     run->result.cell = ++session->cells;
     run->line = run->request->language == REQUEST_BASH

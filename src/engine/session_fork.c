@@ -104,6 +104,7 @@ static void on_renewed(struct session *coming)
     json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost_files));
     coming->fork_ask = NULL;
     coming->unkept = true;
+    coming->state = coming->cells;
     part(coming);
     session_next(coming);
     session_ask_reply(ask, NULL);
@@ -124,6 +125,12 @@ static void on_forked_into(struct session *coming)
 /* After the files: its folder, and files that it has open, are opened by name. */
 static void carry_memory(struct session *coming)
 {
+    if (coming->parent->place[coming->fork_place].birth) {
+        coming->failed = ERR_INIT;
+        on_renewed(coming);
+        return;
+    }
+    coming->fresh = false;
     session_fork_into(coming->parent, coming->fork_place, coming, on_forked_into);
 }
 

@@ -93,7 +93,7 @@ static void accept(struct session *session, bool snapped)
 {
     struct session_place *place = &session->place[session->goal];
     *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
-                                     .cell = session->state };
+                                     .birth = session->fresh, .cell = session->state };
     while (session->levels > session->levels_most)
         leave_level(session, 0);
     session->stack[session->levels++] = session->goal;
@@ -103,7 +103,6 @@ static void accept(struct session *session, bool snapped)
         leave_level(session, 0);
     session->is_protected = true;
     session->since = 0;
-    session_touch(session);
     session->kept_then(session);
 }
 
@@ -156,18 +155,22 @@ static const char *why_not(uint32_t end, int error)
     return end < array_len(whys) && whys[end] ? whys[end] : "it could not be copied";
 }
 
-static void on_parked(struct session *session)
+static void keep_files(struct session *session)
 {
-    if (session->failed.kind != ERR_NONE || session->kept.end != INJECT_OK) {
-        stay_unprotected(session, session->failed.kind != ERR_NONE
-                                      ? session->failed.text
-                                      : why_not(session->kept.end, session->kept.error));
-        return;
-    }
     if (session_has_files(session))
         session_need_porter(session, on_porter);
     else
         accept(session, false);
+}
+
+static void on_parked(struct session *session)
+{
+    if (session->failed.kind == ERR_NONE && session->kept.end == INJECT_OK)
+        keep_files(session);
+    else
+        stay_unprotected(session, session->failed.kind != ERR_NONE
+                                      ? session->failed.text
+                                      : why_not(session->kept.end, session->kept.error));
 }
 
 void session_protect(struct session *session)
@@ -187,6 +190,8 @@ void session_protect_then(struct session *session, void (*then)(struct session *
         stay_unprotected(session, "its interpreter was started for it alone, for its environment");
     else if (session->gone)
         then(session);
+    else if (session->fresh)
+        keep_files(session);
     else
         session_park(session, session->goal, on_parked);
 }
@@ -275,7 +280,10 @@ static void on_files_back(struct session *session)
         back(session);
         return;
     }
-    session_renew(session, back);
+    if (session->fresh)
+        back(session);
+    else
+        session_renew(session, back);
 }
 
 static void on_porter_back(struct session *session)
@@ -290,23 +298,32 @@ static void on_porter_back(struct session *session)
                           place->snapped ? session->goal : BOX_PLACES, session_files_done);
 }
 
-static void on_awake(struct session *session)
+static void on_there(struct session *session)
 {
-    if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
-        err_set(&session->failed, ERR_BUG, "what was kept could not be woken: %s",
-                why_not(session->kept.end, session->kept.error));
     if (session->failed.kind != ERR_NONE)
         back(session);
-    else if (session->place[session->goal].snapped || session_has_files(session))
+    else if (session->goal_files)
         session_need_porter(session, on_porter_back);
     else
         on_files_back(session);
 }
 
+static void on_awake(struct session *session)
+{
+    if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
+        err_set(&session->failed, ERR_BUG, "what was kept could not be woken: %s",
+                why_not(session->kept.end, session->kept.error));
+    on_there(session);
+}
+
 static void on_swept(struct session *session)
 {
+    const struct session_place *place = &session->place[session->goal];
+    session->goal_files = place->snapped || session_has_files(session);
     if (session->failed.kind != ERR_NONE)
         back(session);
+    else if (place->birth)
+        session_restart(session, on_there);
     else
         session_wake(session, session->goal, on_awake);
 }
@@ -317,5 +334,7 @@ void session_go_back(struct session *session, uint32_t place,
     session->goal = place;
     session->goal_cell = session->place[place].cell;
     session->back_then = then;
+    if (!session->place[place].birth)
+        session_prepare(session, place);
     session_sweep(session, on_swept);
 }

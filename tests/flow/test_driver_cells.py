@@ -108,8 +108,17 @@ class Driver:
         self.send({"op": "cell", "cell": self.counter, "code": code, "args": [], "call": None, "names": False,
                    **fields}, *files)
 
-    def interrupt(self):
+    def send_interrupt(self):
         os.kill(self.process.pid, signal.SIGINT)
+
+    def interrupt(self):
+        """As the engine does it: once more where the cell goes on, which began to wait just then."""
+        self.send_interrupt()
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            if self.drain(0.1, self.channel):
+                return
+        self.send_interrupt()
 
     def ask(self, op, **fields):
         self.send({"op": op, **fields})
@@ -183,7 +192,7 @@ class Bash(Driver):
         self.counter += 1
         self.send(self.message("cell", code, number=self.counter, names=names, **fields))
 
-    def interrupt(self):
+    def send_interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
     def ask(self, op, code="", cursor=0):

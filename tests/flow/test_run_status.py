@@ -64,7 +64,7 @@ def test_the_code_ends_in_its_status(cupel_as, who, name):
     if kind:
         assert result["error"]["message"]
         assert set(result["error"]) == {"kind", "name", "message", "line", "column", "snippet",
-                                        "traceback", "hint"}
+                                        "traceback", "frames", "values", "hint"}
     if status.endswith("limit") or status == "timeout":
         assert result["limits_hit"] and result["error"]["hint"]
     if status in ("timeout", "cpu_limit", "memory_limit", "output_limit", "killed", "denied"):

@@ -92,7 +92,9 @@ TEST(json_of_an_error_has_all_its_members)
     result.error.snippet = buf_strdup(STR("x = \xff"));
     own_json json = result_to_json(&result);
     json_t *error = json_object_get(json, "error");
-    CHECK_INT(json_object_size(error), 8);
+    CHECK_INT(json_object_size(error), 10);
+    CHECK_INT(json_array_size(json_object_get(error, "frames")), 0);
+    CHECK_INT(json_array_size(json_object_get(error, "values")), 0);
     CHECK_TEXT(text_at(error, "kind"), "signal");
     CHECK_TEXT(text_at(error, "snippet"), "x = \xef\xbf\xbd");
     CHECK(json_is_null(json_object_get(error, "line")));
