@@ -16,6 +16,9 @@ struct agent_box {
     size_t file_count;
     int cancel_fd;
     int64_t counter; /* of frames */
+    int64_t artifact_bytes; /* the most that a cell may leave; 0: as the session's limits say */
+    double timeout_s;     /* of a cell, as the engine said; 0 before agent_box_open */
+    int64_t memory_bytes; /* likewise */
     struct agent_box_artifact {
         char *path;
         struct buf content;

@@ -30,6 +30,11 @@ json_t *agent_checklist_read(const json_t *from_model);
 void agent_check_list(const struct agent_claim *claim, json_t *checks);
 void agent_check_numbers(const struct agent_claim *claim, json_t *checks);
 
+/* A step whose cell ran, whose state stands, and whose output is not another step's. */
+bool agent_step_is_kept(const json_t *step);
+/* Steps before this index are void: the session was lost after them. */
+size_t agent_steps_from(const json_t *steps);
+
 /* All kept cells in order as one script; cells that failed or changed nothing that counts
  * (rolled back, not run, repeated) are left out. NULL where there is none. */
 char *agent_script(const json_t *steps);
@@ -43,9 +48,15 @@ void agent_check_rerun(const struct agent_claim *claim, struct agent_box *box, d
 void agent_check_model(const struct agent_claim *claim, struct llm_model *verifier,
                        const struct llm_watch *watch, int64_t deadline_ms, struct llm_reply *out,
                        json_t *checks);
+/* What the verifier is shown: question, answer, evidence and names of files between marks with
+ * `tag`. Heap, caller frees. */
+char *agent_verifier_text(const struct agent_claim *claim, const char *tag);
 /* "PASS" or "FAIL: reason" in the first line: 1, 0; -1: no verdict. */
 int agent_verdict_read(const char *text, struct str *out_reason);
 
+/* Append one CHECK. `repair` may be NULL; bytes that are no UTF-8 are made visible. */
+void agent_checks_add(json_t *checks, const char *name, const char *outcome, const char *detail,
+                      const char *repair);
 /* Nothing failed, and something was proven: the answer may be called verified. */
 bool agent_checks_prove(const json_t *checks);
 /* What the model is told of the checks that failed; NULL: none did. */

@@ -26,9 +26,11 @@ struct cli_commands {
 };
 
 int cli_cmd_run(int argc, char **argv);
+int cli_cmd_ask(int argc, char **argv);
 int cli_cmd_session(int argc, char **argv);
 int cli_cmd_repl(int argc, char **argv);
 int cli_cmd_serve(int argc, char **argv);
+int cli_cmd_models(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);
 int cli_cmd_doctor(int argc, char **argv);

@@ -167,17 +167,8 @@ static void read_one(struct cli_repl *repl)
 static int open_engine(struct cli_repl *repl, struct err *err)
 {
     struct cli_remote *remote = &repl->job.remote;
-    const char *named = getenv("CUPEL_SOCKET");
-    struct err why = ERR_INIT;
-    if (repl->options.session)
-        return cli_session_reach(remote, repl->options.session, err);
-    if (cli_remote_connect(remote, &why) == 0)
-        return 0;
-    if ((named && *named) || why.kind != ERR_ABSENT) {
-        *err = why;
-        return -1;
-    }
-    return embed_spawn("/proc/self/exe", &remote->link, err);
+    return repl->options.session ? cli_session_reach(remote, repl->options.session, err)
+                                 : cli_session_carry(remote, err);
 }
 
 static int prepare(struct cli_repl *repl, struct err *err)

@@ -45,17 +45,27 @@ static const char *on_error_at(const struct cli_commands *commands, size_t i)
     return i < array_len(words) ? words[i] : NULL;
 }
 
+static const char *mode_at(const struct cli_commands *commands, size_t i)
+{
+    (void)commands;
+    static const char *const words[] = { "code", "tools" };
+    return i < array_len(words) ? words[i] : NULL;
+}
+
 /* Aliases of languages are left out: they are short enough to type, and would
  * keep `j` from being one word. */
 static const struct cli_completion_value values[] = {
     { "language", CLI_COMPLETE_WORDS, language_at },
     { "profile", CLI_COMPLETE_WORDS, profile_at },
     { "on-error", CLI_COMPLETE_WORDS, on_error_at },
+    { "mode", CLI_COMPLETE_WORDS, mode_at },
     { "SHELL", CLI_COMPLETE_WORDS, shell_at },
     { "COMMAND", CLI_COMPLETE_WORDS, command_at },
     { "VERB", CLI_COMPLETE_WORDS, command_at },
     { "FILE", CLI_COMPLETE_FILES, NULL },
     { "SCRIPT", CLI_COMPLETE_FILES, NULL },
+    { "QUESTION", CLI_COMPLETE_FILES, NULL }, /* and after it files */
+    { "ID|FILE", CLI_COMPLETE_FILES, NULL },
     { "PATH", CLI_COMPLETE_FILES, NULL },
     { "HOST[:PATH][:ro]", CLI_COMPLETE_FILES, NULL },
     { "DIR", CLI_COMPLETE_FOLDERS, NULL },

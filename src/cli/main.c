@@ -10,10 +10,12 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/opt.h"
+#include "cli/ask_options.h"
 #include "cli/bench_options.h"
 #include "cli/cli.h"
 #include "cli/cmd_completion.h"
 #include "cli/list_options.h"
+#include "cli/models_options.h"
 #include "cli/repl_options.h"
 #include "cli/run_options.h"
 #include "cli/serve_options.h"
@@ -25,12 +27,16 @@
 static const struct cli_command commands[] = {
     { "run", cli_cmd_run, "run code in a box", cli_run_options_table, &cli_run_options_rows,
       "SCRIPT", NULL },
+    { "ask", cli_cmd_ask, "answer a question by code that is run and checked",
+      cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
     { "session", cli_cmd_session, "runs that share their state: variables, imports, files",
       cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
     { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,
       &cli_repl_options_rows, "ID", NULL },
     { "serve", cli_cmd_serve, "keep an engine ready, for runs that start at once",
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
+    { "models", cli_cmd_models, "models that cupel ask can use", cli_models_options_table,
+      &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },
     { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL,
       NULL },
@@ -90,7 +96,8 @@ static void print_overview(FILE *to)
         fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fputs("\ncupel COMMAND --help shows a command's options. For example:\n"
           "  cupel run 'print(1+1)'\n"
-          "  cupel run -f sales.csv -o out report.py\n",
+          "  cupel run -f sales.csv -o out report.py\n"
+          "  cupel ask 'Which customer spent most?' sales.csv\n",
           to);
 }
 

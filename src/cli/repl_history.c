@@ -12,50 +12,11 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "cli/repl_edit.h"
+#include "cli/state.h"
 
 #define LINE_MAX_BYTES 4096
 #define FILE_MAX_BYTES (256 << 10)
 #define KEPT_BYTES (128 << 10) /* of a file that has become too long */
-
-/* The state folder's places, as the engine has them. */
-static bool folder_path(char *path, size_t room)
-{
-    const struct {
-        const char *variable, *below;
-    } places[] = { { "CUPEL_STATE", "" },
-                   { geteuid() == 0 ? NULL : "XDG_STATE_HOME", "/cupel" },
-                   { geteuid() == 0 ? NULL : "HOME", "/.local/state/cupel" } };
-    for (size_t i = 0; i < array_len(places); i++) {
-        const char *value = places[i].variable ? getenv(places[i].variable) : NULL;
-        if (!value || !value[0] || (places[i].below[0] && value[0] != '/'))
-            continue;
-        int n = snprintf(path, room, "%s%s", value, places[i].below);
-        return n > 0 && (size_t)n < room;
-    }
-    if (geteuid() != 0)
-        return false;
-    snprintf(path, room, "/var/lib/cupel");
-    return true;
-}
-
-static int open_folder(void)
-{
-    char path[4096];
-    if (!folder_path(path, sizeof path))
-        return -1;
-    /* Where no run has made it yet: as root that is the engine's task, who gives it to
-     * its own uid. */
-    for (char *slash = path + 1; geteuid() != 0 && *slash; slash++) {
-        if (*slash != '/')
-            continue;
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    if (geteuid() != 0)
-        mkdir(path, 0700);
-    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
 
 /* A file that has grown is cut to its last lines. */
 static void shorten(int fd, off_t size)
@@ -72,7 +33,7 @@ static void shorten(int fd, off_t size)
 
 int cli_repl_history_open(void)
 {
-    own_fd dir = open_folder();
+    own_fd dir = cli_state_open();
     if (dir < 0)
         return -1;
     own_fd fd = openat(dir, "history",

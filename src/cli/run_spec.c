@@ -45,8 +45,8 @@ int cli_run_spec_parse(const char *text, bool (*exists)(const char *host),
         path = (struct str){ text + host.len + 1, rest.len - host.len - 1 };
     }
     if (host.len == 0 || base_name(host).len == 0 || (colon && path.len == 0)) {
-        err_set(err, ERR_USAGE, "option '--file' takes HOST[:PATH][:ro], not '%.80s'", text);
-        err_hint(err, "write for example -f data.csv, -f data.csv:in/data.csv or -f data.csv:ro");
+        err_set(err, ERR_USAGE, "a file is named HOST[:PATH][:ro], not '%.80s'", text);
+        err_hint(err, "for example data.csv, data.csv:in/data.csv or data.csv:ro");
         return -1;
     }
     out->host = buf_strdup(host);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -115,4 +116,17 @@ int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err
             id);
     err_hint(err, "'cupel session new' makes one, and starts an engine for it");
     return -1;
+}
+
+int cli_session_carry(struct cli_remote *remote, struct err *err)
+{
+    const char *named = getenv("CUPEL_SOCKET");
+    struct err why = ERR_INIT;
+    if (cli_remote_connect(remote, &why) == 0)
+        return 0;
+    if ((named && *named) || why.kind != ERR_ABSENT) {
+        *err = why;
+        return -1;
+    }
+    return embed_spawn("/proc/self/exe", &remote->link, err);
 }

@@ -11,5 +11,8 @@
 int cli_session_start(struct cli_remote *remote, struct err *err);
 /* Connect to one that runs. Where there is none: ERR_ABSENT, and what to do. */
 int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err);
+/* Connect to one that runs; where there is none, start one that lives as long as the connection.
+ * An engine that CUPEL_SOCKET names must be there. */
+int cli_session_carry(struct cli_remote *remote, struct err *err);
 
 #endif

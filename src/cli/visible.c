@@ -135,3 +135,23 @@ int cli_visible_text(struct str text, struct buf *out)
     struct cli_visible state = { .held_len = 0 };
     return add_all(&state, text, out, /* at_end= */ true);
 }
+
+int cli_visible_line(struct str text, size_t most, struct buf *out)
+{
+    /* A character has at most four bytes: what comes later cannot be part of the line. */
+    own_buf shown = BUF_INIT(SIZE_MAX);
+    size_t seen = str_cut_utf8(text, 4 * (most + 1));
+    if (cli_visible_text((struct str){ text.at, seen }, &shown) < 0)
+        return -1;
+    struct str rest = buf_str(&shown);
+    uint32_t point;
+    size_t len = 1;
+    for (size_t left = most; rest.len > 0 && left > 0 && len > 0; left--) {
+        len = str_decode_utf8(rest, &point);
+        bool blank = rest.at[0] == '\n' || rest.at[0] == '\t';
+        if (buf_add(out, blank ? " " : rest.at, blank ? 1 : len) < 0)
+            return -1;
+        rest = (struct str){ rest.at + len, rest.len - len };
+    }
+    return rest.len > 0 || seen < text.len ? buf_add_text(out, "…") : 0;
+}

@@ -23,5 +23,8 @@ int cli_visible_add(struct cli_visible *state, struct str bytes, struct buf *out
 int cli_visible_end(struct cli_visible *state, struct buf *out);
 /* A whole text at once. */
 int cli_visible_text(struct str text, struct buf *out);
+/* As one line of at most `most` characters: newlines and tabs become spaces, and "…" at the
+ * end stands for what was left out. */
+int cli_visible_line(struct str text, size_t most, struct buf *out);
 
 #endif

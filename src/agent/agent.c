@@ -1,0 +1,269 @@
+/* A task from its start to its report. The task's process: it talks to a model and to an engine,
+ * and decides; code runs elsewhere. Whatever happens, the session is ended and the report says
+ * how the task ended and why. */
+#include "agent/agent.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/agent_int.h"
+#include "agent/transcript.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+
+static const struct {
+    const char *name;
+    int exit_code;
+} statuses[AGENT_STATUS_COUNT] = {
+#define X(id, word, code) [AGENT_##id] = { word, code },
+    AGENT_STATUSES(X)
+#undef X
+};
+
+const char *agent_status_name(enum agent_status status)
+{
+    return (size_t)status < array_len(statuses) ? statuses[status].name : "failed";
+}
+
+int agent_status_exit(enum agent_status status)
+{
+    return (size_t)status < array_len(statuses) ? statuses[status].exit_code : 1;
+}
+
+/* --- events --- */
+
+void agent_tell(struct agent *agent, const char *kind, json_t *data)
+{
+    own_json told = data;
+    if (!told)
+        return;
+    if (agent->task.transcript_fd >= 0 &&
+        agent_transcript_add(agent->task.transcript_fd, kind, told) < 0)
+        agent->task.transcript_fd = -1;
+    if (agent->watch.on)
+        agent->watch.on(agent->watch.user, kind, told);
+}
+
+void agent_phase(struct agent *agent, const char *phase)
+{
+    agent_tell(agent, "phase", json_pack("{s:s}", "phase", phase));
+}
+
+bool agent_is_cancelled(const struct agent *agent)
+{
+    struct pollfd ready = { .fd = agent->watch.cancel_fd, .events = POLLIN };
+    return agent->watch.cancel_fd >= 0 && poll(&ready, 1, 0) > 0;
+}
+
+void agent_end(struct agent *agent, enum agent_status status, const char *hint,
+               const char *fmt, ...)
+{
+    va_list args;
+    if (agent->ended)
+        return;
+    va_start(args, fmt);
+    vsnprintf(agent->reason, sizeof agent->reason, fmt, args);
+    va_end(args);
+    snprintf(agent->hint, sizeof agent->hint, "%s", hint ? hint : "");
+    agent->status = status;
+    agent->ended = true;
+}
+
+/* --- artifacts --- */
+
+static struct agent_box_artifact *kept_of(const struct agent *agent, const char *path)
+{
+    for (size_t i = 0; i < agent->kept_count; i++)
+        if (strcmp(agent->kept[i].path, path) == 0)
+            return &agent->kept[i];
+    return NULL;
+}
+
+static void keep_content(struct agent *agent, struct agent_box_artifact *from)
+{
+    struct agent_box_artifact *place = kept_of(agent, from->path);
+    if (!place) {
+        struct agent_box_artifact *more = buf_alloc_zero(agent->kept_count + 1, sizeof *more);
+        if (agent->kept_count)
+            memcpy(more, agent->kept, agent->kept_count * sizeof *more);
+        free(agent->kept);
+        agent->kept = more;
+        place = &more[agent->kept_count++];
+        place->path = buf_strdup(str_of(from->path));
+    }
+    buf_done(&place->content);
+    place->content = from->content;
+    from->content = BUF_INIT(0);
+}
+
+static void keep_row(json_t *rows, json_t *row)
+{
+    size_t i;
+    json_t *old;
+    json_array_foreach (rows, i, old)
+        if (json_equal(json_object_get(old, "path"), json_object_get(row, "path"))) {
+            json_array_set(rows, i, row);
+            return;
+        }
+    json_array_append(rows, row);
+}
+
+/* A file that was written again and is now too large: what we hold is no longer it. */
+static void forget(struct agent *agent, const char *path)
+{
+    struct agent_box_artifact *place = path ? kept_of(agent, path) : NULL;
+    size_t i;
+    json_t *row;
+    if (place)
+        buf_done(&place->content);
+    json_array_foreach (agent->artifacts, i, row) {
+        const char *other = json_string_value(json_object_get(row, "path"));
+        if (place && other && strcmp(other, path) == 0) {
+            json_array_remove(agent->artifacts, i);
+            return;
+        }
+    }
+}
+
+void agent_keep_artifacts(struct agent *agent, const json_t *result)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach (json_object_get(result, "artifacts"), i, row) {
+        const char *path = json_string_value(json_object_get(row, "path"));
+        if (path && strncmp(path, ".cupel/", 7) != 0)
+            keep_row(agent->artifacts, row);
+    }
+    json_array_foreach (json_object_get(result, "skipped"), i, row)
+        forget(agent, json_string_value(json_object_get(row, "path")));
+    for (i = 0; i < agent->box.artifact_count; i++)
+        if (strncmp(agent->box.artifacts[i].path, ".cupel/", 7) != 0)
+            keep_content(agent, &agent->box.artifacts[i]);
+    agent->spent.artifact_bytes = 0;
+    for (i = 0; i < agent->kept_count; i++)
+        agent->spent.artifact_bytes += (int64_t)agent->kept[i].content.len;
+}
+
+struct str agent_artifact(const struct agent *agent, const char *path)
+{
+    const struct agent_box_artifact *found = kept_of(agent, path);
+    return found ? buf_str(&found->content) : STR_NONE;
+}
+
+/* --- the task --- */
+
+static void random_hex(char *out, size_t digits)
+{
+    unsigned char bytes[16] = { 0 };
+    while (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        ;
+    for (size_t i = 0; i < digits / 2; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+struct agent *agent_new(const struct agent_task *task)
+{
+    struct agent *agent = buf_alloc_zero(1, sizeof *agent);
+    agent->task = *task;
+    snprintf(agent->id, sizeof agent->id, "t_");
+    random_hex(agent->id + 2, 24);
+    random_hex(agent->tag, 12);
+    agent->box = (struct agent_box){ .link = task->engine,
+                                     .limits = task->session,
+                                     .files = task->files,
+                                     .file_count = task->file_count,
+                                     .cancel_fd = -1,
+                                     .counter = clock_now_ns() }; /* ids that nobody had here */
+    agent_history_init(&agent->history);
+    agent->steps = json_array();
+    agent->checks = json_array();
+    agent->marks = json_array();
+    agent->artifacts = json_array();
+    agent->watch.cancel_fd = -1;
+    return agent;
+}
+
+void agent_done(struct agent *agent)
+{
+    if (!agent)
+        return;
+    agent_box_close(&agent->box);
+    agent_history_done(&agent->history);
+    agent_repair_done(&agent->repair);
+    for (size_t i = 0; i < agent->kept_count; i++) {
+        free(agent->kept[i].path);
+        buf_done(&agent->kept[i].content);
+    }
+    free(agent->kept);
+    free(agent->answer);
+    free(agent->instructions);
+    json_decref(agent->tools);
+    json_decref(agent->plan);
+    json_decref(agent->steps);
+    json_decref(agent->checks);
+    json_decref(agent->marks);
+    json_decref(agent->artifacts);
+    json_decref(agent->rerun);
+    free(agent);
+}
+
+static json_t *files_json(const struct agent *agent)
+{
+    json_t *files = json_array();
+    for (size_t i = 0; i < agent->task.file_count; i++)
+        json_array_append_new(
+            files, json_pack("{s:o, s:I}", "path", json_text(str_of(agent->task.files[i].path)),
+                             "size_bytes", (json_int_t)agent->task.files[i].content.len));
+    return files;
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text && *text ? json_text(str_of(text)) : json_null();
+}
+
+static json_t *report_of(struct agent *agent)
+{
+    own_str script = agent_script(agent->steps);
+    json_t *report = json_pack("{s:s, s:s, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}",
+                     "task", agent->id, "status", agent_status_name(agent->status), "answer",
+                     text_or_null(agent->answer), "evidence", agent->steps, "checks",
+                     agent->checks, "artifacts", agent->artifacts, "steps",
+                     (json_int_t)agent->spent.steps, "cost",
+                     agent_budget_cost(&agent->spent, clock_now_ns()), "reason",
+                     text_or_null(agent->reason), "hint", text_or_null(agent->hint), "plan",
+                     agent->plan ? json_incref(agent->plan) : json_object(), "script",
+                     text_or_null(script));
+    return report;
+}
+
+json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)
+{
+    struct err err = ERR_INIT;
+    if (watch)
+        agent->watch = *watch;
+    agent->box.cancel_fd = agent->watch.cancel_fd;
+    agent_budget_start(&agent->spent, &agent->task.budget, clock_now_ns());
+    agent_tell(agent, "task",
+               json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "task", agent->id, "question",
+                         json_text(str_of(agent->task.question)), "model",
+                         json_text(str_of(llm_name(agent->task.model))), "scripted",
+                         llm_is_scripted(agent->task.model), "files", files_json(agent), "budget",
+                         agent_budget_json(&agent->spent.limit)));
+    if (agent_box_open(&agent->box, &err) < 0)
+        agent_end(agent, AGENT_FAILED, err.hint, "no session: %s", err.text);
+    else
+        agent_loop(agent);
+    agent_box_close(&agent->box);
+    if (!agent->plan)
+        agent_opening_plan(agent, NULL);
+    json_t *report = report_of(agent);
+    agent_tell(agent, "end", json_incref(report));
+    *out = agent->status;
+    return report;
+}

@@ -1,0 +1,88 @@
+/* A task under way: what the files of the loop share. One owner, one thread. */
+#ifndef AGENT_AGENT_INT_H
+#define AGENT_AGENT_INT_H
+
+#include "agent/agent.h"
+#include "agent/box.h"
+#include "agent/budget.h"
+#include "agent/extract.h"
+#include "agent/history.h"
+#include "agent/repair.h"
+#include "agent/verify.h"
+
+#define AGENT_TAG_ROOM 20
+
+struct agent {
+    struct agent_task task;
+    struct agent_watch watch;
+    char id[40], tag[AGENT_TAG_ROOM];
+    struct agent_box box;
+    struct agent_spent spent;
+    struct agent_history history;
+    struct agent_repair repair;
+    char *instructions; /* the system prompt */
+    json_t *tools;      /* for models with native calls, else NULL */
+    json_t *plan, *steps, *checks, *artifacts;
+    struct agent_box_artifact *kept; /* contents of the artifacts, the latest of each path */
+    size_t kept_count;
+    char *answer;
+    int64_t turns;      /* replies of the model */
+    int64_t changes;    /* of the session's state, as far as they can be seen */
+    int empty_replies, verify_repairs;
+    bool planned, forced, ended;
+    const char *forced_by;
+    json_t *marks;      /* beside each step: `changes` when it began */
+    bool check_unknown; /* the engine is too old to check code before it runs */
+    json_t *rerun;      /* CHECKs of the last re-run, and after how many steps it was */
+    size_t rerun_steps;
+    enum agent_status status;
+    char reason[600], hint[300];
+};
+
+/* --- agent.c --- */
+void agent_tell(struct agent *agent, const char *kind, json_t *data); /* takes `data` */
+void agent_phase(struct agent *agent, const char *phase);
+bool agent_is_cancelled(const struct agent *agent);
+/* The task's end; the first one counts. */
+void agent_end(struct agent *agent, enum agent_status status, const char *hint, const char *fmt,
+               ...) attr_printf(4, 5);
+/* The artifacts of the last cell become the task's. */
+void agent_keep_artifacts(struct agent *agent, const json_t *result);
+
+/* --- call.c: one question to a model, paid and accounted for --- */
+struct agent_call {
+    struct llm_model *model;
+    const char *instructions;
+    const json_t *messages, *tools;
+    bool heard; /* its text is shown as it streams */
+};
+/* LLM_OK, or the task may have ended (agent->ended), or the outcome says why not. */
+void agent_call(struct agent *agent, const struct agent_call *call, struct llm_reply *out);
+/* The budget that would not suffice for another such call after this one; NULL: they all do. */
+const char *agent_call_is_last(const struct agent *agent, const struct agent_call *call);
+/* Every outcome but LLM_OK as an end of the task. */
+void agent_call_failed(struct agent *agent, const struct llm_reply *reply);
+
+/* --- opening.c: the first message, the tools, the planner --- */
+void agent_opening(struct agent *agent);
+void agent_opening_plan(struct agent *agent, const json_t *from_model);
+json_t *agent_opening_tools(enum agent_mode mode);
+/* The question, the files and how they begin; as data. Caller frees. */
+char *agent_opening_text(const struct agent *agent);
+char *agent_opening_prompt(const struct agent *agent, int prompt);
+
+/* --- execute.c: a cell, from its check to its observation --- */
+void agent_execute(struct agent *agent, const struct agent_action *action);
+
+/* --- proof.c: is the answer proven? --- */
+/* Takes the answer to its end, or gives the model a repair and leaves agent->ended false. */
+void agent_proof(struct agent *agent, const struct agent_action *action);
+/* Seconds for a program that proves: what is left, and never nothing. */
+double agent_proof_seconds(const struct agent *agent);
+/* --- cross.c --- */
+void agent_cross_check(struct agent *agent, const char *answer, json_t *checks);
+
+/* --- loop.c --- */
+void agent_loop(struct agent *agent);
+
+#endif

@@ -1,0 +1,116 @@
+/* One question to a model: reserved before it is sent, heard while it streams, accounted for
+ * afterwards. The task's process; it blocks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_int.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+static void on_text(void *user, struct str text)
+{
+    agent_tell(user, "text", json_pack("{s:o}", "text", json_text(text)));
+}
+
+static void on_wait(void *user, const char *why, double seconds)
+{
+    agent_tell(user, "wait", json_pack("{s:s, s:f}", "why", why, "seconds", seconds));
+}
+
+static size_t chars_of(const struct agent_call *call)
+{
+    own_str messages = json_dumps(call->messages, JSON_COMPACT);
+    return strlen(call->instructions) + (messages ? strlen(messages) : 0);
+}
+
+/* A reply's length that can be paid: a usual one, else a shorter one; 0: none can. */
+static int64_t payable(const struct agent *agent, const struct agent_call *call,
+                       struct llm_request request)
+{
+    static const int64_t lengths[] = { 8000, 4000, 2000, 1000 };
+    for (size_t i = 0; i < array_len(lengths); i++) {
+        int64_t most = request.max_output_tokens;
+        struct llm_request shorter = request;
+        shorter.max_output_tokens = most > 0 && most < lengths[i] ? most : lengths[i];
+        if (agent_budget_can_pay(&agent->spent, llm_cost_bound(call->model, &shorter)))
+            return shorter.max_output_tokens;
+    }
+    return 0;
+}
+
+/* What the reply may be, within tokens and money. False: it cannot be paid. */
+static bool reserve(struct agent *agent, const struct agent_call *call, struct llm_request *request)
+{
+    if (agent->spent.limit.tokens >= 0)
+        request->max_output_tokens = agent_budget_output_tokens(&agent->spent, chars_of(call));
+    if (request->max_output_tokens < 0) {
+        agent_end(agent, AGENT_BUDGET, "give more with --budget",
+                  "the tokens that are left do not suffice for another reply");
+        return false;
+    }
+    if (agent->spent.limit.money_usd < 0)
+        return true;
+    request->max_output_tokens = payable(agent, call, *request);
+    if (request->max_output_tokens == 0)
+        agent_end(agent, AGENT_BUDGET, "give more with --budget",
+                  "another reply could cost more than the money that is left");
+    return !agent->ended;
+}
+
+const char *agent_call_is_last(const struct agent *agent, const struct agent_call *call)
+{
+    const struct llm_request request = { .instructions = call->instructions,
+                                         .messages = call->messages,
+                                         .tools = call->tools,
+                                         .max_output_tokens = 4000 };
+    size_t chars = agent->spent.limit.tokens >= 0 ? chars_of(call) : 0;
+    double bound = agent->spent.limit.money_usd >= 0 ? llm_cost_bound(call->model, &request) : 0;
+    return agent_budget_is_last(&agent->spent, chars, bound, clock_now_ns());
+}
+
+void agent_call(struct agent *agent, const struct agent_call *call, struct llm_reply *out)
+{
+    const struct llm_watch watch = { .on_text = call->heard ? on_text : NULL,
+                                     .on_wait = on_wait,
+                                     .cancel_fd = agent->watch.cancel_fd,
+                                     .user = agent };
+    struct llm_request request = { .instructions = call->instructions,
+                                   .messages = call->messages,
+                                   .tools = call->tools };
+    *out = (struct llm_reply){ .outcome = LLM_CANCELLED };
+    int64_t before = clock_now_ns();
+    const char *over = agent_budget_is_over(&agent->spent, before);
+    if (over)
+        agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of %s is used up",
+                  over);
+    if (agent->ended || !reserve(agent, call, &request))
+        return;
+    if (agent->spent.limit.wall_s >= 0)
+        request.deadline_ms =
+            (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) / NS_PER_MS;
+    llm_ask(call->model, &request, &watch, out);
+    agent_budget_add_reply(&agent->spent, out,
+                           clock_ms_between(before, clock_now_ns()) / 1000);
+    if (agent_is_cancelled(agent)) {
+        if (out->outcome != LLM_OK)
+            out->outcome = LLM_CANCELLED;
+        agent_end(agent, AGENT_FAILED, NULL, "cancelled");
+    } else if (out->outcome == LLM_TIMEOUT &&
+               agent_budget_is_over(&agent->spent, clock_now_ns())) {
+        agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of time is used up");
+    }
+}
+
+void agent_call_failed(struct agent *agent, const struct llm_reply *reply)
+{
+    const char *name = llm_outcome_name(reply->outcome);
+    if (reply->outcome == LLM_REFUSED)
+        agent_end(agent, AGENT_DENIED, reply->hint, "the model declined: %s", reply->detail);
+    else if (reply->outcome == LLM_CANCELLED)
+        agent_end(agent, AGENT_FAILED, reply->hint, "cancelled");
+    else
+        agent_end(agent, AGENT_FAILED, reply->hint, "%s: %s", name, reply->detail);
+}
