@@ -2,6 +2,7 @@
 #   make        build/cupel            make test    everything that proves it
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
+#   make ecosystem   the fake model servers, proven by the official SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
 # Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined
@@ -64,7 +65,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test test-long test-mutation test-v2 soak bench asan fuzz install uninstall clean deps \
+.PHONY: all run test ecosystem test-long test-mutation test-v2 soak bench asan fuzz install uninstall clean deps \
         check unit replay format
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -108,6 +109,7 @@ $(B)/shared/%.o: %.c | $(B)/gen/box/filter.h
 # Embedded files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/embed.o: $(B)/broker $(B)/init
 $(B)/host/src/cli/bench_peer.o: bench/ipykernel_peer.py
+$(B)/host/src/agent/embed.o $(B)/host/src/agent/check_model.o: $(wildcard prompts/*)
 $(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
 $(B)/gen/driver.pyc: drivers/driver.py
@@ -158,12 +160,18 @@ check:
 
 run: deps
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@examples/agent.sh $(B)/cupel
 	@examples/tour.sh $(B)/cupel
 
 test: deps
 	@$(MAKE) --no-print-directory -j2 all $(B)/unit replay
 	@$(MAKE) --no-print-directory check
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+
+# From the network, into build/ecosystem; skipped, and said so, only where npm's registry is out of reach.
+ecosystem: deps
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
 test-mutation: deps

@@ -22,7 +22,7 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run session repl serve languages images doctor bench completion version help' ;;
+    '') fill=words words='run ask session repl serve models languages images doctor bench completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -40,6 +40,22 @@ _cupel()
         --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
         --request) options='' fill=files ;;
+        esac
+        ;;
+    ask)
+        fill=files options='--model --planner --verifier --cross-check --mode --out -o --budget --max-steps --timeout -t --memory -m --profile --show --json --yes --quiet -q --help -h'
+        case $prev in
+        --model) options='' fill='' ;;
+        --planner) options='' fill='' ;;
+        --verifier) options='' fill='' ;;
+        --mode) options='' fill=words words='code tools' ;;
+        --out | -o) options='' fill=folders ;;
+        --budget) options='' fill='' ;;
+        --max-steps) options='' fill='' ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --show) options='' fill=files ;;
         esac
         ;;
     session)
@@ -141,6 +157,9 @@ _cupel()
         --idle-exit) options='' fill='' ;;
         esac
         ;;
+    models)
+        fill='' options='--probe --json --quiet -q --help -h'
+        ;;
     languages)
         fill='' options='--json --quiet -q --help -h'
         ;;
@@ -163,7 +182,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run session repl serve languages images doctor bench completion version help'
+        fill=words words='run ask session repl serve models languages images doctor bench completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options
