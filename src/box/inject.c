@@ -101,20 +101,25 @@ static enum inject_end wait_stop(const struct inject *at, int *out_status)
     }
 }
 
+void inject_begin_kill(pid_t pid)
+{
+    /* Kernels before 5.19 may let it run on instead: then into its end. */
+    struct user_regs_struct regs = { 0 };
+    if (trace(PTRACE_GETREGS, pid, NULL, &regs) == 0) {
+        regs.rip -= 2;
+        regs.rax = SYS_exit_group;
+        regs.orig_rax = (unsigned long long)-1;
+        trace(PTRACE_SETREGS, pid, NULL, &regs);
+    }
+    trace(PTRACE_KILL, pid, NULL, NULL);
+}
+
 void inject_kill(pid_t pid)
 {
     struct inject at = { .pid = pid, .deadline_ns = clock_now_ns() + KILL_MS * MS };
     int status;
     do {
-        /* Kernels before 5.19 may let it run on instead: then into its end. */
-        struct user_regs_struct regs;
-        if (trace(PTRACE_GETREGS, pid, NULL, &regs) == 0) {
-            regs.rip -= 2;
-            regs.rax = SYS_exit_group;
-            regs.orig_rax = (unsigned long long)-1;
-            trace(PTRACE_SETREGS, pid, NULL, &regs);
-        }
-        trace(PTRACE_KILL, pid, NULL, NULL);
+        inject_begin_kill(pid);
     } while (wait_stop(&at, &status) == INJECT_OK);
 }
 
@@ -407,28 +412,28 @@ int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t
     return process_vm_writev(at->pid, &here, 1, &there, 1, 0) == (ssize_t)len ? 0 : -1;
 }
 
-#define TOUCH_AT_ONCE 128
+#define PARTED_AT_ONCE 128
 
-/* How many of them were touched before one that cannot be. */
-static size_t touch_some(pid_t pid, const uint64_t *pages, size_t count)
+/* How many of them were parted before one that cannot be. */
+static size_t part_some(pid_t from, pid_t to, const uint64_t *pages, size_t count)
 {
-    char bytes[TOUCH_AT_ONCE];
-    struct iovec here = { bytes, count }, there[TOUCH_AT_ONCE];
+    char bytes[PARTED_AT_ONCE];
+    struct iovec here = { bytes, count }, there[PARTED_AT_ONCE];
     for (size_t i = 0; i < count; i++)
         there[i] = (struct iovec){ (void *)(uintptr_t)pages[i], 1 };
-    ssize_t got = process_vm_readv(pid, &here, 1, there, count, 0);
+    ssize_t got = process_vm_readv(from, &here, 1, there, count, 0);
     here.iov_len = got > 0 ? (size_t)got : 0;
-    ssize_t put = got > 0 ? process_vm_writev(pid, &here, 1, there, (size_t)got, 0) : 0;
+    ssize_t put = got > 0 ? process_vm_writev(to, &here, 1, there, (size_t)got, 0) : 0;
     return put > 0 ? (size_t)put : 0;
 }
 
-void inject_touch(const struct inject *at, const uint64_t *pages, size_t count)
+void inject_part(pid_t from, pid_t to, const uint64_t *pages, size_t count)
 {
     for (size_t done = 0, misses = 0; done < count && misses < 8;) {
-        size_t some = count - done < TOUCH_AT_ONCE ? count - done : TOUCH_AT_ONCE;
-        size_t touched = touch_some(at->pid, pages + done, some);
-        misses += touched < some;
-        done += touched < some ? touched + 1 : some;
+        size_t some = count - done < PARTED_AT_ONCE ? count - done : PARTED_AT_ONCE;
+        size_t parted = part_some(from, to, pages + done, some);
+        misses += parted < some;
+        done += parted < some ? parted + 1 : some;
     }
 }
 

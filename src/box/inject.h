@@ -92,9 +92,10 @@ enum inject_end inject_call(struct inject *at, const struct inject_order *order,
 int inject_read(const struct inject *at, uint64_t from, void *bytes, size_t len) attr_must_use;
 int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t len) attr_must_use;
 
-/* Write one byte of each of these pages as it is, so that they are shared with nobody. One
- * that is not there, or may not be written, is passed over. */
-void inject_touch(const struct inject *at, const uint64_t *pages, size_t count);
+/* Part these pages of two stopped processes that share them: to read one makes it `from`'s own
+ * (Linux 5.19 and later), so that `to` keeps those which its caches know; to write the same byte
+ * makes it `to`'s. One that is not there, or may not be written, is passed over. */
+void inject_part(pid_t from, pid_t to, const uint64_t *pages, size_t count);
 
 /* Registers and signal mask as they were; it stays stopped. */
 enum inject_end inject_settle(struct inject *at) attr_must_use;
@@ -103,6 +104,8 @@ enum inject_end inject_let_go(struct inject *at) attr_must_use;
 /* Kill a process that we have stopped and take its end, without which its pid namespace
  * could never end. */
 void inject_kill(pid_t pid);
+/* The same, but its end is not waited for: inject_kill takes it later. */
+void inject_begin_kill(pid_t pid);
 
 #endif
 #endif

@@ -32,6 +32,7 @@
 #define TRANSPLANT_MS 6000
 #define FD_FIRST 3
 #define KEPT_MAX (3 + 2 * BOX_CG_COUNT)
+#define DYING_MAX 8
 
 struct keeper {
     int sock;
@@ -39,6 +40,7 @@ struct keeper {
     struct park_tasks live, parked;
     struct park place[BOX_PLACES + 1];
     uint32_t spare_of;
+    struct park dying[DYING_MAX];
 };
 
 #define SPARE BOX_PLACES /* the last: copied for a WAKE */
@@ -193,9 +195,17 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
+    struct park *place = &keeper->place[order->place];
     (void)control;
     (void)out;
-    park_drop(&keeper->place[order->place]);
+    for (size_t i = 0; place->pid > 0 && i < DYING_MAX; i++) {
+        if (keeper->dying[i].pid > 0)
+            continue;
+        park_let_die(place);
+        keeper->dying[i] = *place;
+        *place = PARK_NONE;
+    }
+    park_drop(place);
     return INJECT_OK;
 }
 
@@ -258,14 +268,20 @@ static void serve(struct keeper *keeper, int failed)
 /* The broker's next word. Whatever dies meanwhile must be taken by us first. */
 static void await(struct keeper *keeper)
 {
-    struct pollfd waits[1 + BOX_PLACES] = { { .fd = keeper->sock, .events = POLLIN } };
+    struct pollfd waits[1 + BOX_PLACES + DYING_MAX] = { { .fd = keeper->sock, .events = POLLIN } };
+    struct park *whose[array_len(waits)] = { NULL };
+    nfds_t count = 1;
     for (int i = 0; i < BOX_PLACES; i++)
-        waits[1 + i] = (struct pollfd){ .fd = keeper->place[i].pidfd, .events = POLLIN };
-    if (poll(waits, 1 + BOX_PLACES, -1) < 0 && errno != EINTR)
+        whose[count++] = &keeper->place[i];
+    for (int i = 0; i < DYING_MAX; i++)
+        whose[count++] = &keeper->dying[i];
+    for (nfds_t i = 1; i < count; i++)
+        waits[i] = (struct pollfd){ .fd = whose[i]->pidfd, .events = POLLIN };
+    if (poll(waits, count, -1) < 0 && errno != EINTR)
         _exit(74);
-    for (int i = 0; i < BOX_PLACES; i++) {
-        if (waits[1 + i].revents)
-            park_drop(&keeper->place[i]);
+    for (nfds_t i = 1; i < count; i++) {
+        if (waits[i].revents)
+            park_drop(whose[i]);
     }
     if (waits[0].revents)
         serve(keeper, 0);
@@ -283,6 +299,8 @@ void keeper_run(const struct keeper_plan *plan)
     };
     for (int i = 0; i <= SPARE; i++)
         keeper.place[i] = PARK_NONE;
+    for (int i = 0; i < DYING_MAX; i++)
+        keeper.dying[i] = PARK_NONE;
     if (become(plan, &keeper) < 0) {
         serve(&keeper, errno ? errno : EPERM);
         _exit(70);

@@ -181,10 +181,10 @@ static enum inject_end make_copy(const struct park_session *session, struct inje
     return end == INJECT_OK ? end : give_up(out->pid, end);
 }
 
-static void touch(const struct park_session *session, const struct inject *at)
+static void part(const struct park_session *session, pid_t from, pid_t to)
 {
     if (session->pages)
-        inject_touch(at, session->pages->at, session->pages->count);
+        inject_part(from, to, session->pages->at, session->pages->count);
 }
 
 /* --- the rest of parking --- */
@@ -243,10 +243,8 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     struct park made = { .pid = 0 };
     enum inject_end end = make_copy(session, from, live, &copy, &made.inside);
     int saved = errno;
-    if (live && end == INJECT_OK) {
-        touch(session, &copy); /* first: the original keeps the pages that its caches know */
-        touch(session, from);
-    }
+    if (live && end == INJECT_OK)
+        part(session, copy.pid, from->pid);
     /* DIED, if that was what happened */
     enum inject_end parted = live ? inject_let_go(from) : inject_settle(from);
     made.pause_ns = clock_now_ns() - from->since_ns;
@@ -352,7 +350,7 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     if (end == INJECT_OK)
         end = revive(session, &copy, parked->pidfd, control, tasks);
     if (end == INJECT_OK)
-        touch(session, &copy);
+        part(session, copy.pid, copy.pid);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);
     if (end == INJECT_OK)
         *out_live = parked->pid;
@@ -360,6 +358,11 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     own_close_fd(&parked->pidfd);
     *parked = PARK_NONE;
     return end;
+}
+
+void park_let_die(const struct park *parked)
+{
+    inject_begin_kill(parked->pid);
 }
 
 void park_drop(struct park *parked)
@@ -401,6 +404,10 @@ enum inject_end park_wake(const struct park_session *session attr_unused,
                           const struct park_tasks *tasks attr_unused, pid_t *out_live attr_unused)
 {
     return unsupported();
+}
+
+void park_let_die(const struct park *parked attr_unused)
+{
 }
 
 void park_drop(struct park *parked)

@@ -86,6 +86,9 @@ int park_number_ordinary(const struct park_session *session) attr_must_use;
 /* Kill all of the box but init and these copies, by its warden. 0, or -1 with errno. */
 int park_sweep(const struct park_session *session, const struct park *parked, size_t count)
     attr_must_use;
+/* Kill a parked copy, which is to be dropped once its pidfd says that it has died: to die takes
+ * longer than most calls. */
+void park_let_die(const struct park *parked);
 /* Kill a parked copy, dead or alive, and take its end. Nothing if PARK_NONE. */
 void park_drop(struct park *parked);
 
