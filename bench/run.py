@@ -4,6 +4,7 @@ docs/spec.md that has a figure was held, with 1 where one was broken."""
 import sys
 import time
 
+import ask
 import cold
 import common
 import kill
@@ -16,7 +17,7 @@ def main():
     print(f"cupel bench on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
     common.record({"bench": "machine", "what": common.machine(), "at": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
     # warm first: it looks at the load, which the others leave behind.
-    broken = [part.__name__ for part in (warm, cold, kill, leak) if part.main()]
+    broken = [part.__name__ for part in (warm, ask, cold, kill, leak) if part.main()]
     print(f"\nresults as JSON lines: {common.RESULTS}")
     print("broken: " + ", ".join(broken) if broken else "every promise with a figure was held or not judged")
     return 1 if broken else 0
