@@ -58,8 +58,8 @@ static struct llm_model *opened(const char *kind, const char *path)
 static struct err refused(const char *spec)
 {
     struct err err = ERR_INIT;
-    struct llm_model *model = NULL;
-    if (llm_open(spec, &model, &err) == 0)
+    own_model model = NULL;
+    if (llm_open(spec, &model, &err) == 0 && llm_ready(model, &err) == 0)
         check_failed(__FILE__, __LINE__, "'%s' was opened", spec);
     return err;
 }
@@ -115,7 +115,7 @@ TEST(llm_replay_takes_an_array)
     CHECK_INT(three.outcome, LLM_EXHAUSTED);
 }
 
-TEST(llm_replay_faults_are_found_when_it_is_opened)
+TEST(llm_replay_faults_are_found_before_it_is_asked)
 {
     own_place bad = made("{\"text\":\"a\"}\n{oops\n", 0600), list = made("[1]", 0600);
     char spec[256];
