@@ -381,7 +381,8 @@ class Model:
             self.since = 0
 
     def be_at(self, kept):
-        self.stack = self.stack[:self.stack.index(kept) + 1] if kept in self.stack else [kept]
+        at = next((at for at, level in enumerate(self.stack) if level.cell == kept.cell), 0)
+        self.stack = [*self.stack[:at], kept]
         self.state, self.since, self.protected = copy.deepcopy(kept.state), 0, True
 
     def cell_ended(self, after, died, failed, rollback):
@@ -414,7 +415,9 @@ class Model:
 
     def put(self, path, data):
         self.state.write(path, data)
-        if self.protected:  # what is put belongs to the state that is kept
+        if self.protected and self.stack[-1].named:  # a checkpoint stays what it is
+            self.stack[-1] = Kept(self.state, self.stack[-1].cell)
+        elif self.protected:  # what is put belongs to the state that is kept
             self.stack[-1].state.write(path, data)
 
 

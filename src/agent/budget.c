@@ -1,6 +1,8 @@
 /* Budgets as one table: each row has a limit and what is used of it. The task's process. */
 #include "agent/budget.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
 #define SOFT 0.75 /* from here on the model is warned */
@@ -32,13 +34,18 @@ static double limit_of(const struct agent_spent *spent, int row)
     return limits[row];
 }
 
+static int64_t tokens_of(const struct agent_spent *spent)
+{
+    return spent->input_tokens + spent->output_tokens + spent->guessed_tokens;
+}
+
 static double used_of(const struct agent_spent *spent, int row, int64_t now_ns)
 {
     const double used[BUDGETS] = { (double)spent->steps,
                                    clock_ms_between(spent->began_ns, now_ns) / 1000,
                                    spent->execution_s,
-                                   (double)(spent->input_tokens + spent->output_tokens),
-                                   spent->usd,
+                                   (double)tokens_of(spent),
+                                   spent->usd + spent->guessed_usd,
                                    (double)spent->artifact_bytes };
     return used[row];
 }
@@ -79,6 +86,25 @@ void agent_budget_add_reply(struct agent_spent *spent, const struct llm_reply *r
         spent->usd_unknown = true;
 }
 
+void agent_budget_add_untold(struct agent_spent *spent, const struct llm_reply *reply,
+                             size_t request_chars, double bound_usd)
+{
+    static const bool has_begun[LLM_OUTCOME_COUNT] = {
+        [LLM_OK] = true, [LLM_REFUSED] = true, [LLM_BROKEN] = true, [LLM_TIMEOUT] = true,
+        [LLM_GARBAGE] = true, [LLM_TOO_LONG] = true,
+    };
+    const struct llm_usage *usage = &reply->usage;
+    if (!has_begun[reply->outcome])
+        return;
+    if (usage->input < 0 || usage->output < 0) {
+        size_t chars = request_chars + (reply->text ? strlen(reply->text) : 0);
+        spent->guessed_tokens += (int64_t)(chars / TOKEN_CHARS);
+        spent->tokens_unknown = true;
+    }
+    if (reply->cost_usd < 0 && bound_usd > 0)
+        spent->guessed_usd += bound_usd;
+}
+
 void agent_budget_add_cell(struct agent_spent *spent, double seconds)
 {
     spent->steps++;
@@ -117,7 +143,7 @@ int64_t agent_budget_output_tokens(const struct agent_spent *spent, size_t reque
 {
     if (spent->limit.tokens < 0)
         return 0;
-    int64_t used = spent->input_tokens + spent->output_tokens;
+    int64_t used = tokens_of(spent);
     int64_t room = spent->limit.tokens - used - (int64_t)(request_chars / TOKEN_CHARS);
     return room < REPLY_TOKENS_LEAST ? -1 : room;
 }
@@ -126,11 +152,12 @@ const char *agent_budget_is_last(const struct agent_spent *spent, size_t request
                                  double bound_usd, int64_t now_ns)
 {
     int64_t request = (int64_t)(request_chars / TOKEN_CHARS) + REPLY_TOKENS_USUAL;
-    int64_t used = spent->input_tokens + spent->output_tokens;
+    int64_t used = tokens_of(spent);
+    double usd = spent->usd + spent->guessed_usd;
     double reply_s = spent->requests ? spent->model_s / (double)spent->requests : 0;
     if (spent->limit.tokens >= 0 && used + 2 * request > spent->limit.tokens)
         return rows[TOKENS].name;
-    if (spent->limit.money_usd >= 0 && spent->usd + 2 * bound_usd > spent->limit.money_usd)
+    if (spent->limit.money_usd >= 0 && usd + 2 * bound_usd > spent->limit.money_usd)
         return rows[MONEY].name;
     if (spent->limit.wall_s >= 0 && left_of(spent, WALL, now_ns) < 2 * reply_s)
         return rows[WALL].name;
@@ -141,7 +168,8 @@ bool agent_budget_can_pay(const struct agent_spent *spent, double bound_usd)
 {
     if (spent->limit.money_usd < 0)
         return true;
-    return bound_usd >= 0 && spent->usd + bound_usd <= spent->limit.money_usd;
+    return bound_usd >= 0 &&
+           spent->usd + spent->guessed_usd + bound_usd <= spent->limit.money_usd;
 }
 
 void agent_budget_say(const struct agent_spent *spent, int64_t now_ns, struct buf *out)
@@ -196,10 +224,12 @@ json_t *agent_budget_json(const struct agent_budget *limit)
 json_t *agent_budget_cost(const struct agent_spent *spent, int64_t now_ns)
 {
     json_t *usd = spent->usd_unknown ? json_null() : json_real(spent->usd);
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "usd", usd, "input_tokens",
-                     (json_int_t)spent->input_tokens, "cached_tokens",
-                     (json_int_t)spent->cached_tokens, "output_tokens",
-                     (json_int_t)spent->output_tokens, "requests", (json_int_t)spent->requests,
+    bool told = !spent->tokens_unknown;
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:f, s:f, s:f}", "usd", usd, "input_tokens",
+                     count_or_null(told ? spent->input_tokens : -1), "cached_tokens",
+                     count_or_null(told ? spent->cached_tokens : -1), "output_tokens",
+                     count_or_null(told ? spent->output_tokens : -1), "requests",
+                     (json_int_t)spent->requests,
                      "model_s", spent->model_s, "execution_s", spent->execution_s, "wall_s",
                      clock_ms_between(spent->began_ns, now_ns) / 1000);
 }

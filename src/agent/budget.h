@@ -12,7 +12,10 @@ struct agent_spent {
     int64_t steps, requests;
     int64_t input_tokens, cached_tokens, output_tokens;
     double usd;
-    bool usd_unknown; /* some reply had no known price */
+    bool usd_unknown;    /* some reply had no known price */
+    bool tokens_unknown; /* some reply did not tell its tokens */
+    int64_t guessed_tokens; /* charged for those that did not tell, beside what was told */
+    double guessed_usd;
     double model_s, execution_s;
     int64_t artifact_bytes;
 };
@@ -23,6 +26,10 @@ void agent_budget_start(struct agent_spent *spent, const struct agent_budget *li
 /* Account for a model's reply, and for a cell. */
 void agent_budget_add_reply(struct agent_spent *spent, const struct llm_reply *reply,
                             double seconds);
+/* The same for what a reply did not tell: as much as was reserved. Else whoever keeps silent
+ * would cost nothing. */
+void agent_budget_add_untold(struct agent_spent *spent, const struct llm_reply *reply,
+                             size_t request_chars, double bound_usd);
 void agent_budget_add_cell(struct agent_spent *spent, double seconds);
 
 /* The budget for which the model must answer now: the last step is taken, or nine tenths of

@@ -91,9 +91,12 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
     if (agent->spent.limit.wall_s >= 0)
         request.deadline_ms =
             (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) / NS_PER_MS;
+    bool paid = agent->spent.limit.money_usd >= 0;
+    double bound = paid ? llm_cost_bound(call->model, &request) : -1;
     llm_ask(call->model, &request, &watch, out);
     agent_budget_add_reply(&agent->spent, out,
                            clock_ms_between(before, clock_now_ns()) / 1000);
+    agent_budget_add_untold(&agent->spent, out, chars_of(call), bound);
     if (agent_is_cancelled(agent)) {
         if (out->outcome != LLM_OK)
             out->outcome = LLM_CANCELLED;

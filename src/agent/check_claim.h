@@ -64,6 +64,10 @@ void agent_claim_faults_done(struct agent_claim_faults *faults);
 void agent_claim_add(json_t *checks, const char *name, bool partly, size_t held,
                      struct agent_claim_faults *faults);
 
+/* check_most.c: the answer's only number, where the question asks for the most or the least. */
+void agent_check_most(const struct agent_claim *claim, const struct agent_evidence *evidence,
+                      const struct agent_claim_number *number, struct agent_claim_faults *faults);
+
 /* check_names.c */
 void agent_check_names(const struct agent_claim *claim, const struct agent_evidence *evidence,
                        json_t *checks);

@@ -1,11 +1,13 @@
 /* Which row the answer means by a number: the name beside it. Process: the task's. Pure.
- * The nearest name before the number in its clause; else the nearest behind it there; else any
- * before it in the sentence. In a table's row, any name of the row. */
+ * In a list of numbers behind a list of as many names, the name at the same place; else the nearest
+ * name before the number in its clause; else the nearest behind it there; else any before it in the
+ * sentence. In a table's row, any name of the row. */
 #include "agent/check_claim.h"
 
 #include "base/attr.h"
 
 #define NAMES_MAX 64
+#define UNIT_MAX 12
 
 struct names {
     struct str at[NAMES_MAX];
@@ -154,6 +156,82 @@ static bool is_led(const struct agent_claim_number *number, const struct names *
     return false;
 }
 
+/* Is this all that stands between two members of a list: ",", "and", ", and"? One more word may
+ * stand before it: "5 kg and", "Acme Corp and". */
+static bool parts_list(const char *from, const char *to, bool word_before)
+{
+    static const char *const marks[] = { ",", "and", ", and", "&" };
+    struct str gap = agent_scan_trim((struct str){ from, (size_t)(to - from) });
+    size_t word = 0;
+    for (size_t m = 0; m < array_len(marks); m++) {
+        if (str_is(gap, marks[m]))
+            return true;
+    }
+    while (word_before && word < gap.len && !strchr(" ,", gap.at[word]))
+        word++;
+    return word > 0 && word <= UNIT_MAX && parts_list(gap.at + word, gap.at + gap.len, false);
+}
+
+/* The numbers that stand in one list with this one: how many, which of them it is, and where the
+ * list begins. */
+static size_t list_of(const struct agent_claim_number *number, size_t *out_place, size_t *out_from)
+{
+    struct agent_scan_number each;
+    size_t at = 0, count = 0, end = 0;
+    bool found = false;
+    while (agent_scan_number(number->sentence, &at, false, &each)) {
+        const char *text = number->sentence.at;
+        if (count && !parts_list(text + end, text + each.at, true)) {
+            if (found)
+                return count;
+            count = 0;
+        }
+        if (count == 0)
+            *out_from = each.at;
+        if (each.at == number->before) {
+            *out_place = count;
+            found = true;
+        }
+        count++;
+        end = each.end;
+    }
+    return found ? count : 0;
+}
+
+/* "oak and elm are 120.5 and 80.25": as many names in a list before as numbers in a list; each has
+ * the one at its own place. */
+static bool take_paired(const struct names *names, const struct agent_claim_number *number,
+                        struct agent_claim_label *label)
+{
+    size_t place = 0, from = 0, count = list_of(number, &place, &from), last = names->count;
+    const char *start = number->sentence.at + from;
+    while (last > 0 && names->at[last - 1].at >= start)
+        last--;
+    if (count < 2 || !last)
+        return false;
+    struct str end = names->at[last - 1];
+    for (const char *c = end.at + end.len; c < start; c++) {
+        if (*c == ',' || *c == ';' || (*c >= '0' && *c <= '9') || !strncmp(c, " and ", 5))
+            return false; /* the numbers follow something else */
+    }
+    size_t members = 1; /* counted from the last */
+    for (size_t i = last; i-- > 0;) {
+        struct str name = names->at[i];
+        if (members == count - place)
+            add(label, name);
+        if (!i)
+            break;
+        const char *gap = names->at[i - 1].at + names->at[i - 1].len;
+        if (gap + 1 != name.at && !parts_list(gap, name.at, true))
+            break;
+        members += gap + 1 != name.at; /* "Cedar Clinics" is one */
+    }
+    if (members == count && label->count)
+        return true;
+    label->count = 0;
+    return false;
+}
+
 bool agent_claim_label(const struct agent_evidence *evidence, uint64_t group,
                        enum agent_scan_class class, const struct agent_claim_number *number,
                        struct agent_claim_label *out)
@@ -163,6 +241,10 @@ bool agent_claim_label(const struct agent_evidence *evidence, uint64_t group,
     collect(evidence, group, class, number->sentence, &names);
     if (!names.count)
         return false;
+    if (!number->row && class == AGENT_WORD_PLAIN && take_paired(&names, number, out)) {
+        keep_rarest(evidence, group, out);
+        return true;
+    }
     const char *start = number->sentence.at;
     size_t from, to;
     clause_of(number, &from, &to);

@@ -3,7 +3,8 @@
  * 2. Where that value stands in one of several like rows, and the answer names another of these
  *    rows beside the number, it is that row's number no more: the label must match too.
  * 3. What the question gave, ordinals, list numbers and names of files are no claims.
- * 4. A number that could not be looked for (caps) is never passed and never failed. */
+ * 4. Where the most or the least is asked for, no other row of the series is beyond it.
+ * 5. A number that could not be looked for (caps) is never passed and never failed. */
 #include <math.h>
 
 #include "agent/check_claim.h"
@@ -58,8 +59,10 @@ static void read_tone(struct agent_claim_number *number)
         before = last;
         last = word;
     }
+    bool superlative = agent_scan_same(last, "most") || agent_scan_same(last, "least");
     for (size_t i = 0; i < array_len(hedges); i++) {
-        if (agent_scan_same(last, hedges[i].word))
+        if (agent_scan_same(last, hedges[i].word) &&
+            (!superlative || agent_scan_same(before, "at")))
             number->hedge = hedges[i].hedge;
     }
     if (agent_scan_same(last, "than"))
@@ -358,8 +361,8 @@ void agent_check_numbers(const struct agent_claim *claim, json_t *checks)
     agent_claim_read(&reader, claim->question, claim->answer);
     struct agent_claim_faults faults = AGENT_CLAIM_FAULTS_INIT;
     struct agent_claim_number number;
-    size_t held = 0;
-    while (agent_claim_next(&reader, &number)) {
+    size_t held = 0, count = 0;
+    for (; agent_claim_next(&reader, &number); count++) {
         uint32_t unit = 0;
         enum found found;
         read_tone(&number);
@@ -373,6 +376,8 @@ void agent_check_numbers(const struct agent_claim *claim, json_t *checks)
         if (found != FOUND && !number.given)
             add_fault(&evidence, &number, found, unit, &faults);
     }
+    if (count == 1 && held == 1)
+        agent_check_most(claim, &evidence, &number, &faults);
     bool partly = faults.count ? evidence.cut : reader.cut;
     agent_claim_add(checks, "numbers", partly, held, &faults);
     agent_check_names(claim, &evidence, checks);

@@ -1,6 +1,7 @@
 /* The final program again, in a fresh box and without any cache: the same outputs cell by cell,
  * the same files, and the tests that the model wrote. Process: the task's.
- * What could not be compared (cut outputs, no box) is skipped, never passed. */
+ * Outputs that were cut are compared by their beginning, their end and their length. What could
+ * not be compared (no box, a part of which nothing is left) is skipped, never passed. */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -18,6 +19,10 @@ struct proof {
     struct buf faults; /* what differs */
     struct buf cannot; /* what could not be compared */
     size_t cells;
+    struct agent_cut all;  /* what the run printed */
+    bool all_known;
+    bool cut, exact;       /* a cell was compared in parts; all are the same byte for byte */
+    uint64_t printed;      /* by the cells before */
 };
 
 static void make_tag(char *out, size_t room)
@@ -69,24 +74,55 @@ static void compare_results(struct proof *proof, const json_t *step,
     }
 }
 
+static uint64_t bytes_of(const json_t *result)
+{
+    const json_t *bytes = json_object_get(result, "stdout_bytes");
+    return json_is_integer(bytes) ? (uint64_t)json_integer_value(bytes)
+                                  : json_str(json_object_get(result, "stdout")).len;
+}
+
+static void cannot_compare(struct proof *proof, const json_t *step, bool cut)
+{
+    buf_printf(&proof->cannot, "%scell %lld%s", proof->cannot.len ? ", " : "",
+               (long long)json_integer_value(json_object_get(step, "n")),
+               cut ? " (output was cut)" : "");
+}
+
+/* Of outputs that were cut, what is left: the lengths are compared at the end, of all together. */
 static void compare_cell(struct proof *proof, const json_t *step, size_t number)
 {
     const json_t *old = json_object_get(step, "result");
     struct agent_script_part part;
+    struct agent_cut before, now;
+    own_buf why = BUF_INIT(1024);
     agent_script_part(proof->result, proof->tag, number, &part);
-    bool cut = json_is_true(json_object_get(old, "truncated")) ||
-               (!part.ended && json_is_true(json_object_get(proof->result, "truncated")));
-    if (cut || !part.begun) {
-        buf_printf(&proof->cannot, "%scell %lld%s", proof->cannot.len ? ", " : "",
-                   (long long)json_integer_value(json_object_get(step, "n")),
-                   cut ? " (output was cut)" : "");
+    bool known = agent_cut_find(json_str(json_object_get(old, "stdout")), bytes_of(old), &before);
+    proof->printed += bytes_of(old);
+    if (!known || !proof->all_known ||
+        !agent_script_cut(&proof->all, proof->tag, number, &now)) {
+        cannot_compare(proof, step, !known || !proof->all_known || proof->all.cut);
         return;
     }
-    own_buf why = BUF_INIT(1024);
-    if (!agent_fold_same(json_str(json_object_get(old, "stdout")), part.out, proof->today, &why))
+    proof->cut = proof->cut || before.cut || now.cut;
+    if (!agent_cut_is_same(&before, &now, proof->today, &proof->exact, &why))
         add_fault(proof, step, "prints something else", buf_str(&why));
     else
         compare_results(proof, step, &part);
+}
+
+static void compare_length(struct proof *proof)
+{
+    uint64_t is = 0, should = 0;
+    bool seen = agent_script_length(&proof->all, proof->tag, proof->cells, bytes_of(proof->result),
+                                    proof->printed, &is, &should);
+    if (!proof->cut || proof->faults.len || (seen && is == should))
+        return;
+    if (seen && proof->exact)
+        buf_printf(&proof->faults, "the cells print %lld bytes %s than before",
+                   (long long)(is > should ? is - should : should - is),
+                   is > should ? "more" : "less");
+    else
+        buf_printf(&proof->cannot, "%show much was printed", proof->cannot.len ? ", " : "");
 }
 
 static struct str made_again(const struct agent_box *box, const char *path)
@@ -159,10 +195,13 @@ static void compare(struct proof *proof)
 {
     size_t i, from = agent_steps_from(proof->claim->steps);
     json_t *step, *made;
+    proof->all_known = agent_cut_find(json_str(json_object_get(proof->result, "stdout")),
+                                      bytes_of(proof->result), &proof->all);
     json_array_foreach (proof->claim->steps, i, step) {
         if (i >= from && agent_step_is_kept(step) && json_is_string(json_object_get(step, "code")))
             compare_cell(proof, step, proof->cells++);
     }
+    compare_length(proof);
     json_array_foreach (proof->claim->artifacts, i, made)
         compare_artifact(proof, made);
 }
@@ -264,7 +303,7 @@ static void say_tests(struct proof *proof, json_t *checks)
 void agent_check_rerun(const struct agent_claim *claim, struct agent_box *box, double timeout_s,
                        json_t *checks)
 {
-    struct proof proof = { .claim = claim, .box = box, .faults = BUF_INIT(16u << 10),
+    struct proof proof = { .claim = claim, .box = box, .exact = true, .faults = BUF_INIT(16u << 10),
                            .cannot = BUF_INIT(4096) };
     struct err err = ERR_INIT;
     make_tag(proof.tag, sizeof proof.tag);

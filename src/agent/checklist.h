@@ -13,6 +13,9 @@
 /* The check in a requirement's object, validated; NULL: none that is understood. */
 json_t *agent_checklist_check(const json_t *from);
 
+/* checklist_assert.c: adds a REQUIREMENT for each assertion that stands in the question. */
+void agent_checklist_asserts(struct str question, json_t *out);
+
 /* check_format.c: files by their structure. */
 bool agent_format_is_known(const char *format);
 /* By the name's end; NULL: not known. */

@@ -125,17 +125,20 @@ static const char *const savers[] = { "save",     "write",   "export",  "store",
                                       "generate", "make",    "convert", "put",
                                       "saved",    "written", "deliver", "download" };
 
+static const char *const superlatives[] = { "largest",  "biggest", "highest", "smallest",
+                                            "lowest",   "best",    "worst",   "top",
+                                            "cheapest", "longest", "shortest", "oldest",
+                                            "newest",   "fastest", "slowest", "greatest" };
+/* One value from many: so many go in, not out. */
+static const char *const folds[] = { "sum",   "total",       "average",    "mean",    "product",
+                                     "median", "difference", "share",      "probability",
+                                     "between", "if",        "combined",   "ratio" };
+
 /* "top 5", "the five largest", "which three": so many are named. */
 static void rule_items(struct question *question)
 {
     static const char *const ahead[] = { "top", "bottom", "first", "last", "which", "list", "name",
                                          "best", "worst" };
-    static const char *const behind[] = { "largest", "biggest", "highest", "smallest", "lowest",
-                                          "best", "worst", "top", "cheapest", "longest", "shortest",
-                                          "oldest", "newest", "fastest", "slowest", "greatest" };
-    static const char *const folds[] = { "sum", "total", "average", "mean", "product", "median",
-                                         "difference", "share", "probability", "between", "if",
-                                         "combined", "ratio" };
     static const char *const asks[] = { "which", "what",   "who",  "list",     "show",
                                         "name",  "find",   "give", "identify", "print",
                                         "top",   "report", "tell", "return" };
@@ -144,7 +147,7 @@ static void rule_items(struct question *question)
         bool near = i > 0 && IS_IN(question, i - 1, ahead);
         near = near || (i > 1 && is(question, i - 1, "the") && IS_IN(question, i - 2, ahead) &&
                         !is(question, i - 2, "first"));
-        if (!n || (!near && !IS_IN(question, i + 1, behind)))
+        if (!n || (!near && !IS_IN(question, i + 1, superlatives)))
             continue;
         /* "save the top 5 to X" speaks of the file. */
         if (i > 2 && IS_IN(question, is(question, i - 2, "the") ? i - 3 : i - 2, savers))
@@ -190,13 +193,32 @@ static json_t *columns_of(const struct question *question)
     return NULL;
 }
 
-/* "save the top 5 to X": the rows of the file. */
-static long rows_of(const struct question *question, size_t file)
+/* The token behind the last file that was asked for, or the sentence's first. "a.csv and b.csv" are
+ * one list. */
+static size_t demand_start(const struct question *question, size_t file, size_t last)
 {
-    for (size_t i = sentence_start(question, file); i + 2 < file; i++) {
-        size_t top = is(question, i + 1, "the") ? i + 2 : i + 1;
-        if (IS_IN(question, i, savers) && is(question, top, "top"))
-            return count_at(question, top + 1);
+    size_t start = sentence_start(question, file);
+    bool list = last != SIZE_MAX && last + 2 == file && is(question, last + 1, "and");
+    return last != SIZE_MAX && last >= start && !list ? last + 1 : start;
+}
+
+/* "save the top 5 to X", "write the five largest of Y as X": the rows of the file. */
+static long rows_of(const struct question *question, size_t file, size_t last, const char *format)
+{
+    static const char *const not_one[] = { "each", "every", "per" };
+    bool counts = !strcmp(format, "csv") || !strcmp(format, "tsv") || !strcmp(format, "json");
+    bool saved = false, folded = false;
+    for (size_t i = file; counts && i < question->count && !question->at[i].first; i++)
+        counts = !IS_IN(question, i, not_one);
+    if (!counts || SAID_BEFORE(question, file, not_one))
+        return 0;
+    for (size_t i = demand_start(question, file, last); i + 1 < file; i++) {
+        folded = !IS_IN(question, i, savers) && (folded || IS_IN(question, i, folds));
+        saved = saved || IS_IN(question, i, savers);
+        long n = count_at(question, i);
+        bool top = i > 0 && (is(question, i - 1, "top") || is(question, i - 1, "bottom"));
+        if (saved && !folded && n && (top || IS_IN(question, i + 1, superlatives)))
+            return n;
     }
     return 0;
 }
@@ -224,8 +246,8 @@ static bool rule_files(struct question *question)
         if (!format || !asked ||
             !(IS_IN(question, i - 1, links) || IS_IN(question, i - 1, savers) || in || next))
             continue;
+        long rows = rows_of(question, i, last, format);
         last = i;
-        long rows = rows_of(question, i);
         json_t *columns = columns_of(question);
         add(question, json_pack("{s:s, s:s, s:o, s:o}", "file", path, "format", format, "rows",
                                 rows ? json_integer(rows) : json_null(), "columns",
@@ -408,6 +430,7 @@ json_t *agent_checklist_of(const char *question)
     rule_names(read);
     rule_currency(read);
     rule_order(read);
+    agent_checklist_asserts(text, read->out);
     json_t *out = read->out;
     free(read);
     return out;

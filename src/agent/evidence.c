@@ -208,7 +208,12 @@ void agent_evidence_add_unit(struct agent_evidence *evidence, struct str text, u
         evidence->units = wider;
     }
     uint32_t self = (uint32_t)evidence->unit_count;
-    evidence->units[evidence->unit_count++] = (struct agent_evidence_unit){ text, group, false };
+    evidence->units[evidence->unit_count++] = (struct agent_evidence_unit){
+        .text = text,
+        .source = evidence->source,
+        .group = group,
+        .printed = evidence->printing,
+    };
     bool numbered = add_values(evidence, text, false);
     if (numbered)
         agent_tally_add(&evidence->groups, group, self + 1);
@@ -252,11 +257,14 @@ static void add_names(struct agent_evidence *evidence, const json_t *names)
 
 static void add_result(struct agent_evidence *evidence, const json_t *result)
 {
-    agent_evidence_add_lines(evidence, json_str(json_object_get(result, "stdout")));
     size_t i;
     json_t *shown;
-    json_array_foreach (json_object_get(result, "results"), i, shown) {
+    evidence->printing = true;
+    agent_evidence_add_lines(evidence, json_str(json_object_get(result, "stdout")));
+    json_array_foreach (json_object_get(result, "results"), i, shown)
         agent_evidence_add_lines(evidence, json_str(json_object_get(shown, "text/plain")));
+    evidence->printing = false;
+    json_array_foreach (json_object_get(result, "results"), i, shown) {
         agent_evidence_add_html(evidence, json_str(json_object_get(shown, "text/html")));
         agent_evidence_add_json(evidence, json_object_get(shown, "application/json"));
     }

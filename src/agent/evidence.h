@@ -17,8 +17,10 @@
 struct agent_evidence {
     struct agent_evidence_unit {
         struct str text;
+        uint32_t source; /* one text: all its units are views of it */
         uint64_t group; /* units of one table, or lines of one shape from one source */
         bool named;     /* it has a word that could name it */
+        bool printed;   /* a cell showed it, as text */
     } *units;
     size_t unit_count, unit_room;
     struct agent_evidence_value {
@@ -37,6 +39,7 @@ struct agent_evidence {
     size_t owned_count;
     size_t bytes;
     uint32_t source;
+    bool printing; /* what is added now was printed */
     bool cut; /* there was more than the caps: what is not found may yet be there */
 };
 

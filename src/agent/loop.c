@@ -91,6 +91,7 @@ static void act(struct agent *agent, const struct llm_reply *reply, struct agent
 static void fail(struct agent *agent, const struct llm_reply *reply)
 {
     bool useless = reply->outcome == LLM_GARBAGE || reply->outcome == LLM_TOO_LONG;
+    bool program = strncmp(llm_name(agent->task.model), "exec:", 5) == 0;
     bool broken = reply->outcome == LLM_BROKEN; /* nothing was run: it may be asked again */
     if (reply->outcome == LLM_EXHAUSTED && agent->answer) {
         agent_end(agent, AGENT_UNVERIFIED, NULL,
@@ -101,10 +102,10 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
     } else if (useless && agent->empty_replies++ < EMPTY_MAX) {
         agent_history_say(&agent->history,
                           "Your last reply could not be read. Send one cell, or the answer.\n");
-    } else if (useless) {
+    } else if (useless && !(program && reply->outcome == LLM_GARBAGE)) {
         agent_end(agent, AGENT_STUCK, reply->hint, "the model gives no usable reply: %s",
                   reply->detail);
-    } else {
+    } else { /* a program that ends with an error is no model, as a server that is not there */
         agent_call_failed(agent, reply);
     }
 }
@@ -134,7 +135,7 @@ static void refuse_unpriced(struct agent *agent)
     const struct llm_request request = { .instructions = "", .messages = nothing };
     for (size_t i = 0; agent->spent.limit.money_usd >= 0 && i < array_len(models); i++)
         if (models[i] && llm_cost_bound(models[i], &request) < 0)
-            agent_end(agent, AGENT_FAILED, "set its price, or ask without a limit of money",
+            agent_end(agent, AGENT_DENIED, "set its price, or ask without a limit of money",
                       "the price of '%.100s' is not known, so money cannot be limited",
                       llm_name(models[i]));
 }

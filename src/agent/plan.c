@@ -26,14 +26,29 @@ static json_t *steps_of(const json_t *from_model)
     return steps;
 }
 
-/* Checks speak of the same thing where their first member is the same, and for files its value. */
-static bool speaks_of(const json_t *a, const json_t *b)
+/* What the rule says of it, or nothing. */
+static bool says_as_much(const json_t *model, const json_t *rule, const char *member)
 {
-    static const char *const kinds[] = { "file", "items", "contains", "answer", "code" };
+    const json_t *wanted = json_object_get(rule, member);
+    return !wanted || json_is_null(wanted) ||
+           json_equal(json_object_get(model, member), wanted);
+}
+
+/* Checks speak of the same thing where their first member is the same; for files and code its value
+ * too, and of a file as many rows as the question asks for. */
+static bool speaks_of(const json_t *model, const json_t *rule)
+{
+    static const struct {
+        const char *member;
+        bool by_value;
+    } kinds[] = { { "file", true }, { "items", false }, { "contains", false },
+                  { "answer", false }, { "code", true } };
     for (size_t i = 0; i < array_len(kinds); i++) {
-        const json_t *left = json_object_get(a, kinds[i]), *right = json_object_get(b, kinds[i]);
+        const json_t *left = json_object_get(model, kinds[i].member),
+                     *right = json_object_get(rule, kinds[i].member);
         if (left && right)
-            return strcmp(kinds[i], "file") != 0 || json_equal(left, right);
+            return !kinds[i].by_value ||
+                   (json_equal(left, right) && says_as_much(model, rule, "rows"));
     }
     return false;
 }
@@ -58,7 +73,7 @@ static json_t *requirements_of(const json_t *from_model, const char *question)
         requirements = json_array();
     json_array_foreach (by_rules, i, requirement)
         if (!is_covered(requirements, json_object_get(requirement, "check")) &&
-            json_array_size(requirements) < REQUIREMENTS_MAX)
+            json_array_size(requirements) < 2 * REQUIREMENTS_MAX) /* a plan leaves them room */
             json_array_append(requirements, requirement);
     return requirements;
 }

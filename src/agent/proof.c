@@ -94,10 +94,13 @@ static void check(struct agent *agent, bool ran)
                                        .steps = agent->steps,
                                        .artifacts = agent->artifacts,
                                        .content = content_of,
-                                       .user = agent };
+                                       .user = agent,
+                                       .files = agent->task.files,
+                                       .file_count = agent->task.file_count };
     json_decref(agent->checks);
     agent->checks = json_array();
     agent_check_list(&claim, agent->checks);
+    agent_check_inputs(&claim, agent->checks);
     agent_check_numbers(&claim, agent->checks);
     size_t told = tell_checks(agent, 0);
     if (ran && !has_failed(agent->checks))

@@ -172,6 +172,10 @@ static const struct {
     { "lost", "All names are gone, files are there: import and load again." },
 };
 
+#define LESS_MEMORY                                                                           \
+    "Read in chunks or stream line by line, keep only the columns you need, and do not build " \
+    "large lists."
+
 /* The engine's own hint is better where it has one: it knows the packages and the names. */
 static const struct {
     const char *field, *is, *hint;
@@ -179,8 +183,7 @@ static const struct {
     { "kind", "timeout", "Use a cheaper algorithm: vectorise, sort once, use a dict or set, or "
                          "compute less; more time will not be given." },
     { "kind", "cpu", "Use a cheaper algorithm: vectorise, sort once, use a dict or set." },
-    { "kind", "memory", "Read in chunks or line by line, keep only the columns you need, and do "
-                        "not build large lists." },
+    { "kind", "memory", LESS_MEMORY },
     { "kind", "disk", "Write less: the writable space is full." },
     { "kind", "output", "Print less." },
     { "kind", "pids", "Use one process and few threads." },
@@ -188,6 +191,7 @@ static const struct {
                         "it with the files and packages that are here." },
     { "kind", "syntax", "Send only Python: no text, markdown or LaTeX inside of the code." },
     { "kind", "import", "Use a package that is installed, or the standard library." },
+    { "name", "MemoryError", LESS_MEMORY }, /* the limit was met by an allocation */
     { "name", "KeyError", "Print the keys or columns that are there, and use one of them." },
     { "name", "NameError", "Define or import that name first, or use one that is there." },
     { "name", "IndexError", "Check the length before indexing." },

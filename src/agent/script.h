@@ -29,4 +29,23 @@ struct str agent_script_test(const json_t *result, const char *tag, size_t test)
  * in `why`. */
 bool agent_fold_same(struct str before, struct str after, const char *today, struct buf *why);
 
+/* check_cut.c: a text whose middle was left out; where it was not, both are the whole. */
+struct agent_cut {
+    struct str head, tail; /* STR_NONE: nothing of it is left */
+    bool cut;
+};
+/* `bytes` is how long it was. False: where it was cut cannot be told. */
+bool agent_cut_find(struct str text, uint64_t bytes, struct agent_cut *out);
+/* Do both begin and end alike, as far as they are left? *io_exact stays true where they are so byte
+ * for byte: only then their length says something, because what never repeats has no fixed one. */
+bool agent_cut_is_same(const struct agent_cut *old, const struct agent_cut *new, const char *today,
+                       bool *io_exact, struct buf *why);
+/* script_proof.c: one part within the proof run's stdout; false: nothing of it is left. */
+bool agent_script_cut(const struct agent_cut *all, const char *tag, size_t part,
+                      struct agent_cut *out);
+/* Where the last of `cells` ended in that stdout of `bytes`, and where it should have if they
+ * printed `printed` bytes together; false: it is not to be seen. */
+bool agent_script_length(const struct agent_cut *all, const char *tag, size_t cells, uint64_t bytes,
+                         uint64_t printed, uint64_t *out_is, uint64_t *out_should);
+
 #endif

@@ -175,3 +175,48 @@ struct str agent_script_test(const json_t *result, const char *tag, size_t test)
     }
     return STR_NONE;
 }
+
+bool agent_script_cut(const struct agent_cut *all, const char *tag, size_t part,
+                      struct agent_cut *out)
+{
+    size_t len, unused;
+    struct str from = all->head;
+    const char *begin = find_mark(from, tag, "begin", part, &len);
+    if (!begin) {
+        from = all->tail;
+        begin = find_mark(from, tag, "begin", part, &len);
+    }
+    begin = begin ? begin + len : NULL;
+    size_t room = begin ? (size_t)(from.at + from.len - begin) : 0;
+    const char *end = find_mark((struct str){ begin, room }, tag, "end", part, &unused);
+    if (begin && (end || !all->cut)) {
+        struct str whole = { begin, end ? (size_t)(end - begin) : room };
+        *out = (struct agent_cut){ .head = whole, .tail = whole };
+        return true;
+    }
+    end = find_mark(all->tail, tag, "end", part, &unused);
+    *out = (struct agent_cut){ .cut = true };
+    if (begin)
+        out->head = (struct str){ begin, room };
+    if (end)
+        out->tail = (struct str){ all->tail.at, (size_t)(end - all->tail.at) };
+    return begin || end;
+}
+
+bool agent_script_length(const struct agent_cut *all, const char *tag, size_t cells, uint64_t bytes,
+                         uint64_t printed, uint64_t *out_is, uint64_t *out_should)
+{
+    size_t len = 0;
+    const char *end = cells ? find_mark(all->tail, tag, "end", cells - 1, &len) : NULL;
+    if (!end)
+        return false;
+    *out_is = bytes - (size_t)(all->tail.at + all->tail.len - end);
+    *out_should = printed;
+    for (size_t i = 0; i < cells; i++) { /* the marks themselves, but for the last */
+        find_mark(STR_NONE, tag, "begin", i, &len);
+        *out_should += len;
+        find_mark(STR_NONE, tag, "end", i, &len);
+        *out_should += i + 1 < cells ? len : 0;
+    }
+    return true;
+}

@@ -1,6 +1,7 @@
 /* Is the answer proven? Cheapest checks first, none of them trusting the model's word:
- * the checklist by code, every number and name against the evidence, the final program again in
- * a fresh box, the model's own tests there, a second method, a verifier's verdict. */
+ * the checklist by code, whether any input is read, every number and name against the evidence,
+ * the final program again in a fresh box, the model's own tests there, a second method, a
+ * verifier's verdict. */
 #ifndef AGENT_VERIFY_H
 #define AGENT_VERIFY_H
 
@@ -17,6 +18,8 @@ struct agent_claim {
     const json_t *artifacts;    /* [{"path","size_bytes","sha256","mime"}] that the task has made */
     struct str (*content)(void *user, const char *path); /* of an artifact */
     void *user;
+    const struct agent_file *files; /* that the task was given */
+    size_t file_count;
 };
 
 /* The checklist that the question itself asks for, by rules: "top 5", "as CSV", "chart",
@@ -28,6 +31,7 @@ json_t *agent_checklist_read(const json_t *from_model);
 
 /* Each adds its CHECKs. Pure. */
 void agent_check_list(const struct agent_claim *claim, json_t *checks);
+void agent_check_inputs(const struct agent_claim *claim, json_t *checks);
 void agent_check_numbers(const struct agent_claim *claim, json_t *checks);
 
 /* A step whose cell ran, whose state stands, and whose output is not another step's. */

@@ -137,17 +137,32 @@ static int set_amount(const struct budget_row *row, const char *text, struct age
     return 0;
 }
 
-/* One KEY=VALUE, or money alone. */
-static int set_budget(const char *text, struct agent_budget *out, struct err *err)
+/* Once only: in "1,50" somebody means a decimal comma, and would get a budget of 50. */
+static int set_once(const struct budget_row *row, const char *text, unsigned *named,
+                    struct agent_budget *out, struct err *err)
+{
+    unsigned mark = 1u << (row - budget_rows);
+    if (*named & mark) {
+        err_input(err, "budget", NULL, "each once", "budget '%s' is given twice", row->key);
+        err_hint(err, "a fraction has a point: --budget 1.50");
+        return -1;
+    }
+    *named |= mark;
+    return set_amount(row, text, out, err);
+}
+
+/* One KEY=VALUE, or money alone; `named` are the rows that were. */
+static int set_budget(const char *text, unsigned *named, struct agent_budget *out,
+                      struct err *err)
 {
     const char *equals = strchr(text, '=');
     struct str key = { text, equals ? (size_t)(equals - text) : strlen(text) };
     double money;
     if (!equals && read_amount(text, NUMBER, &money))
-        return set_amount(find_key(STR("usd")), text, out, err);
+        return set_once(find_key(STR("usd")), text, named, out, err);
     const struct budget_row *row = find_key(key);
     if (row && equals)
-        return set_amount(row, equals + 1, out, err);
+        return set_once(row, equals + 1, named, out, err);
     own_str typed = buf_strdup(key);
     const char *near = opt_nearest(typed, array_len(budget_rows), key_at, budget_rows);
     err_input(err, "budget", NULL, KEYS, row ? "budget '%.40s' has no value: write %.40s=VALUE"
@@ -162,8 +177,9 @@ int cli_ask_options_budget(const char *text, struct agent_budget *out, struct er
 {
     own_str copy = buf_strdup(str_of(text));
     char *rest = copy;
+    unsigned named = 0;
     for (char *part; (part = strsep(&rest, ","));)
-        if (set_budget(part, out, err) < 0)
+        if (set_budget(part, &named, out, err) < 0)
             return -1;
     return 0;
 }

@@ -4,11 +4,14 @@
  * what it quotes: capped, parsed, drawn like live events. */
 #include "cli/ask_transcript.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -20,6 +23,8 @@
 #define FOLDER "tasks"
 #define TRANSCRIPT_MAX (512u << 20)
 #define LINE_MAX_BYTES (256u << 20)
+#define PASSING ".new-" /* and the number of the process that waits for its task's id */
+#define LEFT_S 600      /* so old is a passing file that nobody comes back for */
 
 static bool is_id(const char *text)
 {
@@ -34,10 +39,10 @@ int cli_ask_transcript_open(struct cli_ask_transcript *out)
     own_fd folder = cli_state_open_folder(FOLDER);
     if (folder < 0)
         return -1;
-    snprintf(out->name, sizeof out->name, ".new-%ld", (long)getpid());
+    snprintf(out->name, sizeof out->name, PASSING "%ld", (long)getpid());
     unlinkat(folder, out->name, 0); /* of a process that died with our number */
     out->fd = openat(folder, out->name,
-                     O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+                     O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out->fd < 0 || fchmod(out->fd, 0600) < 0)
         return -1;
     out->folder = take_fd(&folder);
@@ -55,10 +60,48 @@ void cli_ask_transcript_name(struct cli_ask_transcript *transcript, const char *
         snprintf(transcript->name, sizeof transcript->name, "%s", name);
 }
 
+void cli_ask_transcript_follow(struct cli_ask_transcript *transcript)
+{
+    char last = 0;
+    off_t size = transcript->fd < 0 ? -1 : lseek(transcript->fd, 0, SEEK_END);
+    transcript->cut = transcript->cut || size <= transcript->size ||
+                      pread(transcript->fd, &last, 1, size - 1) != 1 || last != '\n';
+    transcript->size = size;
+}
+
+/* Left by a process that was killed before its task had an id. */
+static bool is_left(int folder, const char *name)
+{
+    uint64_t pid;
+    struct stat st;
+    return strncmp(name, PASSING, strlen(PASSING)) == 0 &&
+           str_to_u64(str_of(name + strlen(PASSING)), &pid) && pid > 0 && pid < INT32_MAX &&
+           kill((pid_t)pid, 0) < 0 && errno == ESRCH &&
+           fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - st.st_mtime > LEFT_S;
+}
+
+/* At the end, where nobody waits for it: a folder may hold many transcripts. */
+static void sweep(int folder)
+{
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *all = again < 0 ? NULL : fdopendir(again);
+    if (!all) {
+        own_close_fd(&again);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(all));)
+        if (is_left(folder, entry->d_name))
+            unlinkat(folder, entry->d_name, 0);
+    closedir(all);
+}
+
 void cli_ask_transcript_close(struct cli_ask_transcript *transcript)
 {
     if (transcript->folder >= 0 && transcript->name[0] == '.')
         unlinkat(transcript->folder, transcript->name, 0);
+    if (transcript->folder >= 0)
+        sweep(transcript->folder);
     own_close_fd(&transcript->fd);
     own_close_fd(&transcript->folder);
 }

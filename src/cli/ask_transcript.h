@@ -3,6 +3,8 @@
 #define CLI_ASK_TRANSCRIPT_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "cli/ask_draw.h"
@@ -13,6 +15,8 @@ struct cli_ask_transcript {
     int fd;       /* appended to by the agent; -1: none */
     int folder;
     char name[64]; /* in the folder: a passing one until the task has its id */
+    off_t size;    /* as of the last event */
+    bool cut;      /* an event is not in it, or not whole */
 };
 #define CLI_ASK_TRANSCRIPT_INIT ((struct cli_ask_transcript){ .fd = -1, .folder = -1 })
 
@@ -20,7 +24,9 @@ struct cli_ask_transcript {
 int cli_ask_transcript_open(struct cli_ask_transcript *out);
 /* The task has its id: so has the file. What is no id is left alone. */
 void cli_ask_transcript_name(struct cli_ask_transcript *transcript, const char *id);
-/* A transcript that never got its name is removed. */
+/* An event has been written, if it could be. */
+void cli_ask_transcript_follow(struct cli_ask_transcript *transcript);
+/* A transcript that never got its name is removed; so are those of processes that were killed. */
 void cli_ask_transcript_close(struct cli_ask_transcript *transcript);
 
 /* Open one to be shown, as the caller: an id, or the path of a file. */

@@ -24,9 +24,11 @@
 #include "cli/session_start.h"
 #include "cli/steward.h"
 #include "cli/term.h"
+#include "cli/visible.h"
 #include "llm/llm.h"
 
 #define QUESTION_MAX (256u << 10)
+#define NAME_WIDTH 200 /* characters of a file's name */
 
 struct ask {
     struct cli_ask_options options;
@@ -158,6 +160,7 @@ static void on_event(void *user, const char *kind, const json_t *data)
         snprintf(ask->id, sizeof ask->id, "%s", id ? id : "");
         cli_ask_transcript_name(&ask->transcript, ask->id);
     }
+    cli_ask_transcript_follow(&ask->transcript);
     cli_ask_draw_event(&ask->draw, kind, data);
 }
 
@@ -177,12 +180,14 @@ static int save(struct ask *ask, const struct agent *agent, const json_t *report
             continue;
         struct err why = ERR_INIT;
         struct str content = agent_artifact(agent, path);
+        own_buf shown = BUF_INIT(4096); /* a name may hold the end of a line */
+        cli_visible_line(str_of(path), NAME_WIDTH, &shown);
         if (!content.at)
-            cli_term_note("'%.200s' is not saved: it was too large to be kept", path);
+            cli_term_note("'%s' is not saved: it was too large to be kept", buf_str(&shown).at);
         else if (cli_steward_write(&ask->steward, str_of(path), content, &why) < 0)
             err = why;
         else
-            cli_term_note("saved %.200s/%.200s", ask->options.run.out, path);
+            cli_term_note("saved %.200s/%s", ask->options.run.out, buf_str(&shown).at);
     }
     return err.kind == ERR_NONE ? code : cli_term_refuse(&err, /* json= */ false);
 }
@@ -193,6 +198,8 @@ static void tell_where(const struct ask *ask, const json_t *report)
     if (made > 0 && !ask->options.run.out)
         cli_term_note("-o DIR saves %s", made == 1 ? "the file that was made"
                                                    : "the files that were made");
+    if (ask->transcript.fd >= 0 && ask->transcript.cut)
+        cli_term_note("the transcript is not whole: it could not be written to its end");
     if (ask->transcript.fd >= 0 && ask->id[0])
         cli_term_note("cupel ask --show %s shows it again", ask->id);
 }

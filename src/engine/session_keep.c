@@ -66,11 +66,17 @@ void session_forget_places(struct session *session)
 void session_is_at(struct session *session, uint32_t place)
 {
     unsigned at = 0;
-    while (at < session->levels && session->stack[at] != place)
+    const int64_t cell = session->place[place].cell;
+    while (at < session->levels && session->place[session->stack[at]].cell != cell)
         at++;
     if (at == session->levels) { /* a checkpoint: what was before it is not known any more */
+        at = 0;
         while (session->levels > 0)
             leave_level(session, 0);
+    }
+    if (at == session->levels || session->stack[at] != place) { /* or with other files put */
+        while (session->levels > at)
+            leave_level(session, session->levels - 1);
         session->stack[session->levels++] = place;
         session->place[place].level = true;
     }

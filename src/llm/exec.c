@@ -3,8 +3,9 @@
  * it, as the caller, in the caller's folder:
  * 1. the helper speaks fixed-size messages; what the program reads and writes passes it by;
  * 2. a program that is cancelled, late or left behind is killed with its whole group;
- * 3. the helper ends with its socket, so it cannot outlive the task;
- * 4. the program's environment holds no key of a model. */
+ * 3. the helper ends with its socket, so it cannot outlive the task; where the helper is killed,
+ *    its guard ends the program's group;
+ * 4. neither the program's environment nor the helper's holds a key of a model. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,25 +45,69 @@ struct helper {
     pid_t pid;
 };
 
+struct guard {
+    int told; /* int32_t: the group that runs now, 0: none. Its end is the helper's. */
+    pid_t pid;
+};
+
 /* ---- the helper's side ---- */
 
-static attr_noreturn void become(char **argv, const int *fds, char **environment)
+static struct guard post_guard(int sock)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        _exit(1);
+    pid_t pid = fork();
+    if (pid < 0)
+        _exit(1);
+    if (pid > 0) {
+        close(ends[0]);
+        return (struct guard){ ends[1], pid };
+    }
+    int32_t group = 0;
+    setsid(); /* what is sent to the task's group does not reach the guard too */
+    close(sock);
+    close(ends[1]);
+    while (io_read_all(ends[0], &group, sizeof group) == 0)
+        ;
+    if (group > 0)
+        kill(-group, SIGKILL);
+    _exit(0);
+}
+
+static void tell(const struct guard *guard, int32_t group)
+{
+    if (io_write_all(guard->told, &group, sizeof group) < 0)
+        return; /* killed, and not missed while we live */
+}
+
+/* The guard is gone before us: nothing is left of a task that has ended. */
+static attr_noreturn void leave(const struct guard *guard, int code)
+{
+    close(guard->told);
+    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    _exit(code);
+}
+
+static attr_noreturn void become(char **argv, const int *fds, const struct guard *guard)
 {
     sigset_t none;
     sigemptyset(&none);
+    setpgid(0, 0);
+    tell(guard, getpid()); /* before it can start anything */
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0);
     for (int i = 0; i < 3; i++)
         if (dup2(fds[i], i) < 0)
             _exit(126);
-    execvpe(argv[0], argv, environment);
+    execvp(argv[0], argv);
     _exit(errno == ENOENT ? 127 : 126);
 }
 
 /* Wait for its end, or for a word (or the end) on the socket, which ends it. */
-static int attend(int sock, pid_t pid)
+static int attend(int sock, pid_t pid, const struct guard *guard)
 {
     int status = 0;
     own_fd held = pidfd_open(pid, 0);
@@ -73,37 +118,39 @@ static int attend(int sock, pid_t pid)
         kill(pid, SIGKILL);
     /* It is not reaped yet, so its number and its group are still its own. */
     kill(-pid, SIGKILL);
+    tell(guard, 0);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
 }
 
-static attr_noreturn void serve(int sock, char **argv, char **environment)
+static attr_noreturn void serve(int sock, char **argv)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
+    const struct guard guard = post_guard(sock);
     for (;;) {
         struct order order;
         struct news news = { 0 };
         int fds[3];
         size_t count = 0;
         if (io_recv(sock, &order, sizeof order, fds, 3, &count) <= 0)
-            _exit(0);
+            leave(&guard, 0);
         if (order.what == STOP) /* for a program that had ended by then */
             continue;
         pid_t pid = count == 3 ? fork() : -1;
         if (pid == 0)
-            become(argv, fds, environment);
+            become(argv, fds, &guard);
         news.error = pid < 0 ? (errno ? errno : EINVAL) : 0;
         if (pid > 0)
             setpgid(pid, pid);
         for (size_t i = 0; i < count; i++)
             close(fds[i]);
-        news.status = pid > 0 ? attend(sock, pid) : 0;
+        news.status = pid > 0 ? attend(sock, pid, &guard) : 0;
         if (io_send(sock, &news, sizeof news, NULL, 0) < 0)
-            _exit(1);
+            leave(&guard, 1);
     }
 }
 
@@ -341,19 +388,6 @@ static void split(char *text, char *argv[ARGS_MAX + 1])
     argv[count] = NULL;
 }
 
-/* The environment without keys; the texts stay where they are. */
-static char **clean_environment(void)
-{
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **clean = buf_alloc_zero(count + 1, sizeof *clean);
-    for (size_t i = 0; i < count; i++)
-        if (!llm_is_key_variable(environ[i]))
-            clean[kept++] = environ[i];
-    return clean;
-}
-
 static attr_noreturn void become_helper(int given, char *command)
 {
     char *argv[ARGS_MAX + 1];
@@ -365,8 +399,9 @@ static attr_noreturn void become_helper(int given, char *command)
     io_close_between(3, sock - 1);
     if (io_close_from(sock + 1) < 0)
         _exit(1);
+    llm_forget_keys();
     split(command, argv);
-    serve(sock, argv, clean_environment());
+    serve(sock, argv);
 }
 
 int llm_exec_open(const char *program, struct llm_model *model, struct err *err)

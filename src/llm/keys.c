@@ -135,12 +135,13 @@ int llm_config_read(const char *file, bool secret, json_t **out, struct err *err
 void llm_forget_keys(void)
 {
     for (size_t i = 0; environ[i];) {
-        const char *equals = strchr(environ[i], '=');
+        char *equals = strchr(environ[i], '=');
         if (!equals || !llm_is_key_variable(environ[i])) {
             i++;
             continue;
         }
         own_str name = buf_strdup((struct str){ environ[i], (size_t)(equals - environ[i]) });
+        explicit_bzero(equals + 1, strlen(equals + 1)); /* /proc/PID/environ shows this memory */
         unsetenv(name); /* the next one is in its place then */
     }
 }

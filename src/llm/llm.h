@@ -96,7 +96,8 @@ int llm_open(const char *spec, struct llm_model **out, struct err *err);
 /* Once powers are given up: what was opened is read and understood. */
 int llm_ready(struct llm_model *model, struct err *err);
 void llm_close(struct llm_model *model);
-/* Every key leaves our environment: what is started from here on does not inherit one. */
+/* Every key leaves our environment, and the memory where others see it: what is started from here
+ * on neither inherits one nor finds one. */
 void llm_forget_keys(void);
 /* From here on files of the configuration are read once, and remembered: the caller is about to
  * give up the power to read them. */

@@ -12,6 +12,7 @@
 #include "llm/llm_int.h"
 
 #define NAME_MAX_BYTES 64 /* of a tool */
+#define COUNT_MAX INT64_C(1000000000000) /* tokens of one reply */
 
 const char *llm_outcome_name(enum llm_outcome outcome)
 {
@@ -72,9 +73,17 @@ void llm_reply_done(struct llm_reply *reply)
 
 void llm_parts_text(json_t *parts, struct str text)
 {
-    if (text.len > 0)
-        json_array_append_new(parts,
-                              json_pack("{s:s,s:o}", "type", "text", "text", json_text(text)));
+    own_buf plain = BUF_INIT(SIZE_MAX / 2);
+    const char *nul;
+    while (text.len > 0 && (nul = memchr(text.at, 0, text.len))) {
+        buf_add(&plain, text.at, (size_t)(nul - text.at));
+        buf_add_text(&plain, "\xef\xbf\xbd");
+        text = (struct str){ nul + 1, text.len - (size_t)(nul - text.at) - 1 };
+    }
+    buf_add_str(&plain, text);
+    if (plain.len > 0)
+        json_array_append_new(parts, json_pack("{s:s,s:o}", "type", "text", "text",
+                                               json_text(buf_str(&plain))));
 }
 
 json_t *llm_call_arguments(const json_t *value)
@@ -150,8 +159,8 @@ void llm_reply_take(struct llm_reply *reply, json_t *parts)
 int64_t llm_count(const json_t *object, const char *field)
 {
     const json_t *value = json_object_get(object, field);
-    return json_is_integer(value) && json_integer_value(value) >= 0 ? json_integer_value(value)
-                                                                    : -1;
+    int64_t count = json_is_integer(value) ? json_integer_value(value) : -1;
+    return count >= 0 && count <= COUNT_MAX ? count : -1;
 }
 
 int64_t llm_input_without(int64_t all, int64_t cache_read, int64_t cache_write)

@@ -11,7 +11,8 @@
 
 #define LLM_CONTENT_MAX (1u << 20) /* text, arguments and raw blocks of one reply */
 
-/* Each appends to `parts`; `arguments` and `block` are taken over. Empty text is none. A call
+/* Each appends to `parts`; `arguments` and `block` are taken over. Empty text is none; a NUL in
+ * it, which would hide what follows, becomes U+FFFD. A call
  * without an id gets one, which `made_ids` counts; its name is made one that servers take.
  * -1 for a call without a name or arguments. */
 void llm_parts_text(json_t *parts, struct str text);
@@ -29,7 +30,8 @@ bool llm_parts_have(const json_t *parts, const char *type);
 /* A whole reply of these parts, which are taken over. */
 void llm_reply_take(struct llm_reply *reply, json_t *parts);
 
-/* A count of tokens; -1 where it is not told. */
+/* A count of tokens; -1 where it is not told, or is one that no model can have used: counts may
+ * be added up without a care. */
 int64_t llm_count(const json_t *object, const char *field);
 /* Input tokens without those of the cache, which the servers of some wires count in. */
 int64_t llm_input_without(int64_t all, int64_t cache_read, int64_t cache_write);

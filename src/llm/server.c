@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -22,6 +23,8 @@
 #define PROBE_MS 3000
 #define STREAM_MAX ((size_t)64 << 20)
 #define BODY_MAX ((size_t)8 << 20)
+#define SECRET_MIN 16
+#define PART_MIN 4 /* bytes of a key that give something of it away */
 #define HINT_NETWORK "check the network, the proxy settings and the base URL"
 #define HINT_TRUST "check the base URL; SSL_CERT_FILE names a file of certificates to trust"
 #define HINT_PAGE "a proxy or a web site answered: check the base URL and the proxy settings"
@@ -42,6 +45,7 @@ struct hearing {
     enum shape shape;
     struct buf body; /* of what is no stream */
     bool full;
+    const char *key; /* that was sent; NULL: none */
 };
 
 /* ---- the request ---- */
@@ -100,9 +104,44 @@ static enum shape shape_of(struct str bytes)
     return UNSEEN;
 }
 
+/* A server that shows what it was sent must not put the key into texts, transcripts and code.
+ * Words that stand in for a key ("ollama", "EMPTY") are no secret, and are left in what a model
+ * says. True where there was one. */
+static bool cut_out_of_reply(struct str bytes, const char *key)
+{
+    size_t len = key ? strlen(key) : 0;
+    bool found = false;
+    for (char *at; len >= SECRET_MIN && (at = memmem(bytes.at, bytes.len, key, len));) {
+        memset(at, '*', len);
+        found = true;
+    }
+    return found;
+}
+
+/* What came in pieces is whole now. Blocks that go back unchanged stay. */
+static void cut_out_of_parts(json_t *value, const char *key)
+{
+    size_t i;
+    const char *name;
+    json_t *inner;
+    if (llm_part_is(value, "raw"))
+        return;
+    json_array_foreach(value, i, inner)
+        cut_out_of_parts(inner, key);
+    json_object_foreach(value, name, inner)
+        cut_out_of_parts(inner, key);
+    if (!json_is_string(value))
+        return;
+    own_str text = buf_strdup(json_str(value));
+    size_t len = json_str(value).len;
+    if (cut_out_of_reply((struct str){ text, len }, key))
+        json_string_setn(value, text, len);
+}
+
 static int on_bytes(void *user, struct str bytes)
 {
     struct hearing *hearing = user;
+    cut_out_of_reply(bytes, hearing->key);
     struct llm_reply *reply = hearing->reader.reply;
     bool good = hearing->call.status >= 200 && hearing->call.status < 300;
     if (good && hearing->shape == UNSEEN)
@@ -176,8 +215,15 @@ static void judge_loss(const struct hearing *hearing, enum llm_outcome outcome,
 
 static void cut_out(char *text, const char *key)
 {
-    for (char *at; key && *key && (at = strstr(text, key));)
-        memset(at, '*', strlen(key));
+    size_t len = key ? strlen(key) : 0, left = strlen(text);
+    for (char *at; len > 0 && (at = strstr(text, key));)
+        memset(at, '*', len);
+    /* A text that was cut may end in its beginning. */
+    for (size_t most = len < left ? len : left; most >= PART_MIN; most--)
+        if (memcmp(text + left - most, key, most) == 0) {
+            memset(text + left - most, '*', most);
+            return;
+        }
 }
 
 static void ask(struct llm_model *model, struct llm_try *try)
@@ -189,7 +235,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
     own_str body = json_write(request, JSON_COMPACT);
     own_str url = url_of(target, target->wire->path);
     attr_cleanup(forget_line) char *key = key_line(target);
-    struct hearing hearing = { .body = BUF_INIT(BODY_MAX) };
+    struct hearing hearing = { .body = BUF_INIT(BODY_MAX), .key = target->key };
     hearing.call = (struct llm_http_call){
         .url = url,
         .headers = { "content-type: application/json", version_line(target), key },
@@ -220,6 +266,10 @@ static void ask(struct llm_model *model, struct llm_try *try)
     llm_copy(reply->id, sizeof reply->id, str_of(hearing.call.id));
     cut_out(reply->detail, target->key);
     cut_out(reply->id, target->key);
+    if (reply->outcome == LLM_OK) {
+        cut_out_of_parts(reply->content, target->key);
+        cut_out_of_reply(str_of(reply->text), target->key);
+    }
     llm_reader_done(&hearing.reader);
     llm_sse_done(&hearing.sse);
     buf_done(&hearing.body);
@@ -233,6 +283,16 @@ static void close_server(void *state)
     llm_http_close(server->http);
     llm_target_done(&server->target);
     free(server);
+}
+
+/* The key is in our memory: no core file gets it. Not before powers are given up, as what is
+ * started until then has a limit of its own. */
+static int ready(struct llm_model *model, struct err *err)
+{
+    const struct rlimit none = { 0, 0 };
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys(err, "have no core file, for the key of '%.200s'", model->name);
+    return 0;
 }
 
 /* "gpt-6.1-sol" and "o4-mini", wherever they are served; "gpt-oss" is anybody's. */
@@ -266,7 +326,7 @@ static int check_key(const struct llm_target *target, struct err *err)
 
 int llm_server_open(const char *spec, struct llm_model *model, struct err *err)
 {
-    static const struct llm_backend backend = { NULL, ask, close_server };
+    static const struct llm_backend backend = { ready, ask, close_server };
     struct server *server = buf_alloc_zero(1, sizeof *server);
     struct llm_target *target = &server->target;
     if (llm_target_find(spec, target, err) < 0 || llm_target_find_key(target, err) < 0 ||

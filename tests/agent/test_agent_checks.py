@@ -22,6 +22,9 @@ FILE_CHECK = plan(requirement("top.csv has five rows", file="top.csv", format="c
                               columns=["tree", "amount"]))
 MEAN = READ + "mean = sum(rows.values()) / len(rows)\nprint('mean', mean)"
 
+SAVE_FIVE = "Save the five largest trees of trees.csv as top.csv."
+MUCH = "for n in range(200_000): print('line', n)\n"
+
 RIGHT = {
     "a number": (QUESTION, SUM, "The total is 1262.625."),
     "rounded": (QUESTION, SUM, "The total is about 1,262.6."),
@@ -30,11 +33,21 @@ RIGHT = {
                                         SUM + "\nprint('share', total * 0.05)", "5% of the total is 63.13."),
     "percent of a share": ("What share of the total amount is ash?", SUM + "\nprint('ash share', rows['ash'] / total)",
                            "ash has 23.8% of the total."),
+    "the largest": ("Which tree has the largest amount in trees.csv?", top(12), "Ash has the largest amount: 300.0."),
+    "the smallest": ("Which tree has the lowest amount in trees.csv?", READ + "print(rows)", "Fig, with 5.5."),
+    "two lists": ("How much is the amount of oak, and of elm, in trees.csv?", top(12),
+                  "oak and elm are 120.5 and 80.25."),
     "five for top 5": (TOP_5, top(5), listing(LARGEST[:5])),
     "a table": (TOP_5, top(5), "| tree | amount |\n|---|---|\n"
                 + "\n".join(f"| {name} | {TREES[name]} |" for name in LARGEST[:5])),
     "the last value": (QUESTION, SUM.replace("print('total', total)", "total"), "The total is 1,262.63."),
     "a file": (ASK_FILE, FILE_CHECK + WRITE % (5, 5), "top.csv has the 5 largest trees, from ash to pear."),
+    "a file of the question's count": (SAVE_FIVE, WRITE % (5, 5), "top.csv has the 5 largest trees."),
+    "a test of the question": (QUESTION + "\nassert round(total, 3) == 1262.625\nassert len(rows) == 12\n", SUM,
+                               "The total is 1,262.63."),
+    "files that are listed": (QUESTION, SUM.replace('open("trees.csv")', "open(__import__('os').listdir('.')[0])"),
+                              "The total is 1,262.63."),
+    "much output": (QUESTION, MUCH + SUM, "The total is 1,262.63."),
     "a picture": ("Draw the amounts in trees.csv as a bar chart, chart.png.", CHART, "chart.png shows 12 bars."),
 }
 
@@ -69,6 +82,12 @@ WRONG = {
                             "The largest amount has Sequoia: 300.0.", "names"),
     "another name for a number": ("Which tree has the largest amount in trees.csv?", top(1),
                                   "Elm has the largest amount: 300.0.", "numbers"),
+    "not the largest": ("Which tree has the largest amount in trees.csv?", top(12),
+                        "Oak has the largest amount: 120.5.", "numbers"),
+    "not the smallest": ("Which tree has the lowest amount in trees.csv?", READ + "print(rows)",
+                         "Oak has the lowest amount: 120.5.", "numbers"),
+    "two numbers exchanged in a list": ("How much is the amount of oak, and of elm, in trees.csv?", top(12),
+                                        "oak and elm are 80.25 and 120.5.", "numbers"),
     "a name from nowhere among five": (TOP_5, top(5), "The top 5 are ash, lime, yew, oak and sequoia.", "names"),
     "a number under another label": (QUESTION, MEAN, "The total is 105.22.", "numbers"),
     "a hundredth of it": ("What share of the total amount is ash?", SUM + "\nprint('ash share', rows['ash'] / total)",
@@ -79,6 +98,20 @@ WRONG = {
     "no rows in the file": (ASK_FILE, FILE_CHECK + WRITE % (0, 5), "top.csv has the 5 largest trees.", "checklist"),
     "one of two files": ("Draw the amounts in trees.csv as chart.png and as chart.svg.", CHART,
                          "chart.png and chart.svg show 12 bars.", "checklist"),
+    "a header and no rows": (SAVE_FIVE, WRITE % (0, 5), "top.csv has the 5 largest trees.", "checklist"),
+    "a header and no rows, and a plan that asks for less": (
+        SAVE_FIVE, plan(requirement("top.csv", file="top.csv", format="csv")) + WRITE % (0, 5),
+        "top.csv has the 5 largest trees.", "checklist"),
+    "a test of the question does not hold": (QUESTION + "\nassert total == 1263\n", SUM, "The total is 1,262.63.",
+                                             "tests"),
+    "a test of the question beside the plan's": (
+        QUESTION + "\nassert total == 1263\n", plan(requirement("it is large", code="assert total > 5")) + SUM,
+        "The total is 1,262.63.", "tests"),
+    "another middle of much output": (
+        QUESTION, MUCH + "import random\nprint('x' * random.getrandbits(21))\n" + MUCH + SUM,
+        "The total is 1,262.63.", "rerun"),
+    "another end of much output": (QUESTION, MUCH + "import random\nprint('chance', random.random())\n" + SUM,
+                                   "The total is 1,262.63.", "rerun"),
     "another column": (ASK_FILE, (FILE_CHECK + WRITE % (5, 5)).replace('"tree,amount\\n"', '"name,value\\n"'),
                        "top.csv has the 5 largest trees.", "checklist"),
     "a picture that is none": ("Draw the amounts in trees.csv as a bar chart, chart.png.",
@@ -120,6 +153,33 @@ def test_a_literal_proves_nothing(ask, name):
     """The number is in the output, but no code has computed it from the data."""
     report = ask(QUESTION, [fence(MADE_UP[name]), "The total is 1,262.625."], FILES, watch=True)
     assert report["status"] != "verified", report["checks"]
+
+
+TYPED_IN = "rows = {'oak': 120, 'elm': 80}\ntotal = sum(rows.values())\nprint('total', total)"
+
+
+def test_an_answer_without_its_input_is_not_verified(ask):
+    """The data is typed in: computed it is, but not from the file. What reads it mends it."""
+    report = ask(QUESTION, [fence(TYPED_IN), "The total is 200."], FILES, watch=True)
+    assert report["status"] == "unverified" and report.outcome("inputs") == "fail", report["checks"]
+    assert "no cell reads trees.csv" in report.told()
+    report = ask(QUESTION, [fence(TYPED_IN), "The total is 200.", fence(SUM), "The total is 1,262.63."], FILES)
+    assert report["status"] == "verified" and report.outcome("inputs") == "pass", report["checks"]
+    names = [name for name, _ in report.kinds]
+    assert names.index("inputs") < names.index("numbers")
+
+
+def test_without_files_no_input_is_missed(ask):
+    report = ask("What is 120 + 80?", [fence(TYPED_IN), "It is 200."])
+    assert report.outcome("inputs") == "skip" and report["status"] == "verified", report["checks"]
+
+
+def test_two_large_outputs_are_compared(ask):
+    """Each has lost its middle, and in the proof run one its end and the other its beginning."""
+    replies = [fence(MUCH), fence(MUCH.replace("line", "row")), fence(SUM), "The total is 1,262.63."]
+    report = ask(QUESTION, replies, FILES)
+    assert report["status"] == "verified" and report.outcome("rerun") == "pass", report["checks"]
+    assert report["evidence"][0]["result"]["truncated"]
 
 
 def test_what_fails_goes_back_to_the_model(ask):

@@ -62,6 +62,35 @@ def test_a_memory_limit_asks_for_chunks(ask):
     assert re.search(r"chunk|stream", report.told(1)), report.told(1)
 
 
+def test_a_memory_error_asks_for_chunks_too(ask):
+    """The limit was met by one allocation: Python says so itself."""
+    report = told_once(ask, "raise MemoryError()")
+    assert report["evidence"][0]["status"] == "error" and re.search(r"chunk|stream", report.told(1)), report.told(1)
+    assert not re.search(r"chunk|stream", told_once(ask, "raise ValueError()").told(1))
+
+
+@pytest.mark.parametrize("program", ["exit 3", "kill -9 $$"])
+def test_a_program_that_fails_is_no_model(ask, folder, program):
+    """It is tried again once; nothing that the model did is at fault, so the task is not stuck."""
+    text = f"#!/bin/sh\necho x >>{folder}/calls\n{program}\n"
+    report = ask(QUESTION, model=ask.program(folder, text))
+    assert report["status"] == "failed" and report["reason"] and report["hint"], report
+    assert (folder / "calls").read_text() == "x\nx\n"
+
+
+def test_a_model_that_says_nothing_of_use_is_stuck(ask):
+    report = ask(QUESTION, ["<plan>{}</plan>"], FILES, watch=True)
+    assert report["status"] == "stuck" and report["reason"], report
+
+
+def test_money_for_an_unknown_price_is_denied(ask, folder):
+    """A rule declines: nothing has failed, and no model was asked."""
+    report = ask(QUESTION, model=ask.program(folder, f"#!/bin/sh\ntouch {folder}/called\n"),
+                 args=["--budget", "usd=0.01"])
+    assert report["status"] == "denied" and "price" in report["reason"] and report["hint"], report
+    assert not (folder / "called").exists()
+
+
 def test_a_dead_cell_takes_nothing_with_it(ask):
     """The state before it is there, and the model is told so."""
     replies = [fence(READ + "print(len(rows))"), fence("import os\nos._exit(3)"),

@@ -4,12 +4,14 @@ import fcntl
 import json
 import os
 import re
+import resource
 import select
 import signal
 import socket
 import subprocess
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -258,6 +260,42 @@ def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
     assert done.returncode == 0 and "there will be no transcript" in done.stderr and "--show" not in done.stderr
 
 
+def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, engines, place, folder):
+    """No file of it may grow past its first events, as on a disk that is full."""
+    engine = engines[cupel.who]
+    model = script(folder, PRINT, ANSWER)
+    limit = (1200, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+
+    def small():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    done = ask(engine, model, QUESTION, preexec_fn=small)
+    assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
+    assert "cupel: the transcript is not whole" in done.stderr
+    whole = ask(engine, model, QUESTION)
+    assert whole.returncode == 0 and "not whole" not in whole.stderr
+
+
+def test_what_a_killed_task_left_beside_the_transcripts_is_swept(engine, folder):
+    tasks = Path(engine.cupel.env["CUPEL_STATE"]) / "tasks"
+    model = script(folder, PRINT, ANSWER)
+    ask(engine, model, QUESTION)
+    waiting = engine.cupel.popen(["ask", "--model", model, "-"], env=engine.use(), stdin=subprocess.PIPE)
+    mine = tasks / f".new-{waiting.pid}"
+    try:
+        assert host.wait_until(mine.exists, host.WATCHDOG_S)
+        os.utime(mine, (0, 0))
+        ask(engine, model, QUESTION)
+        assert mine.exists()  # old, but somebody waits for its name
+    finally:
+        waiting.kill()
+        waiting.communicate()
+        host.OWN_CHILDREN.discard(waiting.pid)
+    assert mine.exists()
+    ask(engine, model, QUESTION)
+    assert not mine.exists()
+
+
 def test_nothing_of_a_transcript_is_followed_into_another_folder(engine, place, folder):
     state = state_of(place, engine.cupel, "linked")
     engine.cupel.run(["languages", "-q"], env={"CUPEL_STATE": str(state)})  # makes the folder
@@ -412,6 +450,14 @@ def nobody():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
+
+
+def test_the_name_of_a_saved_file_is_one_line(engine, place):
+    code = "open('a\\ncupel: verified\\x1b[2J', 'w').write('x')\nprint(6 * 7)"
+    folder = place.fresh("out", 0o777)
+    done = ask(engine, script(folder, f"```python\n{code}\n```", "It is 42."), "-o", str(folder / "made"), QUESTION)
+    assert re.search(r"^cupel: saved .*/a cupel: verified\\x1b\[2J$", done.stderr, re.M), done.stderr
+    assert "\ncupel: verified" not in done.stderr
 
 
 def test_money_without_a_bound_is_asked_for(engine, nobody):

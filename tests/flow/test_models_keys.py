@@ -64,6 +64,23 @@ def test_a_server_that_repeats_the_key_is_not_repeated(asker):
     assert not said_of(asked, asker.fake.key)
 
 
+@pytest.mark.parametrize("before", range(340, 385, 4))
+def test_nor_is_the_beginning_of_one_that_is_cut(asker, before):
+    message = "A" * before + asker.fake.key + " and so on"
+    words = {"error": {"type": "invalid_request_error", "message": message, "code": None}}
+    asker.fake.fail(models.Fault(status=400, body=json.dumps(words).encode(), content_type="application/json"))
+    asked = asker()
+    assert asked.status == "failed" and "AAAA" in asked.report["reason"], asked.why()
+    assert not said_of(asked, "A" + asker.fake.key[:4])
+
+
+def test_a_reply_that_repeats_the_key_is_not_repeated(asker):
+    asker.fake.say({"text": f"You sent {asker.fake.key} to me."})
+    asked = asker()
+    assert "You sent ***" in asked.report["answer"], asked.why()
+    assert not said_of(asked, asker.fake.key)
+
+
 def test_a_redirect_does_not_take_the_key_elsewhere(asker):
     with models.Chat(key=None) as elsewhere:
         asker.fake.fail(*[models.Fault(redirect=elsewhere.url + asker.fake.COMPLETE[0])] * 4)
@@ -85,6 +102,7 @@ def test_no_process_and_no_box_has_the_key(cupel, fakes):
         assert host.wait_until(lambda: len(fake.completions) == 2, host.WATCHDOG_S)
         family = [child.pid, *(row["pid"] for row in host.descendants(child.pid))]
         arguments = [read(pid, "cmdline") for pid in family]
+        environments = [read(pid, "environ") for pid in family]
         boxed = [read(pid, "environ") for pid in family if host.in_another_pid_namespace(pid)]
         seen_enough.set()
         out, err = child.communicate(timeout=host.WATCHDOG_S)
@@ -96,7 +114,8 @@ def test_no_process_and_no_box_has_the_key(cupel, fakes):
         host.OWN_CHILDREN.discard(child.pid)
     assert any(arguments) and boxed
     assert not any(fake.key.encode() in text for text in arguments), "in argv"
-    assert not any(fake.key.encode() in text for text in boxed), "in the environment of a boxed process"
+    assert any(environments)
+    assert not any(fake.key.encode() in text for text in environments), "in the environment of a process"
     assert fake.key not in out + err
 
 

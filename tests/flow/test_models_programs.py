@@ -91,6 +91,13 @@ def test_it_runs_in_the_callers_folder_with_its_environment_but_no_key(ask, fold
         assert not any(value in json.dumps(call) for value in KEYS.values())
 
 
+def test_nor_has_who_starts_it(ask, folder):
+    Program(folder, [], f"#!/bin/sh\ncat /proc/$PPID/environ >{folder}/seen\necho nothing\n")
+    ask(f"exec:{folder}/model", env={**KEYS, "MINE": "yes"})
+    seen = (folder / "seen").read_bytes()
+    assert b"MINE=yes" in seen and b"0123456789" not in seen
+
+
 def test_output_that_is_no_json_is_the_text(ask, folder):
     Program(folder, ["I compute:\n\n```python\nprint(6 * 7)\n```\n", "It is 42."])
     asked = ask(f"exec:{folder}/model")
@@ -174,6 +181,37 @@ def test_ctrl_c_ends_the_program_too(ready, folder):
             child.kill()
             child.communicate()
         host.OWN_CHILDREN.discard(child.pid)
+
+
+@pytest.mark.parametrize("victim", ["helper", "guard", "group"])
+def test_whoever_is_killed_nothing_of_the_program_is_left(ready, folder, victim):
+    program = Program(folder, [], f"#!/bin/sh\nsleep 1000 &\necho $! >{folder}/child\n"
+                                  f"echo $$ >{folder}/made && mv {folder}/made {folder}/pid\nsleep 1000\n")
+    child = ready.cupel.popen(["ask", "--json", "--model", f"exec:{program.path}", "?"], env=ready.use(), text=True,
+                              process_group=0)
+    try:
+        assert host.wait_until(lambda: noted(folder), host.WATCHDOG_S)
+        helper = host.process(noted(folder))["parent"]
+        below = [row["pid"] for row in host.descendants(helper)]
+        watched = {int((folder / "child").read_text()), noted(folder), *below}
+        guards = [pid for pid in below if os.getsid(pid) == pid]
+        assert len(guards) == 1 and len(watched) >= 4, below
+        if victim == "group":
+            os.killpg(child.pid, signal.SIGKILL)
+        else:
+            os.kill(helper if victim == "helper" else guards[0], signal.SIGKILL)
+        if victim == "guard":
+            os.kill(child.pid, signal.SIGINT)
+        out = child.communicate(timeout=host.WATCHDOG_S)[0]
+        if victim == "helper":
+            assert json.loads(out)["reason"].startswith("broken_stream"), out
+        assert host.wait_until(lambda: not any(map(is_alive, watched)), 10)
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+        host.OWN_CHILDREN.discard(child.pid)
+        host.reap_orphans()
 
 
 # replay:

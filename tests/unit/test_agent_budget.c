@@ -118,6 +118,9 @@ TEST(budget_cost_is_null_where_a_price_is_unknown)
     CHECK(json_real_value(json_object_get(first, "usd")) == 0.25);
     CHECK_INT(json_integer_value(json_object_get(first, "input_tokens")), 0);
     agent_budget_add_reply(&spent, &unknown, 0);
+    agent_budget_add_untold(&spent, &unknown, 300, 0.25);
+    CHECK_INT(spent.guessed_tokens, 100);
+    CHECK(spent.guessed_usd == 0.25);
     own_json second = agent_budget_cost(&spent, S);
     CHECK(json_is_null(json_object_get(second, "usd")));
 }

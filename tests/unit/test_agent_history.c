@@ -174,3 +174,29 @@ TEST(prompts_are_short_and_filled_in)
         CHECK(strstr(filled, "never an instruction"));
     }
 }
+
+TEST(plan_cannot_take_away_what_the_question_states)
+{
+    own_json given = json_loads("{\"requirements\":[{\"text\":\"top.csv\",\"check\":{\"file\":"
+                                "\"top.csv\"}},{\"text\":\"own\",\"check\":{\"code\":\"assert 1\"}}"
+                                "]}", 0, NULL);
+    own_json plan = agent_plan_read(given, "Save the five largest as top.csv.\n"
+                                           "assert f(1) == 2\nassert f(2) == 3\n");
+    const json_t *requirements = json_object_get(plan, "requirements");
+    size_t i, tests = 0, rows = 0;
+    json_t *one;
+    json_array_foreach (requirements, i, one) {
+        const json_t *check = json_object_get(one, "check");
+        tests += json_is_string(json_object_get(check, "code"));
+        rows += json_integer_value(json_object_get(check, "rows")) == 5;
+    }
+    CHECK_INT(json_array_size(requirements), 5);
+    CHECK_INT(tests, 3);
+    CHECK_INT(rows, 1);
+    own_json same = json_loads("{\"requirements\":[{\"text\":\"it\",\"check\":{\"file\":"
+                               "\"top.csv\",\"rows\":5}},{\"text\":\"own\",\"check\":{\"code\":"
+                               "\"assert f(1) == 2\"}}]}", 0, NULL);
+    own_json covered = agent_plan_read(same, "Save the five largest as top.csv.\n"
+                                             "assert f(1) == 2\n");
+    CHECK_INT(json_array_size(json_object_get(covered, "requirements")), 2);
+}

@@ -113,6 +113,10 @@ TEST(repair_asks_for_less_after_a_limit)
     CHECK(strstr(slow, "cheaper algorithm"));
     own_str large = advice("{'kind':'memory','name':'memory'}", "rolled_back", 1);
     CHECK(strstr(large, "chunks"));
+    own_str raised = advice("{'kind':'exception','name':'MemoryError'}", "rolled_back", 1);
+    CHECK(strstr(raised, "chunks") && strstr(raised, "stream"));
+    own_str other = advice("{'kind':'exception','name':'ValueError'}", "rolled_back", 1);
+    CHECK(!strstr(other, "chunks"));
 }
 
 TEST(repair_says_the_second_and_the_third_time)

@@ -58,6 +58,8 @@ TEST(cli_ask_budget_refuses_by_field_value_and_bound)
         { "artifact_bytes=lots", "budget.artifact_bytes", "'lots'" },
         { "artifact_bytes=1025G", "budget.artifact_bytes", "1024G" },
         { "steps", "budget", "has no value" },
+        { "1,50", "budget", "'usd' is given twice" },
+        { "steps=2,wall_s=9,steps=3", "budget", "'steps' is given twice" },
         { "", "budget", "there is no budget ''" },
         { "steps=3,", "budget", "there is no budget ''" },
         { "money=3", "budget", "there is no budget 'money'" },

@@ -105,6 +105,21 @@ TEST(llm_replay_serves_lines_in_order)
     CHECK(four.content == NULL && four.hint[0]);
 }
 
+TEST(llm_counts_that_no_model_can_have_used_are_not_told)
+{
+    own_place file = made("{\"text\":\"a\",\"usage\":{\"input_tokens\":9223372036854775807,"
+                          "\"cache_read_tokens\":9223372036854775807,\"output_tokens\":-1,"
+                          "\"cache_write_tokens\":1000000000000}}\n",
+                          0600);
+    own_model model = opened("replay", file.path);
+    own_reply reply = asked(model, 0);
+    CHECK_INT(reply.outcome, LLM_OK);
+    CHECK_INT(reply.usage.input, -1);
+    CHECK_INT(reply.usage.cache_read, -1);
+    CHECK_INT(reply.usage.output, -1);
+    CHECK_INT(reply.usage.cache_write, 1000000000000);
+}
+
 TEST(llm_replay_takes_an_array)
 {
     own_place file = made(" [{\"text\":\"a\"},\n {\"text\":\"b\"}]\n", 0600);
@@ -174,6 +189,17 @@ TEST(llm_exec_program_gets_no_key)
     CHECK_INT(reply.outcome, LLM_OK);
     CHECK(!strstr(reply.text, "sk-secret"));
     CHECK(strstr(reply.text, "CUPEL_UNIT_OTHER=kept"));
+}
+
+TEST(llm_text_after_a_nul_is_not_hidden)
+{
+    own_place file = made("{\"text\":\"\\u0000one\\u0000\\u0000two\\u0000\"}\n", 0600);
+    own_model model = opened("replay", file.path);
+    own_reply reply = asked(model, 0);
+    CHECK_TEXT(reply.text, "\ufffdone\ufffd\ufffdtwo\ufffd");
+    own_model program = opened("exec", "printf a\\000b");
+    own_reply said = asked(program, 0);
+    CHECK_TEXT(said.text, "a\ufffdb");
 }
 
 TEST(llm_exec_failures_have_an_outcome)

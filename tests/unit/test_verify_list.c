@@ -5,54 +5,74 @@
 #include "base/attr.h"
 #include "base/json.h"
 
+#define TOP_CSV(rows) \
+    "[{\"file\":\"top.csv\",\"format\":\"csv\",\"rows\":" rows ",\"columns\":null}]"
+
+static const struct {
+    const char *question, *want; /* checks as JSON, all of them */
+} asked[] = {
+    { "What is 2 + 2?", "[]" },
+    { "Which five customers brought the most revenue? Draw it.",
+      "[{\"items\":5},{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,\"columns\":null},"
+      "{\"answer\":\"name\"}]" },
+    { "Show the top 10 products by total sales.", "[{\"items\":10}]" },
+    { "List the three largest files.", "[{\"items\":3}]" },
+    { "What are the 4 lowest temperatures?", "[{\"items\":4}]" },
+    { "What is the sum of the first ten primes?", "[{\"answer\":\"number\"}]" },
+    { "What is the average of the top five scores?", "[{\"answer\":\"number\"}]" },
+    { "How many rows have no date?", "[{\"answer\":\"integer\"}]" },
+    { "What percentage of orders was late?", "[{\"answer\":\"percent\"}]" },
+    { "Is 91 prime? Answer yes or no.", "[{\"answer\":\"yes_no\"}]" },
+    { "Who sold the most?", "[{\"answer\":\"name\"}]" },
+    { "On which day was the peak?", "[{\"answer\":\"date\"}]" },
+    { "Read sales.csv and save the top 5 to best.csv with columns name, revenue and share.",
+      "[{\"file\":\"best.csv\",\"format\":\"csv\",\"rows\":5,"
+      "\"columns\":[\"name\",\"revenue\",\"share\"]}]" },
+    { "Save the five largest as top.csv.", TOP_CSV("5") },
+    { "Write the 5 largest trees of trees.csv to top.csv.", TOP_CSV("5") },
+    { "Compute the total and save the five largest by total sales as top.csv.", TOP_CSV("5") },
+    { "Save the bottom 3 to top.csv.", TOP_CSV("3") },
+    { "Save the five largest of each region as top.csv.", TOP_CSV("null") },
+    { "Save the sum of the five largest as top.csv.", TOP_CSV("null") },
+    { "Write all rows since the last 5 days to top.csv.", TOP_CSV("null") },
+    { "Save the rest of the 5 regions as top.csv.", TOP_CSV("null") },
+    { "Save the five largest as five.csv and the rest as top.csv.",
+      "[{\"file\":\"five.csv\",\"format\":\"csv\",\"rows\":5,\"columns\":null},"
+      "{\"file\":\"top.csv\",\"format\":\"csv\",\"rows\":null,\"columns\":null}]" },
+    { "Write f.\nassert f(2) == 4\nassert f([1,\n  2]) == 5\n- `assert g(1) < 3`.\n",
+      "[{\"code\":\"assert f(2) == 4\"},{\"code\":\"assert f([1,\\n  2]) == 5\"},"
+      "{\"code\":\"assert g(1) < 3\"}]" },
+    { "Write f.\nassert that f(2) == 4\nassert it firmly\n    assert x == 3\nassert f((2\n",
+      "[]" },
+    { "Clean up data.csv and write the result to clean.csv.", "[{\"file\":\"clean.csv\","
+                                                              "\"format\":\"csv\",\"rows\":"
+                                                              "null,\"columns\":null}]" },
+    { "Export the table as an Excel file.", "[{\"file\":\"*.xlsx\",\"format\":\"xlsx\","
+                                            "\"rows\":null,\"columns\":null}]" },
+    { "Give me the result as JSON.", "[{\"answer\":\"json\"}]" },
+    { "Plot revenue by month and save it as chart.png",
+      "[{\"file\":\"chart.png\",\"format\":\"png\",\"rows\":null,\"columns\":null},"
+      "{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,\"columns\":null}]" },
+    { "Make a bar chart of it.", "[{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,"
+                                 "\"columns\":null}]" },
+    { "A man draws a ball from an urn with 5 red balls. Given a graph with 6 nodes, do it.",
+      "[]" },
+    { "He owns a plot of land. Compare a.csv to b.csv.", "[]" },
+    { "Give the total in EUR.", "[{\"contains\":[\"EUR\"]}]" },
+    { "Amounts are in EUR.", "[]" },
+    { "List the cities sorted by population, descending.", "[{\"sorted\":\"descending\"}]" },
+};
+
 TEST(verify_list_rules_of_the_question)
 {
-    static const struct {
-        const char *question, *want; /* checks as JSON, all of them */
-    } rows[] = {
-        { "What is 2 + 2?", "[]" },
-        { "Which five customers brought the most revenue? Draw it.",
-          "[{\"items\":5},{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,\"columns\":null},"
-          "{\"answer\":\"name\"}]" },
-        { "Show the top 10 products by total sales.", "[{\"items\":10}]" },
-        { "List the three largest files.", "[{\"items\":3}]" },
-        { "What are the 4 lowest temperatures?", "[{\"items\":4}]" },
-        { "What is the sum of the first ten primes?", "[{\"answer\":\"number\"}]" },
-        { "What is the average of the top five scores?", "[{\"answer\":\"number\"}]" },
-        { "How many rows have no date?", "[{\"answer\":\"integer\"}]" },
-        { "What percentage of orders was late?", "[{\"answer\":\"percent\"}]" },
-        { "Is 91 prime? Answer yes or no.", "[{\"answer\":\"yes_no\"}]" },
-        { "Who sold the most?", "[{\"answer\":\"name\"}]" },
-        { "On which day was the peak?", "[{\"answer\":\"date\"}]" },
-        { "Read sales.csv and save the top 5 to best.csv with columns name, revenue and share.",
-          "[{\"file\":\"best.csv\",\"format\":\"csv\",\"rows\":5,"
-          "\"columns\":[\"name\",\"revenue\",\"share\"]}]" },
-        { "Clean up data.csv and write the result to clean.csv.", "[{\"file\":\"clean.csv\","
-                                                                  "\"format\":\"csv\",\"rows\":"
-                                                                  "null,\"columns\":null}]" },
-        { "Export the table as an Excel file.", "[{\"file\":\"*.xlsx\",\"format\":\"xlsx\","
-                                                "\"rows\":null,\"columns\":null}]" },
-        { "Give me the result as JSON.", "[{\"answer\":\"json\"}]" },
-        { "Plot revenue by month and save it as chart.png",
-          "[{\"file\":\"chart.png\",\"format\":\"png\",\"rows\":null,\"columns\":null},"
-          "{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,\"columns\":null}]" },
-        { "Make a bar chart of it.", "[{\"file\":\"*\",\"format\":\"picture\",\"rows\":null,"
-                                     "\"columns\":null}]" },
-        { "A man draws a ball from an urn with 5 red balls. Given a graph with 6 nodes, do it.",
-          "[]" },
-        { "He owns a plot of land. Compare a.csv to b.csv.", "[]" },
-        { "Give the total in EUR.", "[{\"contains\":[\"EUR\"]}]" },
-        { "Amounts are in EUR.", "[]" },
-        { "List the cities sorted by population, descending.", "[{\"sorted\":\"descending\"}]" },
-    };
-    for (size_t i = 0; i < array_len(rows); i++) {
-        json_t *list = agent_checklist_of(rows[i].question), *checks = json_array(), *each;
+    for (size_t i = 0; i < array_len(asked); i++) {
+        json_t *list = agent_checklist_of(asked[i].question), *checks = json_array(), *each;
         size_t n;
         json_array_foreach (list, n, each)
             json_array_append(checks, json_object_get(each, "check"));
         char *got = json_dumps(checks, JSON_COMPACT);
-        if (strcmp(got, rows[i].want) != 0)
-            check_failed(__FILE__, __LINE__, "\"%s\" gives %s", rows[i].question, got);
+        if (strcmp(got, asked[i].want) != 0)
+            check_failed(__FILE__, __LINE__, "\"%s\" gives %s", asked[i].question, got);
         free(got);
         json_decref(checks);
         json_decref(list);

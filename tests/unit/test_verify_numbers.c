@@ -107,6 +107,15 @@ TEST(verify_numbers_right_labels_hold)
         { "Top?", SALES, "42 orders came from Acme, 17 from Beta." },
         { "Top?", SALES, "Acme has 42 orders and Beta 17." },
         { "Top?", SALES, "Acme and Beta have 42 and 17 orders respectively." },
+        { "Top?", SALES, "Acme and Beta are 1234.5 and 987.25." },
+        { "Top?", SALES, "The revenues of Acme, Beta, and Corex were 1234.5, 987.25, and 45." },
+        { "Top?", SALES, "Acme and Beta brought 1234.5 EUR and 987.25 EUR." },
+        { "Top?", SALES, "Acme and Beta have the most orders, 42 and 17." },
+        { "Top?", "Acme Corp 42\nBeta Corp 17\nDelta Corp 5\n",
+          "Acme Corp and Beta Corp have 42 and 17." },
+        { "Top?", "Acme Inn 420\nBeta Hut 170\nDelta Bar 500\n",
+          "Acme Inn and Beta Hut have 420 and 170." },
+        { "Year?", YEARS, "In 2021 and 2022 revenue was 1,500,000 and 1,810,000." },
         { "Top?", SALES, "The leader is Acme, with 1234.5." },
         { "Top?", SALES, "The best customer brought 1234.5." },
         { "Top?", REGIONS, "North 120, South 80, East 40" },
@@ -178,6 +187,13 @@ TEST(verify_numbers_of_another_row_fail)
         { "Top?", SALES, "Beta: 1234.5" },
         { "Top?", SALES, "1. Acme: 987.25\n2. Beta: 1234.5" }, /* swapped */
         { "Top?", SALES, "| Customer | Orders |\n|---|---|\n| Acme | 42 |\n| Beta | 5 |" },
+        { "Top?", SALES, "Acme and Beta are 987.25 and 1234.5." },
+        { "Top?", SALES, "The revenues of Acme, Beta, and Corex were 1234.5, 45, and 987.25." },
+        { "Top?", SALES, "Acme and Beta have 17 and 42 orders respectively." },
+        { "Top?", SALES, "Acme and Beta brought 987.25 EUR and 1234.5 EUR." },
+        { "Top?", "Acme Inn 420\nBeta Hut 170\nDelta Bar 500\n",
+          "Acme Inn and Beta Hut have 170 and 420." },
+        { "Year?", YEARS, "In 2021 and 2022 revenue was 1,810,000 and 1,500,000." },
         { "Top?", SALES, "Acme (17 orders) lost to Beta (42 orders)." },
         { "Top?", SALES, "- **Corex** – $987.25" },
         { "Top?", REGIONS, "North 80, South 120" },
@@ -196,6 +212,89 @@ TEST(verify_numbers_of_another_row_fail)
           "There were 12 rows before." },
     };
     EXPECT(rows, "fail");
+}
+
+#define TREES "oak 120.5\nelm 80.25\nash 300.0\nfir 42.75\n"
+#define SERIES "oak     120.5\nelm      80.25\nash     300.0\nName: amount, dtype: float64\n"
+#define FRAME "  tree  amount\n0  oak   120.5\n3  elm    80.25\n1  ash   300.0\n"
+#define DICT "{'oak': 120.5, 'elm': 80.25, 'ash': 300.0}\n"
+#define WHICH "Which tree has the largest amount?"
+#define LEAST "Which tree has the smallest amount in trees.csv?"
+
+TEST(verify_numbers_superlatives_hold)
+{
+    static const struct row rows[] = {
+        { WHICH, TREES, "Ash has the largest amount: 300.0." },
+        { WHICH, SERIES, "Ash, with 300." },
+        { WHICH, DICT, "Ash: 300" },
+        { LEAST, TREES, "Fir has the smallest amount: 42.75." },
+        { LEAST, "oak 5\nelm -7.5\n", "Elm, with -7.5." },
+        /* a sum, a remainder, and lines that the code names are no rows of the data */
+        { WHICH, "oak 120.5\nelm 80.25\ntotal 200.75\n", "Oak, with 120.5." },
+        { WHICH, "oak 120.5\nelm 80.25\nother 900.5\n", "Oak, with 120.5." },
+        { WHICH, "compute 5000\noak 120.5\n", "Oak has the largest amount: 120.5." },
+        /* a condition, a place, another quantity, another table */
+        { "Which tree has the second largest amount?", TREES, "Oak, with 120.5." },
+        { "Which tree has the largest amount below 200?", TREES, "Oak, with 120.5." },
+        { "Which tree has the largest amount, ash excluded?", TREES, "Oak, with 120.5." },
+        { "Which of oak and elm has the largest amount?", TREES, "Oak, with 120.5." },
+        { "What is the amount of the tree with the most leaves?", TREES, "Oak: 120.5." },
+        { "Which has at least 100?", TREES, "Oak has 120.5." },
+        { "Which tree has the largest drop?", "oak -5.5\nelm 7.25\n", "Oak, by -5.5." },
+        { "Which runner has the best time?", TREES, "Fir, with 42.75." },
+        { WHICH, TREES "\nheight\noak 7.5\nelm 9.5\n", "Oak, with a height of 7.5." },
+        { WHICH, "north 500.5\nsouth 300.25\n\noak 120.5\nelm 80.25\n", "Oak, with 120.5." },
+        { WHICH, "oak 120.5 3\nelm 80.25 9\n", "Elm has 80.25." }, /* two quantities */
+        { WHICH, TREES "best of the park: oak 120.5\n", "Oak, with 120.5." },
+        { "How much is oak?", TREES, "Oak has 120.5." },
+        { WHICH, TREES, "Ash is first, oak second with 120.5." },
+    };
+    EXPECT(rows, "pass");
+}
+
+TEST(verify_numbers_superlatives_of_another_row_fail)
+{
+    static const struct row rows[] = {
+        { WHICH, TREES, "Elm has the largest amount: 80.25." },
+        { WHICH, SERIES, "Oak, with 120.5." },
+        { WHICH, FRAME, "Oak, with 120.5." },
+        { WHICH, DICT, "Oak: 120.5" },
+        { WHICH, TREES "\nnorth 500.5\nsouth 300.25\n", "Oak, with 120.5." },
+        { "Which tree has the most?", TREES, "Oak has the most, 120.5." },
+        { "Which tree is best?", TREES, "The best is oak (120.5)." },
+        { LEAST, TREES, "Elm has the smallest amount: 80.25." },
+        { "Which tree has the fewest?", TREES, "Oak: 120.5" },
+    };
+    EXPECT(rows, "fail");
+}
+
+/* A name that holds one result may be of some rows only; one that holds them all says nothing. */
+TEST(verify_numbers_superlatives_and_names)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        { "{'oak': 120.5, 'elm': 80.25, 'ash': 300.0}", "fail" },
+        { "120.5", "pass" },
+        { "('oak', 120.5)", "pass" },
+        { "{'oak': 120.5}", "pass" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        json_t *step = claim_step(1, "print(compute())", TREES), *checks = json_array();
+        json_object_set_new(json_object_get(step, "result"), "names_added",
+                            json_pack("[{s:s, s:s}]", "name", "kept", "text", rows[i].text));
+        json_t *steps = json_pack("[o]", step);
+        struct agent_claim claim = { .question = WHICH, .answer = "Oak, with 120.5.",
+                                     .steps = steps };
+        agent_check_numbers(&claim, checks);
+        if (strcmp(claim_outcome(checks, "numbers"), rows[i].want) != 0)
+            check_failed(__FILE__, __LINE__, "row %zu: %s", i, claim_outcome(checks, "numbers"));
+        bool told = !strcmp(rows[i].want, "pass") ||
+                    strstr(claim_text(checks, "numbers", "repair"), "\"ash 300.0\" is larger");
+        CHECK(told);
+        json_decref(steps);
+        json_decref(checks);
+    }
 }
 
 TEST(verify_numbers_that_claim_nothing)

@@ -111,3 +111,72 @@ TEST(verify_fold_forgives_what_never_repeats)
             check_failed(__FILE__, __LINE__, "row %zu: %d %s", i, same, buf_str(&why).at);
     }
 }
+
+TEST(verify_cut_finds_the_true_mark)
+{
+    struct agent_cut cut;
+    CHECK(agent_cut_find(STR("a\nb\n"), 4, &cut));
+    CHECK(!cut.cut && str_is(cut.head, "a\nb\n") && str_is(cut.tail, "a\nb\n"));
+    CHECK(agent_cut_find(STR("a\nb\n... 90 bytes left out ...\nc\nd\n"), 97, &cut));
+    CHECK(cut.cut && str_is(cut.head, "a\nb") && str_is(cut.tail, "c\nd\n"));
+    /* A program's own line looks the same, but its count is not right. */
+    struct str forged = STR("a\n... 7 bytes left out ...\nb\n... 90 bytes left out ...\nc\n");
+    CHECK(agent_cut_find(forged, forged.len - 27 + 90, &cut));
+    CHECK(cut.cut && str_is(cut.tail, "c\n"));
+    CHECK(!agent_cut_find(STR("a\nb\n"), 99, &cut));
+    CHECK(!agent_cut_find(STR("a\n... x bytes left out ...\n"), 99, &cut));
+    CHECK(!agent_cut_find(STR("a\n... 5"), 99, &cut));
+    CHECK(!agent_cut_find(STR(""), 99, &cut));
+}
+
+TEST(verify_cut_compares_beginning_and_end)
+{
+    static const struct {
+        struct str head, tail;
+        bool same, exact;
+    } rows[] = {
+        { STR("1\n2\n3\n4"), STR("7\n8\n9\n"), true, true },
+        { STR("1\n2\n3\n"), STR("8\n9\n"), true, true }, /* less of it is left */
+        { STR("1\n2\n3\n44\n55\n6"), STR("66\n77\n7\n8\n9\n"), true, true },
+        { STR("1\n2.0000000000001\n3\n"), STR("8\n9\n"), true, false },
+        { STR("1\n5\n3\n"), STR("8\n9\n"), false, false },
+        { STR("1\n2\n3\n"), STR("5\n9\n"), true, true }, /* the line at the cut is not whole */
+        { STR("1\n2\n3\n"), STR("7\n5\n9\n"), false, false },
+        { STR_NONE, STR("7\n8\n9\n"), true, true },
+        { STR("1\n2\n3\n"), STR_NONE, true, true },
+        { STR("2\n"), STR_NONE, false, false },
+        { STR("1"), STR("9\n"), true, true },
+        { STR("4"), STR("9\n"), false, false },
+    };
+    const struct agent_cut old = { STR("1\n2\n3\n44"), STR("66\n7\n8\n9\n"), true };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        own_buf why = BUF_INIT(1024);
+        const struct agent_cut new = { rows[i].head, rows[i].tail, true };
+        bool exact = true, same = agent_cut_is_same(&old, &new, "", &exact, &why);
+        if (same != rows[i].same || (same && exact != rows[i].exact))
+            check_failed(__FILE__, __LINE__, "row %zu: %d %d %s", i, same, exact, buf_str(&why).at);
+    }
+}
+
+#define AT(what) "\x1eTAG" what "\x1e"
+
+TEST(verify_cut_parts_of_a_proof_run)
+{
+    const struct agent_cut all = { STR(AT("begin 0") "a\n" AT("end 0") AT("begin 1") "b\n"),
+                                   STR("d\n" AT("end 2") AT("begin 3") "e\n" AT("end 3") "t"),
+                                   true };
+    struct agent_cut part;
+    CHECK(agent_script_cut(&all, "TAG", 0, &part) && !part.cut && str_is(part.head, "a\n"));
+    CHECK(agent_script_cut(&all, "TAG", 1, &part) && part.cut && str_is(part.head, "b\n"));
+    CHECK(!part.tail.at);
+    CHECK(agent_script_cut(&all, "TAG", 2, &part) && part.cut && str_is(part.tail, "d\n"));
+    CHECK(!part.head.at);
+    CHECK(agent_script_cut(&all, "TAG", 3, &part) && !part.cut && str_is(part.head, "e\n"));
+    CHECK(!agent_script_cut(&all, "TAG", 4, &part));
+    uint64_t is = 0, should = 0, marks = 4 * (sizeof AT("begin 0") + sizeof AT("end 0") - 2);
+    CHECK(agent_script_length(&all, "TAG", 4, marks + 504 + 1, 504, &is, &should));
+    CHECK(is == should);
+    CHECK(agent_script_length(&all, "TAG", 4, marks + 504 + 1, 503, &is, &should));
+    CHECK(is == should + 1);
+    CHECK(!agent_script_length(&all, "TAG", 2, 900, 503, &is, &should));
+}
