@@ -136,6 +136,7 @@ struct session *session_make(struct engine *engine, const struct frame_session *
     *request = REQUEST_INIT;
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         session->fd[i] = -1;
+    memset(session->streams, -1, sizeof session->streams);
     name_session(session->id);
     session->after = engine->sessions;
     if (session->after)
@@ -224,6 +225,10 @@ static void session_free(struct session *session)
         session->after->before = session->before;
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&session->fd[i]);
+    for (size_t i = 0; i < array_len(session->streams); i++) {
+        for (int j = 0; j < RUN_PIPES; j++)
+            own_close_fd(&session->streams[i][j]);
+    }
     own_close_fd(&session->porter);
     files_seen_done(&session->seen);
     driver_done(&session->driver);

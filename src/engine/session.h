@@ -43,6 +43,7 @@ struct session_place {
     bool level;   /* one of the last ones, for undo */
     bool snapped; /* has a slot; else there were no files */
     bool birth;   /* has no copy: a new interpreter is that state */
+    unsigned lineage; /* whose streams it has */
     unsigned pins; /* forks that are made from it */
     int64_t cell; /* after which it was made */
     char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
@@ -97,6 +98,10 @@ struct session {
     bool gone;         /* the interpreter has ended */
     bool swept;        /* and nothing else of the box lives, but what is kept */
     int fd[BOX_NEWS_FDS]; /* between cells */
+    /* Each interpreter that was started has streams of its own, and so have its copies: those of
+     * lineages that are not the live one, where a copy of them is kept. */
+    int streams[BOX_PLACES + 1][BOX_NEWS_FDS];
+    unsigned lineage; /* the live one */
     uint32_t walls;
     struct box_stats stats; /* as the box was when it started */
     int porter;        /* the resident one's socket; -1: none yet */
@@ -217,6 +222,13 @@ int64_t session_files_now_ns(void);
 void session_note_files(struct session *session, void (*then)(struct session *session));
 /* Were there files since the box was made? */
 bool session_has_files(const struct session *session);
+
+/* --- session_lineage.c --- */
+/* The streams of the live interpreter are put aside, or closed where no copy that is kept has
+ * them; those of `lineage` are live. */
+void session_go_to_lineage(struct session *session, unsigned lineage);
+/* An interpreter will be started: what streams it gets are a lineage of their own. */
+void session_begin_lineage(struct session *session);
 
 /* --- session_keep.c --- */
 /* After a good cell: keep its state, then session_next. */

@@ -235,6 +235,7 @@ void session_open_box(struct session *session, void (*then)(struct session *sess
 
 void session_restart(struct session *session, void (*then)(struct session *session))
 {
+    session_begin_lineage(session);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&session->fd[i]);
     session->goal_then = then;
@@ -269,6 +270,7 @@ void session_prepare(struct session *session, uint32_t place)
 void session_wake(struct session *session, uint32_t place, void (*then)(struct session *session))
 {
     struct box_call order = { .op = BOX_OP_WAKE, .keep.place = place };
+    session_go_to_lineage(session, session->place[place].lineage);
     own_fd control = open_control(session);
     if (control < 0) {
         err_sys(&session->failed, "make a channel for the session");

@@ -99,7 +99,8 @@ static void accept(struct session *session, bool snapped)
 {
     struct session_place *place = &session->place[session->goal];
     *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
-                                     .birth = session->fresh, .cell = session->state };
+                                     .birth = session->fresh, .lineage = session->lineage,
+                                     .cell = session->state };
     while (session->levels > session->levels_most)
         leave_level(session, 0);
     session->stack[session->levels++] = session->goal;

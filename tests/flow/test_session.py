@@ -303,6 +303,20 @@ def test_death_between_cells_is_told(session):
 
 
 # ---- undo, checkpoint ----
+def test_a_checkpoint_outlives_the_first_interpreter(session):
+    session.run("x = 1")
+    session.wait_until_idle()
+    if not session.info()["protected"]:
+        pytest.skip("nothing can be kept for this user")
+    session.ask("checkpoint", name="one")
+    session.undo()
+    assert session.run("print('x' in globals())")["stdout"] == "False\n"
+    session.wait_until_idle()
+    session.undo(to="one")
+    assert session.run("import sys; print(x); print(2, file=sys.stderr)")["stdout"] == "1\n"
+    assert session.run("print(x + 1)")["stdout"] == "2\n"
+
+
 def test_undo_goes_back_cell_by_cell(session):
     for n in range(1, 5):
         session.run(f"x = {n}\nopen('f', 'w').write(str({n}))")
