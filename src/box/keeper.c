@@ -148,6 +148,8 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
     (void)control;
     if (place->pid > 0)
         return refuse(EEXIST);
+    if (keeper->spare_of == order->place) /* of what was there before */
+        park_drop(&keeper->place[SPARE]);
     enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
     if (end == INJECT_OK) {
         out->pid = place->pid;

@@ -30,7 +30,7 @@ SETTLE_S = 20
 EVERYWHERE = ("zygote", "init", "live", "keeper", "porter", "parked")
 SPARED = {"root": (*EVERYWHERE, "janitor"), "user": (*EVERYWHERE, "warden")}
 # Known to be wrong under load: names of an older state come back than is said. A word goes when it is mended.
-LEFT_OUT = {"root": (), "user": ("parked", "warden")}
+LEFT_OUT = {"root": (), "user": ("parked", "warden", "keeper")}
 COUNT = {  # without any child, which might be the one that is killed
     "python": "n = globals().get('n', 0) + 1\nopen('n', 'a').write('+')\nimport os\nprint(n, os.path.getsize('n'))",
     "bash": "n=$((n + 1)); printf + >>n; read -r __seen <n; echo $n ${#__seen}",

@@ -27,7 +27,7 @@ struct park_session session = { .control = CONTROL, .own = 61001, .holder = 6100
 const struct park_tasks stay = { .count = 0 };
 
 static const char script[] =
-    "import os, signal, socket, sys, threading, time\n"
+    "import os, resource, signal, socket, subprocess, sys, threading, time\n"
     "own, holder, control = map(int, sys.argv[1:])\n"
     "os.setresgid(own, own, own); os.setresuid(own, own, holder)\n"
     "box, names = socket.socket(fileno=control), globals()\n"

@@ -43,7 +43,7 @@ TEST(park_a_copy_is_the_state_before)
     CHECK_TEXT(ask(live.sock, "os.getsid(0) == os.getpid() == threading.get_native_id()"), "True");
     CHECK_TEXT(ask(live.sock, "os.get_inheritable(9)"), "False");
     CHECK_TEXT(ask(live.sock, "signal.pthread_sigmask(signal.SIG_BLOCK, [])"), "set()");
-    CHECK_TEXT(ask(live.sock, "__import__('subprocess').check_output(['echo', 'hi'])"), "b'hi\\n'");
+    CHECK_TEXT(ask(live.sock, "subprocess.check_output(['echo', 'hi'])"), "b'hi\\n'");
     stop(&live);
     check_nothing_left();
 }

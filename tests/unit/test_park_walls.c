@@ -236,7 +236,7 @@ TEST(park_tasks_are_written_and_closed)
     CHECK_INT(park_wake(&session, &other, live.sock, &tasks, &live.pid), INJECT_REFUSED);
     CHECK(none.pid == 0 && other.pid == 0);
     /* Room for the pair and some of them, not for all. */
-    CHECK_TEXT(ask(live.sock, "import resource; resource.setrlimit(7, (10, 10))"), "None");
+    CHECK_TEXT(ask(live.sock, "resource.setrlimit(7, (10, 10))"), "None");
     CHECK_INT(park_copy(&session, live.pid, &tasks, &none), INJECT_REFUSED);
     CHECK_INT(errno, EMFILE);
     CHECK_TEXT(ask(live.sock, "x"), "1");
