@@ -3,14 +3,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
-
-#define EMBED(symbol, file)                              \
-    extern const char symbol[], symbol##_end[];          \
-    __asm__(".section .rodata\n.balign 16\n"             \
-            ".globl " #symbol "\n" #symbol ":\n"         \
-            ".incbin \"" file "\"\n"                     \
-            ".globl " #symbol "_end\n" #symbol "_end:\n" \
-            ".byte 0\n.previous\n")
+#include "base/incbin.h"
 
 EMBED(embed_prompt_system, "prompts/system.md");
 EMBED(embed_prompt_tools, "prompts/tools.md");

@@ -1,13 +1,7 @@
 /* The drivers in cupel's read-only data: one program, nothing to install beside. */
 #include "engine/embed.h"
 
-#define EMBED(symbol, file)                              \
-    extern const char symbol[], symbol##_end[];          \
-    __asm__(".section .rodata\n.balign 16\n"             \
-            ".globl " #symbol "\n" #symbol ":\n"         \
-            ".incbin \"" file "\"\n"                     \
-            ".globl " #symbol "_end\n" #symbol "_end:\n" \
-            ".byte 0\n.previous\n")
+#include "base/incbin.h"
 
 EMBED(embed_driver_py, "drivers/driver.py");
 EMBED(embed_driver_pyc, BUILD_DIR "/gen/driver.pyc");
