@@ -218,14 +218,23 @@ def test_sessions_that_come_and_go_leave_nothing(engine, client):
         session.run(code)
         session.run("open('f', 'w').write('x')")
         session.end()
-    one("1")
-    before = count()
-    for _ in range(6):
-        for code in ("x = 1", "import os; os._exit(1)", "import os; os.kill(-1, 9)"):
-            one(code)
-    after = {}
+
+    def some():
+        for _ in range(6):
+            for code in ("x = 1", "import os; os._exit(1)", "import os; os.kill(-1, 9)"):
+                one(code)
+
+    def wanted():
+        return [pool["wanted"] for pool in engine.state()["pools"]]
+    for _ in range(4):  # a pool that is found empty grows, twice at most: then there is more that waits
+        one("1")
+        pools, before, after = wanted(), count(), {}
+        some()
+        if wanted() == pools:
+            break
 
     def settled():
         after.update(count())
         return all(after[name] <= before[name] + (40 if name == "broker" else 2) for name in before)
+    assert wanted() == pools
     assert host.wait_until(settled, 10, 0.2), (before, after)  # the broker shelves control groups
