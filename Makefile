@@ -45,7 +45,7 @@ STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/box/landlock.c src/box/counters.c
-PARKING     := $(wildcard src/box/park*.c) src/box/inject.c $(wildcard src/box/transplant*.c)
+PARKING     := $(wildcard src/box/park*.c) src/box/inject.c src/box/pin.c $(wildcard src/box/transplant*.c)
 PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
                src/box/mount.c src/box/template.c src/box/enter.c src/box/drop.c $(PORTER_SRC) src/box/posture.c \

@@ -43,6 +43,7 @@ struct broker_keep {
     bool kept;    /* it has parked something: its end is told */
     struct broker_keep_order {
         uint8_t op, place; /* enum keeper_op */
+        uint64_t ticket;
     } order[BROKER_KEEP_ORDERS];
     uint32_t ordered, answered;
     int64_t until_ns; /* for its next answer */

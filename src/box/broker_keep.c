@@ -29,24 +29,24 @@
 #define ROUND (INT64_C(4) << 20) /* the limit is not changed for less */
 
 static void tell_kept(const struct broker *broker, const struct broker_box *box, uint32_t kind,
-                      const struct keeper_answer *answer)
+                      uint64_t ticket, const struct keeper_answer *answer)
 {
     struct box_news news = { .kind = kind, .box = (uint32_t)(box - broker->box),
                              .place = answer->place, .end = answer->end, .error = answer->error,
                              .held_bytes = box->keep.held_bytes, .pause_us = answer->pause_us,
-                             .lost = answer->lost };
+                             .lost = answer->lost, .ticket = ticket };
     broker_box_stats(box, &news.stats);
     if (!box->releasing)
         broker_tell(broker, &news, NULL, 0);
 }
 
 static void tell_refused(const struct broker *broker, const struct broker_box *box, uint32_t kind,
-                         uint32_t place, int error)
+                         const struct broker_keep_order *order, int error)
 {
-    struct keeper_answer answer = { .place = place, .end = INJECT_REFUSED, .error = error };
+    struct keeper_answer answer = { .place = order->place, .end = INJECT_REFUSED, .error = error };
     if (!INJECT_HERE)
         answer.end = INJECT_UNSUPPORTED;
-    tell_kept(broker, box, kind, &answer);
+    tell_kept(broker, box, kind, order->ticket, &answer);
 }
 
 /* --- the keeper --- */
@@ -115,7 +115,7 @@ static int send_order(struct broker_box *box, const struct keeper_order *order, 
     if (keep->ordered == keep->answered)
         keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
     keep->order[keep->ordered++ % BROKER_KEEP_ORDERS] =
-        (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->place };
+        (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->place, order->ticket };
     return 0;
 }
 
@@ -173,18 +173,19 @@ static int refusal(const struct broker_box *box, uint32_t op)
     return keep->ordered - keep->answered < BROKER_KEEP_ORDERS ? 0 : EAGAIN;
 }
 
-static int order_park(struct broker *broker, struct broker_box *box, uint32_t place)
+static int order_park(struct broker *broker, struct broker_box *box, const struct box_call *call)
 {
     if (box->keep.keeper <= 0 && start_keeper(broker, box) < 0)
         return -1;
     raise_limit(box);
-    const struct keeper_order order = { KEEPER_PARK, place, box->occupant, 0 };
+    const struct keeper_order order = { KEEPER_PARK, call->keep.place, box->occupant, 0,
+                                        call->keep.ticket };
     return send_order(box, &order, -1);
 }
 
 bool broker_keep_sweep(struct broker_box *box)
 {
-    const struct keeper_order order = { KEEPER_SWEEP, 0, 0, 0 };
+    const struct keeper_order order = { KEEPER_SWEEP, 0, 0, 0, 0 };
     if (box->keep.keeper <= 0 || box->keep.warden <= 0)
         return false;
     /* One after the other: a copy that is being made is not known yet. */
@@ -198,12 +199,17 @@ static bool moves_here(const struct broker *broker)
     return broker->bases.v2_controllers != 0;
 }
 
-static int order_wake(const struct broker *broker, struct broker_box *box, uint32_t place,
-                      int control)
+static struct keeper_order order_of(enum keeper_op op, const struct box_call *call)
+{
+    return (struct keeper_order){ op, call->keep.place, 0, 0, call->keep.ticket };
+}
+
+static int order_wake(const struct broker *broker, struct broker_box *box,
+                      const struct box_call *call, int control)
 {
     struct broker_keep *keep = &box->keep;
-    const struct keeper_order wake = { KEEPER_WAKE, place, 0, 0 };
-    const struct keeper_order copy = { KEEPER_COPY, place, 0, 0 };
+    const struct keeper_order wake = order_of(KEEPER_WAKE, call);
+    const struct keeper_order copy = order_of(KEEPER_COPY, call);
     if (!moves_here(broker)) {
         keep->waking = send_order(box, &wake, control) == 0;
         return keep->waking ? 0 : -1;
@@ -226,24 +232,25 @@ static int order_transplant(const struct broker *broker, struct broker_box *box,
     if (errno)
         return -1;
     const struct keeper_order order = { KEEPER_TRANSPLANT, call->keep.place, to->occupant,
-                                        to->control_fd };
+                                        to->control_fd, call->keep.ticket };
     return send_order(box, &order, -1);
 }
 
-static void order_drop(struct broker_box *box, uint32_t place)
+static void order_drop(struct broker_box *box, uint32_t place, uint64_t ticket)
 {
     struct broker_keep *keep = &box->keep;
     bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS;
-    const struct keeper_order drop = { KEEPER_DROP, place, 0, 0 };
+    const struct keeper_order drop = { KEEPER_DROP, place, 0, 0, ticket };
     if (keep->keeper > 0 && (!room || send_order(box, &drop, -1) < 0))
         broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
 }
 
 /* Only saves time: where the copy is moved or numbered by others, WAKE makes it. */
-static void order_prepare(const struct broker *broker, struct broker_box *box, uint32_t place)
+static void order_prepare(const struct broker *broker, struct broker_box *box,
+                          const struct box_call *call)
 {
     const struct broker_keep *keep = &box->keep;
-    const struct keeper_order copy = { KEEPER_COPY, place, 0, 0 };
+    const struct keeper_order copy = order_of(KEEPER_COPY, call);
     bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS - 1;
     if (keep->keeper > 0 && !keep->warden && !moves_here(broker) && !keep->waking && room &&
         send_order(box, &copy, -1) < 0)
@@ -253,21 +260,22 @@ static void order_prepare(const struct broker *broker, struct broker_box *box, u
 void broker_keep_order(struct broker *broker, const struct box_call *call, int control)
 {
     struct broker_box *box = &broker->box[call->box];
-    const uint32_t place = call->keep.place;
+    const struct broker_keep_order asked = { 0, (uint8_t)call->keep.place, call->keep.ticket };
     if (call->op == BOX_OP_DROP || call->op == BOX_OP_PREPARE) {
-        call->op == BOX_OP_DROP ? order_drop(box, place) : order_prepare(broker, box, place);
+        call->op == BOX_OP_DROP ? order_drop(box, call->keep.place, call->keep.ticket)
+                                : order_prepare(broker, box, call);
         return;
     }
     int error = refusal(box, call->op);
     uint32_t news = call->op == BOX_OP_PARK   ? BOX_NEWS_PARKED
                     : call->op == BOX_OP_WAKE ? BOX_NEWS_AWAKE
                                               : BOX_NEWS_FORKED_INTO;
-    if (!error && (news == BOX_NEWS_PARKED  ? order_park(broker, box, place)
-                   : news == BOX_NEWS_AWAKE ? order_wake(broker, box, place, control)
+    if (!error && (news == BOX_NEWS_PARKED  ? order_park(broker, box, call)
+                   : news == BOX_NEWS_AWAKE ? order_wake(broker, box, call, control)
                                             : order_transplant(broker, box, call)) < 0)
         error = errno;
     if (error)
-        tell_refused(broker, box, news, place, error);
+        tell_refused(broker, box, news, &asked, error);
 }
 
 /* --- answers --- */
@@ -283,28 +291,30 @@ static int move(const struct broker *broker, const struct cgroup *group, pid_t p
     return procs < 0 ? -1 : io_write_all(procs, text, strlen(text));
 }
 
-static void on_parked(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+static void on_parked(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                      struct keeper_answer *answer)
 {
     if (answer->end == INJECT_OK && move(broker, &box->keep.cgroup, answer->pid) < 0) {
         answer->end = INJECT_REFUSED;
         answer->error = errno;
-        order_drop(box, answer->place);
+        order_drop(box, answer->place, ticket);
     }
     if (answer->end == INJECT_OK) {
         box->keep.parked[answer->place] = answer->pid;
         box->keep.kept = true;
     }
-    tell_kept(broker, box, BOX_NEWS_PARKED, answer);
+    tell_kept(broker, box, BOX_NEWS_PARKED, ticket, answer);
     broker_recall_death(broker, answer->pid);
 }
 
-static void on_copied(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+static void on_copied(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                      struct keeper_answer *answer)
 {
     struct broker_keep *keep = &box->keep;
     own_fd control = take_fd(&keep->control);
     if (control < 0)
         return; /* it was prepared, and waits */
-    const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0 };
+    const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0, ticket };
     if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
                                      send_order(box, &wake, control) < 0)) {
         answer->end = INJECT_REFUSED;
@@ -312,10 +322,11 @@ static void on_copied(struct broker *broker, struct broker_box *box, struct keep
     }
     keep->waking = answer->end == INJECT_OK;
     if (!keep->waking)
-        tell_kept(broker, box, BOX_NEWS_AWAKE, answer);
+        tell_kept(broker, box, BOX_NEWS_AWAKE, ticket, answer);
 }
 
-static void on_awake(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+static void on_awake(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                     struct keeper_answer *answer)
 {
     box->keep.waking = false;
     if (answer->end == INJECT_OK) {
@@ -323,33 +334,39 @@ static void on_awake(struct broker *broker, struct broker_box *box, struct keepe
         box->started = true;
         box->sweep.again_ns = 0; /* one that is on has not met it */
     }
-    tell_kept(broker, box, BOX_NEWS_AWAKE, answer);
+    tell_kept(broker, box, BOX_NEWS_AWAKE, ticket, answer);
     broker_recall_death(broker, answer->end == INJECT_OK ? answer->pid : 0);
 }
 
-static void on_dropped(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+static void on_dropped(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                       struct keeper_answer *answer)
 {
     (void)broker;
-    box->keep.parked[answer->place] = 0;
+    (void)ticket;
+    if (answer->end == INJECT_OK) /* else there is another one */
+        box->keep.parked[answer->place] = 0;
 }
 
 /* Who is left is looked for in any case; without a warden nothing can be spared. */
-static void on_swept(struct broker *broker, struct broker_box *box, struct keeper_answer *answer)
+static void on_swept(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                     struct keeper_answer *answer)
 {
     (void)broker;
+    (void)ticket;
     if (answer->end != INJECT_OK)
         broker_keep_kill(box);
 }
 
 /* If it cost the other process its life, its own box tells. */
-static void on_transplanted(struct broker *broker, struct broker_box *box,
+static void on_transplanted(struct broker *broker, struct broker_box *box, uint64_t ticket,
                             struct keeper_answer *answer)
 {
-    tell_kept(broker, box, BOX_NEWS_FORKED_INTO, answer);
+    tell_kept(broker, box, BOX_NEWS_FORKED_INTO, ticket, answer);
 }
 
 static const struct {
-    void (*take)(struct broker *broker, struct broker_box *box, struct keeper_answer *answer);
+    void (*take)(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                 struct keeper_answer *answer);
     uint32_t news; /* where it can fail */
 } answers[] = {
     [KEEPER_PARK] = { on_parked, BOX_NEWS_PARKED },
@@ -377,7 +394,7 @@ void broker_keep_hear(struct broker *broker, uint32_t id)
     }
     keep->answered++;
     keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
-    answers[order.op].take(broker, box, &answer);
+    answers[order.op].take(broker, box, order.ticket, &answer);
 }
 
 void broker_keep_over(struct broker *broker, uint32_t id)
@@ -395,7 +412,7 @@ void broker_keep_over(struct broker *broker, uint32_t id)
         const struct broker_keep_order order = keep->order[keep->answered++ % BROKER_KEEP_ORDERS];
         bool awaited = order.op != KEEPER_COPY || moves_here(broker);
         if (answers[order.op].news && awaited)
-            tell_refused(broker, box, answers[order.op].news, order.place, ECHILD);
+            tell_refused(broker, box, answers[order.op].news, &order, ECHILD);
     }
     keep->waking = false;
     memset(keep->parked, 0, sizeof keep->parked);

@@ -147,7 +147,7 @@ static int become(struct warden *out, int sock)
     prctl(PR_SET_NAME, "cupel-warden");
     drop_signals();
     setsid();
-    if (settle_fds(sock) < 0 || drop_power_but(CAP_CHECKPOINT_RESTORE) < 0 ||
+    if (settle_fds(sock) < 0 || drop_power_but(UINT64_C(1) << CAP_CHECKPOINT_RESTORE) < 0 ||
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
     *out = (struct warden){ .own = getpid() };

@@ -55,14 +55,16 @@ int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups)
     return mutate(NO_NEW_PRIVS) ? 0 : prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-int drop_power_but(int capability)
+int drop_power_but(uint64_t capabilities)
 {
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct one[2] = { { 0 } };
-    const uint32_t bit = 1u << (capability & 31);
-    one[capability / 32] = (struct __user_cap_data_struct){ bit, bit, bit };
+    for (int i = 0; i < 2; i++) {
+        const uint32_t bits = (uint32_t)(capabilities >> 32 * i);
+        one[i] = (struct __user_cap_data_struct){ bits, bits, bits };
+    }
     for (int cap = 0; cap < 64; cap++) {
-        if (cap != capability && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+        if (!(capabilities >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
             if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE)
                 break;
             return -1;
@@ -71,9 +73,12 @@ int drop_power_but(int capability)
     /* Uid 0 means nothing; what stays, stays as an ambient capability. */
     const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                  SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
-    if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0 || syscall(SYS_capset, &head, one) < 0 ||
-        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) < 0)
+    if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0 || syscall(SYS_capset, &head, one) < 0)
         return -1;
+    for (unsigned cap = 0; cap < 64; cap++) {
+        if (capabilities >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+            return -1;
+    }
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 

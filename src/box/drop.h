@@ -15,8 +15,9 @@ int drop_power(uid_t uid, gid_t gid, bool groups);
 /* The same with another saved uid: for a session, whose copies are parked under it. */
 int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups);
 
-/* For a zygote or a keeper: keep one capability, across exec too, as the uid that we are. */
-int drop_power_but(int capability);
+/* For a zygote or a keeper: keep these capabilities (bits), across exec too, as the uid that we
+ * are. */
+int drop_power_but(uint64_t capabilities);
 
 /* Default signal dispositions. */
 void drop_signals(void);

@@ -60,6 +60,9 @@ const char *inject_end_name(enum inject_end end)
 #define STOPS_MAX 32        /* in one step: whoever sends more SIGCONT than this is hostile */
 #define USER_CODE_SEGMENT 0x33
 #define ERESTARTSYS 512     /* what an interrupted recvmsg leaves: it will start again */
+#define STAT_MAX 1024
+#define STAT_STATE 3      /* proc(5) counts the fields of /proc/PID/stat so */
+#define STAT_PROCESSOR 39
 #define ONE_THREAD_LINKS 3  /* of /proc/PID/task: two, and one for each thread */
 
 static long trace(int request, pid_t pid, const void *address, const void *data)
@@ -82,6 +85,24 @@ static bool sleep_until(int64_t deadline_ns)
     sigaddset(&child, SIGCHLD);
     sigtimedwait(&child, NULL, &nap);
     return true;
+}
+
+void inject_begin_work(int home, struct inject_work *out_before)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &out_before->signals);
+    pin_self(home, &out_before->pin);
+}
+
+void inject_end_work(const struct inject_work *before)
+{
+    int saved = errno;
+    pin_release(0, &before->pin);
+    sigprocmask(SIG_SETMASK, &before->signals, NULL);
+    raise(SIGCHLD); /* one may have been taken that told of another process */
+    errno = saved;
 }
 
 /* OK: stopped. DIED: and its end is taken. LOST: the time is over. */
@@ -177,21 +198,45 @@ static enum inject_end refused_or_dead(pid_t pid)
     return dead ? INJECT_DIED : INJECT_REFUSED;
 }
 
+/* What follows the name in "PID (NAME) S ...", which has no spaces but between fields; NULL with
+ * errno. */
+static const char *read_stat(int proc, pid_t pid, char text[STAT_MAX])
+{
+    char path[64];
+    proc_path(path, pid, "stat");
+    own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, STAT_MAX - 3);
+    if (len <= 0)
+        return NULL;
+    memset(text + len, 0, STAT_MAX - (size_t)len);
+    const char *name_end = memrchr(text, ')', (size_t)len);
+    errno = EPROTO;
+    return name_end ? name_end + 2 : NULL;
+}
+
 /* Whether it sleeps at all, which can be seen without stopping it. What it sleeps in
  * (/proc/PID/syscall) only its owner may read. */
 static enum inject_end look(const struct inject_target *target)
 {
-    char path[64], text[64];
-    proc_path(path, target->pid, "stat");
-    own_fd fd = openat(target->proc, path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 3);
-    if (len <= 0)
+    char text[STAT_MAX];
+    const char *stat = read_stat(target->proc, target->pid, text);
+    if (!stat)
         return refused_or_dead(target->pid);
-    memset(text + len, 0, sizeof text - (size_t)len);
-    const char *name_end = memrchr(text, ')', (size_t)len); /* "PID (NAME) S ..." */
-    if (name_end && name_end[2] == 'S')
+    if (*stat == 'S')
         return INJECT_OK;
     return is_dead(target->pid) ? INJECT_DIED : INJECT_NOT_QUIET;
+}
+
+int inject_home(int proc, pid_t pid)
+{
+    char text[STAT_MAX];
+    const char *stat = read_stat(proc, pid, text);
+    for (int field = STAT_STATE; stat && *stat && field < STAT_PROCESSOR; stat++)
+        field += *stat == ' ';
+    int cpu = 0;
+    for (; stat && *stat >= '0' && *stat <= '9' && cpu < 1 << 16; stat++)
+        cpu = cpu * 10 + (*stat - '0');
+    return stat && *stat == ' ' ? cpu : -1;
 }
 
 static enum inject_end count_threads(const struct inject_target *target)
@@ -209,7 +254,8 @@ static enum inject_end count_threads(const struct inject_target *target)
 static void begin(struct inject *out, pid_t pid, int timeout_ms)
 {
     const int64_t now = clock_now_ns();
-    *out = (struct inject){ .pid = pid, .since_ns = now, .deadline_ns = now + timeout_ms * MS };
+    *out = (struct inject){ .pid = pid, .since_ns = now, .deadline_ns = now + timeout_ms * MS,
+                            .home = -1 };
 }
 
 static bool is_quiet(const struct inject *at, int control)
@@ -235,8 +281,13 @@ static enum inject_end hold_signals(struct inject *at)
 
 static enum inject_end detach(struct inject *at)
 {
+    bool sent_home = pin_to(at->pid, at->home, &at->pin);
+    if (!sent_home)
+        pin_release(at->pid, &at->pin);
     if (trace(PTRACE_DETACH, at->pid, NULL, (void *)(uintptr_t)at->caught) < 0)
         return gone(at);
+    if (sent_home)
+        pin_release(at->pid, &at->pin); /* it is there now, and does not move by this */
     return INJECT_OK;
 }
 
@@ -278,6 +329,8 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
         return refuse(out, INJECT_NOT_QUIET);
     if (trace(PTRACE_SETOPTIONS, out->pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
         return gone(out);
+    pin_beside(out->pid, &out->pin);
+    out->home = target->home;
     return hold_signals(out);
 }
 
@@ -295,9 +348,12 @@ enum inject_end inject_attach(const struct inject_target *target, struct inject 
     }
 }
 
-enum inject_end inject_hold(pid_t pid, int timeout_ms, struct inject *out)
+enum inject_end inject_hold(pid_t pid, const struct pin *pin, int timeout_ms, struct inject *out)
 {
+    struct pin pinned; /* to where the last work was */
     begin(out, pid, timeout_ms);
+    pin_beside(pid, &pinned);
+    out->pin = *pin;
     if (trace(PTRACE_GETREGS, pid, NULL, &out->regs) < 0)
         return gone(out);
     return hold_signals(out);
@@ -307,6 +363,7 @@ enum inject_end inject_adopt(struct inject *parent, struct inject *out)
 {
     *out = *parent;
     out->pid = parent->born;
+    out->home = -1;
     out->born = parent->born = 0;
     errno = ECHILD;
     if (out->pid <= 0)

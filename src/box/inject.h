@@ -3,9 +3,9 @@
  * instruction of its own, and put back as it was. It never runs another instruction
  * meanwhile, so that what it holds (user code has run in it) decides nothing.
  *
- * For a keeper: one thread, CAP_SYS_PTRACE in the user namespace above the target's,
- * nothing else. SIGCHLD must be blocked while these run, and not ignored: every wait is
- * for it, and has an end. x86_64 only (INJECT_HERE). No heap, no stdio.
+ * For a keeper: one thread, CAP_SYS_PTRACE in the user namespace above the target's (and what
+ * box/pin.h says), nothing else. SIGCHLD must not be ignored: every wait is for it, and has an
+ * end. x86_64 only (INJECT_HERE). No heap, no stdio.
  *
  * What others rely on:
  * 1. A target is quiet or is not touched: blocked in recvmsg on its control descriptor,
@@ -17,12 +17,14 @@
 #ifndef BOX_INJECT_H
 #define BOX_INJECT_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
 #include "base/attr.h"
+#include "box/pin.h"
 
 #if defined(__x86_64__) && !defined(__ILP32__)
 #define INJECT_HERE 1
@@ -56,6 +58,7 @@ struct inject_target {
     int control;       /* the number of its control descriptor */
     int timeout_ms;    /* for everything until it is let go */
     int settle_ms;     /* how long it may take to become quiet, 0: look once */
+    int home;          /* the processor on which it goes on; -1: any */
 };
 
 /* A stopped process. */
@@ -66,6 +69,8 @@ struct inject {
     uint64_t signals;             /* its own signal mask */
     pid_t born;                   /* what its last clone made, stopped too; 0: nothing */
     int caught;                   /* a signal that is delivered when it is let go */
+    struct pin pin;               /* where it may run once it is let go */
+    int home;                     /* where it goes on first; -1: anywhere there */
 };
 
 struct inject_order {
@@ -73,12 +78,24 @@ struct inject_order {
     uint64_t arg[6];
 };
 
+/* The processor on which a process ran last; -1: not known. */
+int inject_home(int proc, pid_t pid);
+
+/* Around all of the following: SIGCHLD is held, and we stay on one processor, not on `home`. */
+struct inject_work {
+    sigset_t signals;
+    struct pin pin;
+};
+void inject_begin_work(int home, struct inject_work *out_before);
+void inject_end_work(const struct inject_work *before);
+
 /* Stop a quiet process. At any other end than OK it goes on, or is gone. One that runs
  * is not stopped at all; one that sleeps elsewhere is, and a few calls (epoll_wait,
  * sockets with a time limit) then answer EINTR, as they do after SIGSTOP. */
 enum inject_end inject_attach(const struct inject_target *target, struct inject *out) attr_must_use;
-/* Take up a process that was left stopped by inject_settle. */
-enum inject_end inject_hold(pid_t pid, int timeout_ms, struct inject *out) attr_must_use;
+/* Take up a process that was left stopped by inject_settle; pin: as it was then. */
+enum inject_end inject_hold(pid_t pid, const struct pin *pin, int timeout_ms, struct inject *out)
+    attr_must_use;
 /* Take over what a clone in `parent` made (parent->born): it will go on where the
  * parent does. The parent must not have been let go of. */
 enum inject_end inject_adopt(struct inject *parent, struct inject *out) attr_must_use;
@@ -97,7 +114,7 @@ int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t
  * makes it `to`'s. One that is not there, or may not be written, is passed over. */
 void inject_part(pid_t from, pid_t to, const uint64_t *pages, size_t count);
 
-/* Registers and signal mask as they were; it stays stopped. */
+/* Registers and signal mask as they were; it stays stopped, and pinned. */
 enum inject_end inject_settle(struct inject *at) attr_must_use;
 /* The same, and it goes on: its recvmsg starts again, pending signals are delivered. */
 enum inject_end inject_let_go(struct inject *at) attr_must_use;

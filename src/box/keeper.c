@@ -1,6 +1,6 @@
 /* The keeper of a session: it holds the parked copies of an interpreter, stopped, and
  * makes and wakes them (box/park.h) at the broker's word. A child of the broker in its
- * pid namespace, uid 0 of W, with CAP_SYS_PTRACE there and nothing else, under
+ * pid namespace, uid 0 of W, with CAP_SYS_PTRACE and CAP_SYS_NICE there and nothing else, under
  * policy/keeper.policy; one thread, no heap, no stdio.
  *
  * 1. Its death is the end of all that it holds.
@@ -33,13 +33,16 @@
 #define FD_FIRST 3
 #define KEPT_MAX (3 + 2 * BOX_CG_COUNT)
 #define DYING_MAX 8
+#define POWER (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_SYS_NICE)
 
 struct keeper {
     int sock;
     struct park_session session;
     struct park_tasks live, parked;
     struct park place[BOX_PLACES + 1];
+    uint64_t ticket[BOX_PLACES];
     uint32_t spare_of;
+    uint64_t spare_ticket;
     struct park dying[DYING_MAX];
 };
 
@@ -125,7 +128,7 @@ static int become(const struct keeper_plan *plan, struct keeper *out)
     setsid();
     out->session.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (out->session.proc < 0 || open_all_tasks(plan, out) < 0 || settle_fds(out) < 0 ||
-        drop_power_but(CAP_SYS_PTRACE) < 0)
+        drop_power_but(POWER) < 0)
         return -1;
     /* Both are taken back by a change of ids: last. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -141,6 +144,14 @@ static enum inject_end refuse(int error)
     return INJECT_REFUSED;
 }
 
+/* What was asked for, or NULL with errno. */
+static struct park *find(struct keeper *keeper, const struct keeper_order *order)
+{
+    struct park *place = &keeper->place[order->place];
+    errno = place->pid <= 0 ? ENOENT : ESTALE;
+    return place->pid > 0 && keeper->ticket[order->place] == order->ticket ? place : NULL;
+}
+
 static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
@@ -152,6 +163,7 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
         park_drop(&keeper->place[SPARE]);
     enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
     if (end == INJECT_OK) {
+        keeper->ticket[order->place] = order->ticket;
         out->pid = place->pid;
         out->pause_us = place->pause_ns / 1000;
     }
@@ -161,17 +173,19 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
-    struct park *place = &keeper->place[order->place], *spare = &keeper->place[SPARE];
+    struct park *place = find(keeper, order), *spare = &keeper->place[SPARE];
+    int error = errno;
     (void)control;
     park_drop(spare);
-    if (place->pid <= 0)
-        return refuse(ENOENT);
+    if (!place)
+        return refuse(error);
     enum inject_end end = park_copy_parked(&keeper->session, place, &stay, spare);
     if (end == INJECT_DIED || end == INJECT_LOST) {
         park_drop(place);
         return end;
     }
     keeper->spare_of = order->place;
+    keeper->spare_ticket = order->ticket;
     if (end == INJECT_OK)
         out->pid = spare->pid;
     return end;
@@ -183,7 +197,9 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
     pid_t live = 0;
     if (control < 0)
         return refuse(EBADF);
-    if (keeper->place[SPARE].pid <= 0 || keeper->spare_of != order->place) {
+    bool spared = keeper->place[SPARE].pid > 0 && keeper->spare_of == order->place &&
+                  keeper->spare_ticket == order->ticket;
+    if (!spared) {
         enum inject_end copied = do_copy(keeper, order, -1, out);
         if (copied != INJECT_OK)
             return copied;
@@ -197,9 +213,11 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
-    struct park *place = &keeper->place[order->place];
+    struct park *place = find(keeper, order);
     (void)control;
     (void)out;
+    if (!place)
+        return errno == ENOENT ? INJECT_OK : INJECT_REFUSED;
     for (size_t i = 0; place->pid > 0 && i < DYING_MAX; i++) {
         if (keeper->dying[i].pid > 0)
             continue;
@@ -229,12 +247,13 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
 {
     static struct transplant_report report;
     struct park_session to = keeper->session;
+    const struct park *place = find(keeper, order);
     (void)control;
     to.control = order->control;
-    if (keeper->place[order->place].pid <= 0)
-        return refuse(ENOENT);
-    enum inject_end end = transplant(&keeper->session, &keeper->place[order->place], &to,
-                                     order->live, TRANSPLANT_MS, &report);
+    if (!place)
+        return INJECT_REFUSED;
+    enum inject_end end =
+        transplant(&keeper->session, place, &to, order->live, TRANSPLANT_MS, &report);
     out->lost = end == INJECT_OK ? report.lost_files : 0;
     return end;
 }

@@ -1,5 +1,7 @@
 /* The keeper of a session, and what the broker and it say to each other: fixed-size
- * structs over a SEQPACKET socket. Each order has one answer, in turn. */
+ * structs over a SEQPACKET socket. Each order has one answer, in turn. What is in a place is
+ * known by a ticket: an order for another one is refused (ESTALE), so that whoever has lost
+ * count never gets another state than it believes. */
 #ifndef BOX_KEEPER_H
 #define BOX_KEEPER_H
 
@@ -24,6 +26,7 @@ struct keeper_order {
     uint32_t op, place;
     int32_t live;    /* PARK: its pid; TRANSPLANT: that of the other process */
     int32_t control; /* TRANSPLANT: the descriptor on which that one waits */
+    uint64_t ticket; /* PARK: of the new copy; else that of what should be in the place */
 };
 
 struct keeper_answer {

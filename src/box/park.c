@@ -27,25 +27,6 @@
 #define CLONES_MAX 3 /* until one has the number that it needs */
 #define SHOWS_MAX 3
 
-/* --- SIGCHLD, for which inject waits --- */
-
-static void hold_sigchld(sigset_t *out_before)
-{
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, out_before);
-}
-
-/* One may have been taken that told of another process. */
-static void release_sigchld(const sigset_t *before)
-{
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, before, NULL);
-    raise(SIGCHLD);
-    errno = saved;
-}
-
 /* End a copy that did not become what it should. */
 static enum inject_end give_up(pid_t copy, enum inject_end why)
 {
@@ -223,6 +204,7 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     if (end != INJECT_OK)
         return give_up(copy->pid, end);
     out->pid = copy->pid;
+    out->pin = copy->pin;
     out->pidfd = take_fd(&pidfd);
     return INJECT_OK;
 }
@@ -274,16 +256,17 @@ enum inject_end park_copy(const struct park_session *session, pid_t live,
     const struct inject_target target = {
         .pid = live, .proc = session->proc, .control = session->control,
         .timeout_ms = session->timeout_ms, .settle_ms = session->settle_ms,
+        .home = inject_home(session->proc, live),
     };
     if (!valid(tasks))
         return INJECT_REFUSED;
-    sigset_t before;
+    struct inject_work before;
     struct inject from;
-    hold_sigchld(&before);
+    inject_begin_work(target.home, &before);
     enum inject_end end = inject_attach(&target, &from);
     if (end == INJECT_OK)
         end = copy_stopped(session, &from, /* live= */ true, tasks, out);
-    release_sigchld(&before);
+    inject_end_work(&before);
     return end;
 }
 
@@ -292,13 +275,13 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
 {
     if (!valid(tasks))
         return INJECT_REFUSED;
-    sigset_t before;
+    struct inject_work before;
     struct inject from;
-    hold_sigchld(&before);
-    enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &from);
+    inject_begin_work(-1, &before);
+    enum inject_end end = inject_hold(parked->pid, &parked->pin, session->timeout_ms, &from);
     if (end == INJECT_OK)
         end = copy_stopped(session, &from, /* live= */ false, tasks, out);
-    release_sigchld(&before);
+    inject_end_work(&before);
     return end;
 }
 
@@ -343,18 +326,16 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
         park_drop(parked);
         return INJECT_REFUSED;
     }
-    sigset_t before;
+    struct inject_work before;
     struct inject copy;
-    hold_sigchld(&before);
-    enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &copy);
+    inject_begin_work(-1, &before);
+    enum inject_end end = inject_hold(parked->pid, &parked->pin, session->timeout_ms, &copy);
     if (end == INJECT_OK)
         end = revive(session, &copy, parked->pidfd, control, tasks);
-    if (end == INJECT_OK)
-        part(session, copy.pid, copy.pid);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);
     if (end == INJECT_OK)
         *out_live = parked->pid;
-    release_sigchld(&before);
+    inject_end_work(&before);
     own_close_fd(&parked->pidfd);
     *parked = PARK_NONE;
     return end;
@@ -369,10 +350,10 @@ void park_drop(struct park *parked)
 {
     if (parked->pid <= 0)
         return;
-    sigset_t before;
-    hold_sigchld(&before);
+    struct inject_work before;
+    inject_begin_work(-1, &before);
     inject_kill(parked->pid);
-    release_sigchld(&before);
+    inject_end_work(&before);
     own_close_fd(&parked->pidfd);
     *parked = PARK_NONE;
 }

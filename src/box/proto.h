@@ -171,7 +171,8 @@ struct box_call {
         struct {
             uint32_t place;
             uint32_t to; /* FORK_INTO: the other box */
-        } keep; /* PARK, WAKE, DROP, FORK_INTO; fds: WAKE: control */
+            uint64_t ticket; /* whose state: given with PARK, asked for by all others */
+        } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: control */
         struct {
             uint32_t plain; /* nothing is known against it: leave its limits as they are */
         } kill;
@@ -229,6 +230,7 @@ struct box_news {
     uint32_t place;    /* PARKED, AWAKE, FORKED_INTO */
     uint32_t end;      /* the same: enum inject_end */
     uint32_t lost;     /* FORKED_INTO: descriptors that could not be carried over */
+    uint64_t ticket;   /* PARKED, AWAKE, FORKED_INTO: of the call that this answers */
     int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
     int64_t pause_us;  /* PARKED: how long the occupant stood still */
     struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */

@@ -132,11 +132,11 @@ static enum inject_end ask(struct transplant *t)
 }
 
 static enum inject_end read_parked(struct transplant *t, const struct park_session *session,
-                                   pid_t pid)
+                                   const struct park *parked)
 {
     t->from.proc = session->proc;
     t->from.control = session->control;
-    enum inject_end end = inject_hold(pid, session->timeout_ms, &t->from.at);
+    enum inject_end end = inject_hold(parked->pid, &parked->pin, session->timeout_ms, &t->from.at);
     if (end != INJECT_OK)
         return said_of_parked(end);
     end = said_of_parked(ask(t));
@@ -215,7 +215,7 @@ static enum inject_end into_fresh(struct transplant *t, const struct park_sessio
 {
     const struct inject_target target = {
         .pid = pid, .proc = session->proc, .control = session->control,
-        .timeout_ms = timeout_ms, .settle_ms = session->settle_ms,
+        .timeout_ms = timeout_ms, .settle_ms = session->settle_ms, .home = -1,
     };
     enum inject_end end = inject_attach(&target, &t->to.at);
     if (end != INJECT_OK)
@@ -234,21 +234,16 @@ static enum inject_end into_fresh(struct transplant *t, const struct park_sessio
     return gone == INJECT_OK ? end : gone;
 }
 
-static enum inject_end with_signals_held(struct transplant *t, const struct park_session *from,
-                                         const struct park *parked, const struct park_session *to,
-                                         pid_t fresh, int timeout_ms)
+static enum inject_end work(struct transplant *t, const struct park_session *from,
+                            const struct park *parked, const struct park_session *to, pid_t fresh,
+                            int timeout_ms)
 {
-    sigset_t child, before;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, &before);
-    enum inject_end end = read_parked(t, from, parked->pid);
+    struct inject_work before;
+    inject_begin_work(-1, &before);
+    enum inject_end end = read_parked(t, from, parked);
     if (end == INJECT_OK)
         end = into_fresh(t, to, fresh, timeout_ms);
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    raise(SIGCHLD); /* one may have been taken that told of another process */
-    errno = saved;
+    inject_end_work(&before);
     return end;
 }
 
@@ -266,7 +261,7 @@ enum inject_end transplant(const struct park_session *from, const struct park *p
     t->from.pagemap = t->to.pagemap = t->from.mem = t->to.mem = -1;
     t->shared_left = SHARED_MAX;
     t->deadline_ns = clock_now_ns() + timeout_ms * MS;
-    enum inject_end end = with_signals_held(t, from, parked, to, fresh, timeout_ms);
+    enum inject_end end = work(t, from, parked, to, fresh, timeout_ms);
     int saved = errno;
     own_close_fd(&t->from.pagemap);
     own_close_fd(&t->to.pagemap);

@@ -46,6 +46,7 @@ struct session_place {
     unsigned lineage; /* whose streams it has */
     unsigned pins; /* forks that are made from it */
     int64_t cell; /* after which it was made */
+    uint64_t ticket; /* its own, in this session: places are used again */
     char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
 };
 
@@ -60,6 +61,7 @@ struct engine_ask {
     json_t *answer;
     struct result_artifact *file; /* get: owned */
     uint32_t fork_place;          /* fork: from which state; pinned */
+    uint64_t fork_ticket;
     struct engine_ask *next_fork;
     bool silent; /* the engine ends: no hook is called */
     struct engine_ask *before, *after; /* all of the engine */
@@ -119,6 +121,8 @@ struct session {
     char *line;
     struct str to_control;
     struct { uint32_t end; int error; } kept; /* of PARKED, AWAKE */
+    uint64_t ticket;    /* PARKED, AWAKE: which is awaited */
+    uint64_t tickets;   /* given so far */
     int64_t held_bytes; /* of the box, when it was parked last */
 
     /* While one is forked from the other (session_fork.c): */
@@ -126,6 +130,7 @@ struct session {
     struct engine_ask *forks;    /* of the parent: that wait */
     struct engine_ask *fork_ask; /* of the coming one, and all of these */
     uint32_t fork_place;
+    uint64_t fork_ticket;
     struct session_job carry;
     unsigned carrying; /* ends of the socket between their porters that are at work */
     struct err carry_failed;
@@ -150,10 +155,13 @@ struct session {
     unsigned since;     /* cells since the newest level */
     char unprotected[96];
     char news[200];     /* for the next cell's stderr */
-    uint32_t goal;      /* the place that is being gone back to */
+    uint32_t goal;      /* the place that is being gone back to, or kept in */
+    struct session_place goal_state; /* what was there: the place may be lost on the way */
+    bool going_back;
+    bool keeper_gone;   /* meanwhile */
+    bool unproven;      /* what was woken has not done anything yet */
     bool goal_files;    /* there are files to be brought back, or taken away */
     void (*goal_then)(struct session *session); /* once an interpreter is started */
-    int64_t goal_cell;
     void (*back_then)(struct session *session); /* once it is back there */
     void (*kept_then)(struct session *session); /* once its state is kept, or cannot be */
 };
@@ -189,15 +197,16 @@ void sessions_close(struct engine *engine);
 
 /* --- session_box.c: steps; each calls `then` once, with session->failed if it failed --- */
 void session_open_box(struct session *session, void (*then)(struct session *session));
+/* The start of its interpreter, once there is a box. */
+void session_start(struct session *session);
 /* Another interpreter in the same box, with its files. */
 void session_restart(struct session *session, void (*then)(struct session *session));
 void session_sweep(struct session *session, void (*then)(struct session *session));
 void session_need_porter(struct session *session, void (*then)(struct session *session));
-/* Park the interpreter in a place, wake what is in one. */
+/* Park the interpreter in a place, under session->ticket; wake what is gone back to. */
 void session_park(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
-void session_wake(struct session *session, uint32_t place,
-                  void (*then)(struct session *session));
+void session_wake(struct session *session, void (*then)(struct session *session));
 /* The wake of a place will follow. */
 void session_prepare(struct session *session, uint32_t place);
 /* What is in a place of the parent becomes the state of the other's interpreter: a step of
@@ -205,12 +214,15 @@ void session_prepare(struct session *session, uint32_t place);
 void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
                        void (*then)(struct session *session));
 void session_drop_place(struct session *session, uint32_t place);
+void session_drop_copy(struct session *session, uint32_t place, uint64_t ticket);
 /* A line for the interpreter, whose answer session->driver has then. `line` is taken. */
 void session_ask_driver(struct session *session, char *line,
                         bool (*answered)(const struct driver *),
                         void (*then)(struct session *session));
 /* Another process has its memory now: let it know. */
 void session_renew(struct session *session, void (*then)(struct session *session));
+/* The same, but its answer is not awaited: it will hear of it before anything else. 0, or -1. */
+int session_renew_later(struct session *session);
 /* Wait for a files job that was begun. */
 void session_await_files(struct session *session, void (*then)(struct session *session));
 void session_files_done(struct files_job *job);
@@ -222,6 +234,10 @@ int64_t session_files_now_ns(void);
 void session_note_files(struct session *session, void (*then)(struct session *session));
 /* Were there files since the box was made? */
 bool session_has_files(const struct session *session);
+
+/* --- session_news.c: what the broker tells --- */
+void session_on_news(struct house_tenant *tenant, const struct box_news *news,
+                     int fds[BOX_NEWS_FDS]);
 
 /* --- session_lineage.c --- */
 /* The streams of the live interpreter are put aside, or closed where no copy that is kept has
@@ -245,6 +261,8 @@ uint32_t session_newest(const struct session *session);
 uint32_t session_named(const struct session *session, const char *name);
 void session_forget_places(struct session *session);
 /* Files were put: they belong to the state that is kept. Then session_next. */
+/* The newest state is no good. */
+void session_leave_newest(struct session *session);
 void session_renew_newest(struct session *session);
 /* From now on `place` is the state; levels above it are gone. */
 void session_is_at(struct session *session, uint32_t place);

@@ -22,10 +22,6 @@
 
 #define LOOK_AGAIN_MS 10 /* for a zygote that is on its way */
 
-static void on_news(struct house_tenant *tenant, const struct box_news *news,
-                    int fds[BOX_NEWS_FDS]);
-static void start(struct session *session);
-
 /* --- one step --- */
 
 static void on_patience(struct loop_timer *timer)
@@ -155,7 +151,7 @@ static void on_started(struct session *session)
     own_close_fd(&session->fd[RUN_IN]); /* each cell has its own */
     session->gone = session->swept = false;
     session->fresh = true;
-    session->state = 0; /* a new interpreter knows nothing */
+    session->state = session->cells; /* with the files that are there; nothing else of it */
     session->since = 0;
     if (!session->forked)
         session_ask_driver(session, NULL, is_ready, session->goal_then);
@@ -166,10 +162,10 @@ static void on_started(struct session *session)
 static void on_look_again(struct loop_timer *timer)
 {
     struct session *session = loop_owner(timer, struct session, patience);
-    start(session);
+    session_start(session);
 }
 
-static void start(struct session *session)
+void session_start(struct session *session)
 {
     struct box_call *order = &session->plan.start;
     if (session->request.language == REQUEST_PYTHON &&
@@ -200,7 +196,7 @@ static void on_built(struct session *session)
     if (session->failed.kind != ERR_NONE)
         session->goal_then(session);
     else
-        start(session);
+        session_start(session);
 }
 
 void session_open_box(struct session *session, void (*then)(struct session *session))
@@ -209,7 +205,7 @@ void session_open_box(struct session *session, void (*then)(struct session *sess
     struct box_call *create = &session->plan.create;
     bool fonts = engine->font_fd >= 0;
     session->goal_then = then;
-    session->tenant.news = on_news;
+    session->tenant.news = session_on_news;
     if (plan_session(&session->request, fonts ? engine->font_list : NULL, engine->font_fd,
                      &session->plan, &session->failed) < 0) {
         then(session);
@@ -218,7 +214,7 @@ void session_open_box(struct session *session, void (*then)(struct session *sess
     session->box = pools_take_box(&engine->pools, &session->request, &session->tenant);
     if (session->box != HOUSE_NOBODY) {
         session->failed = ERR_INIT;
-        start(session);
+        session_start(session);
         return;
     }
     session->box = house_take(&engine->house, &session->tenant);
@@ -239,7 +235,7 @@ void session_restart(struct session *session, void (*then)(struct session *sessi
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&session->fd[i]);
     session->goal_then = then;
-    start(session);
+    session_start(session);
 }
 
 /* --- sweep, park, wake --- */
@@ -257,20 +253,24 @@ void session_sweep(struct session *session, void (*then)(struct session *session
 
 void session_park(struct session *session, uint32_t place, void (*then)(struct session *session))
 {
-    struct box_call order = { .op = BOX_OP_PARK, .keep.place = place };
+    struct box_call order = { .op = BOX_OP_PARK,
+                              .keep = { .place = place, .ticket = session->ticket } };
     call(session, &order, NULL, 0, SESSION_PARKED, then);
 }
 
 void session_prepare(struct session *session, uint32_t place)
 {
-    struct box_call order = { .op = BOX_OP_PREPARE, .box = session->box, .keep.place = place };
+    struct box_call order = { .op = BOX_OP_PREPARE, .box = session->box,
+                              .keep = { .place = place, .ticket = session->place[place].ticket } };
     house_call(&session->engine->house, &order, NULL, 0);
 }
 
-void session_wake(struct session *session, uint32_t place, void (*then)(struct session *session))
+void session_wake(struct session *session, void (*then)(struct session *session))
 {
-    struct box_call order = { .op = BOX_OP_WAKE, .keep.place = place };
-    session_go_to_lineage(session, session->place[place].lineage);
+    session->ticket = session->goal_state.ticket;
+    struct box_call order = { .op = BOX_OP_WAKE,
+                              .keep = { .place = session->goal, .ticket = session->ticket } };
+    session_go_to_lineage(session, session->goal_state.lineage);
     own_fd control = open_control(session);
     if (control < 0) {
         err_sys(&session->failed, "make a channel for the session");
@@ -284,15 +284,23 @@ void session_fork_into(struct session *parent, uint32_t place, struct session *c
                        void (*then)(struct session *session))
 {
     struct box_call order = { .op = BOX_OP_FORK_INTO, .box = parent->box,
-                              .keep = { .place = place, .to = coming->box } };
+                              .keep = { .place = place, .to = coming->box,
+                                        .ticket = coming->fork_ticket } };
     await(coming, SESSION_FORKED_INTO, then);
     house_call(&parent->engine->house, &order, NULL, 0);
 }
 
+void session_drop_copy(struct session *session, uint32_t place, uint64_t ticket)
+{
+    struct box_call order = { .op = BOX_OP_DROP, .box = session->box,
+                              .keep = { .place = place, .ticket = ticket } };
+    house_call(&session->engine->house, &order, NULL, 0);
+}
+
 void session_drop_place(struct session *session, uint32_t place)
 {
-    struct box_call order = { .op = BOX_OP_DROP, .box = session->box, .keep.place = place };
-    house_call(&session->engine->house, &order, NULL, 0);
+    if (!session->place[place].birth)
+        session_drop_copy(session, place, session->place[place].ticket);
     if (session->place[place].snapped && session->porter >= 0)
         files_session_forget(session->porter, place);
     session->place[place] = (struct session_place){ .used = false };
@@ -362,129 +370,23 @@ static bool is_renewed(const struct driver *driver)
     return driver->renewed;
 }
 
-void session_renew(struct session *session, void (*then)(struct session *session))
+static char *renew_line(void)
 {
     own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
-    session_ask_driver(session, plan_line(line), is_renewed, then);
+    return plan_line(line);
 }
 
-/* --- news --- */
-
-static void take_started(struct session *session, const struct box_news *news,
-                         int fds[BOX_NEWS_FDS])
+int session_renew_later(struct session *session)
 {
-    int control = take_fd(&session->fd[RUN_CONTROL]);
-    for (int i = 0; i < BOX_NEWS_FDS; i++) {
-        own_close_fd(&session->fd[i]);
-        session->fd[i] = take_fd(&fds[i]);
-    }
-    session->fd[RUN_CONTROL] = control;
-    session->walls = news->walls;
-    session->stats = news->stats;
-    for (int i = RUN_OUT; i <= RUN_ERR; i++) {
-        if (fcntl(session->fd[i], F_SETFL, O_NONBLOCK) < 0)
-            err_sys(&session->failed, "set up the pipes of the session");
-    }
+    own_str line = renew_line();
+    ssize_t len = (ssize_t)strlen(line);
+    session->unproven = true;
+    return send(session->fd[RUN_CONTROL], line, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len
+               ? 0
+               : -1;
 }
 
-static void on_exited(struct session *session, const struct box_news *news)
+void session_renew(struct session *session, void (*then)(struct session *session))
 {
-    session->gone = true;
-    session->swept = false;
-    if (session->cell && session->stage == SESSION_CELL)
-        run_on_news(session->cell, news);
-    else if (session->wait == SESSION_DRIVER)
-        session_step_failed(session, ERR_HOST, "the interpreter has ended");
-    else if (session->stage == SESSION_IDLE)
-        session_died_idle(session, session_next);
-}
-
-static void on_swept(struct session *session, const struct box_news *news)
-{
-    session->swept = true;
-    if (session->cell && session->stage == SESSION_CELL)
-        run_on_news(session->cell, news);
-}
-
-static void on_failed(struct session *session, const struct box_news *news)
-{
-    struct err err = ERR_INIT;
-    if (session->wait == SESSION_STARTED && session->forked) {
-        pools_zygote_failed(&session->engine->pools, session->plan.start.start.zygote);
-        start(session); /* it is exec'd then */
-        return;
-    }
-    box_failure(news, &err);
-    if (session->wait != SESSION_NO_WAIT && session->wait != SESSION_FILES)
-        session_step_failed(session, ERR_HOST, err.text);
-}
-
-static void on_keeper_gone(struct session *session)
-{
-    session_forget_places(session);
-    snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
-    if (session->wait == SESSION_PARKED || session->wait == SESSION_AWAKE)
-        session_step_failed(session, ERR_BUG, "the keeper died");
-    else if (session->stage == SESSION_IDLE)
-        session_protect(session);
-}
-
-/* Told of the parent's box, whose keeper did it. */
-static void on_forked_into(struct session *parent, const struct box_news *news)
-{
-    struct session *coming = parent->coming;
-    if (!coming || coming->wait != SESSION_FORKED_INTO)
-        return;
-    coming->kept.end = news->end;
-    coming->kept.error = news->error;
-    coming->lost_files = news->lost;
-    session_step_done(coming);
-}
-
-static void on_news(struct house_tenant *tenant, const struct box_news *news,
-                    int fds[BOX_NEWS_FDS])
-{
-    static const struct {
-        enum box_news_kind kind;
-        enum session_wait wait;
-    } awaited[] = {
-        { BOX_NEWS_READY, SESSION_BUILT },   { BOX_NEWS_STARTED, SESSION_STARTED },
-        { BOX_NEWS_PORTER, SESSION_PORTER }, { BOX_NEWS_SWEPT, SESSION_SWEPT },
-        { BOX_NEWS_AWAKE, SESSION_AWAKE },   { BOX_NEWS_PARKED, SESSION_PARKED },
-    };
-    struct session *session = loop_owner(tenant, struct session, tenant);
-    if (news->kind == BOX_NEWS_EMPTY) {
-        session_end(session, "its box died");
-        return;
-    }
-    if (news->kind == BOX_NEWS_STARTED && session->wait == SESSION_STARTED)
-        take_started(session, news, fds);
-    if (news->kind == BOX_NEWS_PORTER && session->wait == SESSION_PORTER)
-        session->porter = take_fd(&fds[0]);
-    if (news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_AWAKE) {
-        session->kept.end = news->end;
-        session->kept.error = news->error;
-        if (news->kind == BOX_NEWS_PARKED)
-            session->held_bytes = news->held_bytes;
-    }
-    if (news->kind == BOX_NEWS_AWAKE && news->end == INJECT_OK)
-        session->gone = session->swept = false;
-    if (news->kind == BOX_NEWS_EXITED)
-        on_exited(session, news);
-    else if (news->kind == BOX_NEWS_SWEPT)
-        on_swept(session, news);
-    else if (news->kind == BOX_NEWS_FAILED)
-        on_failed(session, news);
-    else if (news->kind == BOX_NEWS_KEEPER_GONE)
-        on_keeper_gone(session);
-    else if (news->kind == BOX_NEWS_FORKED_INTO)
-        on_forked_into(session, news);
-    else if (news->kind == BOX_NEWS_STAT && session->cell && session->stage == SESSION_CELL)
-        run_on_news(session->cell, news);
-    for (size_t i = 0; i < array_len(awaited) && session->stage != SESSION_ENDED; i++) {
-        if (awaited[i].kind == news->kind && awaited[i].wait == session->wait) {
-            session_step_done(session);
-            return;
-        }
-    }
+    session_ask_driver(session, renew_line(), is_renewed, then);
 }

@@ -19,11 +19,13 @@ static void go(struct session *session);
 /* --- begin --- */
 
 /* Words that nobody asked for: of background work, or forged. They are no cell's. */
-static void drain_control(int fd)
+static bool drain_control(int fd)
 {
     char bytes[4096];
-    for (int i = 0; i < 64 && read(fd, bytes, sizeof bytes) > 0; i++)
-        continue;
+    int i = 0;
+    while (i < 64 && read(fd, bytes, sizeof bytes) > 0)
+        i++;
+    return i > 0;
 }
 
 /* Python's stdin is a pipe of ours, whose other end goes along with the line. */
@@ -77,15 +79,14 @@ static void go(struct session *session)
     if (!may_go(session))
         return;
     session->stage = SESSION_CELL;
-    session->fresh = false;
     run->box = session->box;
     run->result.cell = ++session->cells;
     run->line = run->request->language == REQUEST_BASH
                     ? plan_bash_cell(run->request, session->cells)
                     : plan_cell_line(run->request,
-                                     session->forked && session->state == 0 ? &session->request
-                                                                            : NULL,
+                                     session->forked && session->fresh ? &session->request : NULL,
                                      session->cells, session->hush);
+    session->fresh = false;
     run->to_control = str_of(run->line);
     drain_control(session->fd[RUN_CONTROL]);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
@@ -234,6 +235,7 @@ void session_cell_done(struct engine_run *run)
     struct session *session = run->session;
     if (run->killed)
         return; /* too late: what it says is swept with it */
+    session->unproven = false;
     run_read_counters(run);
     if (run->stats.oom_kills > 0 || !run_drain(run)) {
         run_kill(run, RESULT_OK); /* not all of it lives on, or it floods */
@@ -285,34 +287,49 @@ void session_cell_ended(struct engine_run *run)
 
 /* --- between cells --- */
 
-static void on_idle_back(struct session *session)
+static void tell_idle_death(struct session *session, const char *goes_on, int64_t cell)
 {
-    if (session->failed.kind != ERR_NONE) {
-        session_end(session, "its interpreter died between cells, and could not be replaced");
-        return;
-    }
     session->stage = SESSION_WORKING;
-    bool kept = session->levels > 0;
     snprintf(session->news, sizeof session->news,
-             "cupel: the interpreter ended between cells; the session goes on %s%lld\n",
-             kept ? "from the state after cell " : "with its files only, after cell ",
-             (long long)(kept ? session->state : session->cells));
+             "cupel: the interpreter ended between cells; the session goes on %s%lld\n", goes_on,
+             (long long)cell);
     session->idle_then(session);
+}
+
+static void on_idle_restarted(struct session *session)
+{
+    if (session->failed.kind != ERR_NONE)
+        session_end(session, "its interpreter died between cells, and could not be replaced");
+    else
+        tell_idle_death(session, "with its files only, after cell ", session->cells);
 }
 
 static void on_idle_swept(struct session *session)
 {
+    if (session->failed.kind != ERR_NONE) {
+        on_idle_restarted(session);
+        return;
+    }
+    session_forget_places(session);
+    session_restart(session, on_idle_restarted);
+}
+
+static void on_idle_back(struct session *session)
+{
     if (session->failed.kind != ERR_NONE)
-        on_idle_back(session);
+        session_sweep(session, on_idle_swept);
     else
-        session_restart(session, on_idle_back);
+        tell_idle_death(session, "from the state after cell ", session->state);
 }
 
 void session_died_idle(struct session *session, void (*then)(struct session *session))
 {
     session->idle_then = then;
     session->stage = SESSION_WORKING;
+    if (session->unproven && !drain_control(session->fd[RUN_CONTROL]) && session->levels > 0)
+        session_leave_newest(session); /* it died before its first word, and would again */
     own_close_fd(&session->fd[RUN_CONTROL]);
+    session->unproven = false;
     if (session->levels > 0)
         session_go_back(session, session_newest(session), on_idle_back);
     else
@@ -321,9 +338,21 @@ void session_died_idle(struct session *session, void (*then)(struct session *ses
 
 /* --- what the result says of it --- */
 
+/* A cell that ended well, and whose interpreter died just after: its result has no error in which
+ * this could be said, so the next one says it. */
+static void explain_later(struct session *session, enum result_state state)
+{
+    bool lost = state == RESULT_STATE_LOST;
+    snprintf(session->news, sizeof session->news,
+             "cupel: the interpreter ended just after cell %lld; the session goes on %s%lld\n",
+             (long long)session->cells,
+             lost ? "with its files only, after cell " : "from the state after cell ",
+             (long long)session->state);
+}
+
 void session_explain(struct engine_run *run)
 {
-    const struct session *session = run->session;
+    struct session *session = run->session;
     struct result_error *error = &run->result.error;
     char more[320] = "";
     if (session->ended[0])
@@ -338,6 +367,8 @@ void session_explain(struct engine_run *run)
     else if (run->result.state == RESULT_STATE_LOST)
         snprintf(more, sizeof more, "the interpreter was started anew: names are gone, files are "
                  "as the cell left them");
+    if (more[0] && error->kind == RESULT_E_NONE && !session->ended[0])
+        explain_later(session, run->result.state);
     if (!more[0] || error->kind == RESULT_E_NONE)
         return;
     own_buf text = BUF_INIT(4096);

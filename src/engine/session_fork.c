@@ -23,12 +23,19 @@
 
 /* --- the end of it --- */
 
-static void unpin(struct session *parent, uint32_t at)
+/* Else it was forgotten with all others, and another one may be there. */
+static bool is_pinned(const struct session *parent, uint32_t at, uint64_t ticket)
+{
+    return parent->place[at].pins > 0 && parent->place[at].ticket == ticket;
+}
+
+static void unpin(struct session *parent, uint32_t at, uint64_t ticket)
 {
     struct session_place *place = &parent->place[at];
-    if (place->pins > 0) /* else it was forgotten with all others */
-        place->pins--;
-    if (place->used && !place->pins && !place->level && !place->name[0])
+    if (!is_pinned(parent, at, ticket))
+        return;
+    place->pins--;
+    if (!place->pins && !place->level && !place->name[0])
         session_drop_place(parent, at);
 }
 
@@ -43,7 +50,7 @@ static void part(struct session *coming)
     if (!parent)
         return;
     parent->coming = NULL;
-    unpin(parent, coming->fork_place);
+    unpin(parent, coming->fork_place, coming->fork_ticket);
     struct engine_ask *next = parent->forks;
     if (next && parent->stage != SESSION_ENDED) {
         parent->forks = next->next_fork;
@@ -61,6 +68,15 @@ static void fail(struct session *coming, enum err_kind kind, const char *why)
     session_end(coming, err.text);
     if (ask)
         session_ask_reply(ask, &err);
+}
+
+/* What it is forked from may be lost between two steps. */
+static bool is_still_kept(struct session *coming)
+{
+    if (is_pinned(coming->parent, coming->fork_place, coming->fork_ticket))
+        return true;
+    fail(coming, ERR_HOST, "what was kept is lost");
+    return false;
 }
 
 static bool went_well(struct session *coming)
@@ -125,6 +141,8 @@ static void on_forked_into(struct session *coming)
 /* After the files: its folder, and files that it has open, are opened by name. */
 static void carry_memory(struct session *coming)
 {
+    if (!is_still_kept(coming))
+        return;
     if (coming->parent->place[coming->fork_place].birth) {
         coming->failed = ERR_INIT;
         on_renewed(coming);
@@ -189,6 +207,10 @@ static void begin_carry(struct session_job *job)
     struct session *coming = loop_owner(job, struct session, carry), *parent = coming->parent;
     struct loop *loop = &parent->engine->loop;
     int ends[2];
+    if (!is_still_kept(coming)) {
+        session_next(parent);
+        return;
+    }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         fail(coming, ERR_HOST, "its files could not be carried over");
         session_next(parent);
@@ -226,7 +248,7 @@ static void on_porter(struct session *coming)
 
 static void on_opened(struct session *coming)
 {
-    if (!went_well(coming))
+    if (!went_well(coming) || !is_still_kept(coming))
         return;
     if (!coming->forked)
         fail(coming, ERR_HOST, "no zygote is there");
@@ -255,17 +277,18 @@ static struct session *make_child(struct session *session, struct err *err)
 static void begin(struct session *session, struct engine_ask *ask)
 {
     struct err err = ERR_INIT;
-    if (session->place[ask->fork_place].pins == 0)
+    if (!is_pinned(session, ask->fork_place, ask->fork_ticket))
         err_set(&err, ERR_HOST, "the session could not be forked: what was kept is lost");
     struct session *coming = err.kind == ERR_NONE ? make_child(session, &err) : NULL;
     if (!coming) {
-        unpin(session, ask->fork_place);
+        unpin(session, ask->fork_place, ask->fork_ticket);
         session_ask_reply(ask, &err);
         return;
     }
     coming->parent = session;
     coming->fork_ask = ask;
     coming->fork_place = ask->fork_place;
+    coming->fork_ticket = ask->fork_ticket;
     coming->cells = coming->state = session->place[ask->fork_place].cell;
     session->coming = coming;
     session_open_box(coming, on_opened);
@@ -281,6 +304,7 @@ void session_fork(struct session *session)
         return;
     }
     ask->fork_place = session_newest(session);
+    ask->fork_ticket = session->place[ask->fork_place].ticket;
     session->place[ask->fork_place].pins++;
     session->ask = NULL;
     ask->session = NULL;

@@ -47,6 +47,12 @@ static void leave_level(struct session *session, unsigned at)
         session_drop_place(session, place);
 }
 
+void session_leave_newest(struct session *session)
+{
+    leave_level(session, session->levels - 1);
+    session->is_protected = false;
+}
+
 void session_keep_again(struct session *session, void (*then)(struct session *session))
 {
     leave_level(session, session->levels - 1);
@@ -100,7 +106,7 @@ static void accept(struct session *session, bool snapped)
     struct session_place *place = &session->place[session->goal];
     *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
                                      .birth = session->fresh, .lineage = session->lineage,
-                                     .cell = session->state };
+                                     .cell = session->state, .ticket = session->ticket };
     while (session->levels > session->levels_most)
         leave_level(session, 0);
     session->stack[session->levels++] = session->goal;
@@ -191,6 +197,7 @@ void session_protect_then(struct session *session, void (*then)(struct session *
     session->stage = SESSION_WORKING;
     session->is_protected = false;
     session->goal = free_place(session);
+    session->ticket = ++session->tickets;
     if (session->request.language != REQUEST_PYTHON)
         stay_unprotected(session, "its interpreter cannot be copied");
     else if (!session->forked)
@@ -251,17 +258,19 @@ void session_renew_newest(struct session *session)
 static void back(struct session *session)
 {
     bool level = session->levels > 0 && session_newest(session) == session->goal;
-    if (session->failed.kind == ERR_NONE) {
-        session->state = session->goal_cell;
-        if (session->place[session->goal].used)
-            session_is_at(session, session->goal);
-        else
-            session->is_protected = false;
-    } else if (level && session->levels > 1) {
+    if (session->failed.kind != ERR_NONE && level && session->levels > 1) {
         leave_level(session, session->levels - 1);
         session_go_back(session, session_newest(session), session->back_then);
         return;
     }
+    session->going_back = false;
+    if (session->failed.kind == ERR_NONE)
+        session_is_at(session, session->goal);
+    if (session->keeper_gone) {
+        session_forget_places(session);
+        snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
+    }
+    session->keeper_gone = false;
     session->back_then(session);
 }
 
@@ -287,22 +296,21 @@ static void on_files_back(struct session *session)
         back(session);
         return;
     }
-    if (session->fresh)
-        back(session);
-    else
-        session_renew(session, back);
+    if (!session->fresh && session_renew_later(session) < 0)
+        err_set(&session->failed, ERR_HOST, "the interpreter has closed its channel");
+    back(session);
 }
 
 static void on_porter_back(struct session *session)
 {
-    const struct session_place *place = &session->place[session->goal];
     if (session->failed.kind != ERR_NONE) {
         on_files_back(session);
         return;
     }
     session_await_files(session, on_files_restored);
-    files_session_restore(&session->files, &session->engine->loop, session->porter,
-                          place->snapped ? session->goal : BOX_PLACES, session_files_done);
+    const uint32_t slot = session->goal_state.snapped ? session->goal : BOX_PLACES;
+    files_session_restore(&session->files, &session->engine->loop, session->porter, slot,
+                          session_files_done);
 }
 
 static void on_there(struct session *session)
@@ -320,26 +328,28 @@ static void on_awake(struct session *session)
     if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
         err_set(&session->failed, ERR_BUG, "what was kept could not be woken: %s",
                 why_not(session->kept.end, session->kept.error));
+    if (session->failed.kind != ERR_NONE)
+        session->swept = false; /* who was to wake it may have died just after */
     on_there(session);
 }
 
 static void on_swept(struct session *session)
 {
-    const struct session_place *place = &session->place[session->goal];
-    session->goal_files = place->snapped || session_has_files(session);
+    session->goal_files = session->goal_state.snapped || session_has_files(session);
     if (session->failed.kind != ERR_NONE)
         back(session);
-    else if (place->birth)
+    else if (session->goal_state.birth)
         session_restart(session, on_there);
     else
-        session_wake(session, session->goal, on_awake);
+        session_wake(session, on_awake);
 }
 
 void session_go_back(struct session *session, uint32_t place,
                      void (*then)(struct session *session))
 {
     session->goal = place;
-    session->goal_cell = session->place[place].cell;
+    session->goal_state = session->place[place];
+    session->going_back = true;
     session->back_then = then;
     if (!session->place[place].birth)
         session_prepare(session, place);

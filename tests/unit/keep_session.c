@@ -207,9 +207,15 @@ void keep_must_park(uint32_t place)
 
 struct box_news keep_wake(uint32_t place)
 {
+    return keep_wake_ticket(place, 0);
+}
+
+struct box_news keep_wake_ticket(uint32_t place, uint64_t ticket)
+{
     int theirs;
     channel(&theirs);
-    struct box_call call = { .op = BOX_OP_WAKE, .box = BOX, .keep.place = place };
+    struct box_call call = { .op = BOX_OP_WAKE, .box = BOX,
+                             .keep = { .place = place, .ticket = ticket } };
     keep_order(&call, &theirs, 1);
     close(theirs);
     return keep_news_of(BOX_NEWS_AWAKE);

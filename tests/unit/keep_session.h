@@ -41,6 +41,7 @@ const char *keep_ask(const char *text);
 struct box_news keep_park(uint32_t place);
 void keep_must_park(uint32_t place);
 struct box_news keep_wake(uint32_t place);
+struct box_news keep_wake_ticket(uint32_t place, uint64_t ticket);
 struct box_news keep_sweep(void);
 /* Back to the state of a place, whatever has become of the keep_live process. */
 void keep_go_back(uint32_t place);

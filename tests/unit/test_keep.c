@@ -163,7 +163,7 @@ TEST(keep_a_sweep_takes_children_and_leaves_limits)
     keep_end();
 }
 
-TEST(keep_the_keeper_has_one_power)
+TEST(keep_the_keeper_has_two_powers)
 {
     if (!keep_begin(256 * MIB))
         return;
@@ -171,9 +171,52 @@ TEST(keep_the_keeper_has_one_power)
     const pid_t keeper = keep_process_named("cupel-keeper");
     static const char *const sets[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
     for (size_t i = 0; i < array_len(sets); i++)
-        CHECK_INT(strtoull(keep_status_of(keeper, sets[i]), NULL, 16), 1 << 19);
+        CHECK_INT(strtoull(keep_status_of(keeper, sets[i]), NULL, 16), 1 << 19 | 1 << 23);
     CHECK_TEXT(keep_status_of(keeper, "NoNewPrivs"), "1");
     CHECK_TEXT(keep_status_of(keeper, "Seccomp"), "2");
+    keep_end();
+}
+
+/* What an engine that has lost count would get: nothing, rather than another state. */
+TEST(keep_another_state_than_the_one_asked_for_is_refused)
+{
+    if (!keep_begin(256 * MIB))
+        return;
+    struct box_call call = { .op = BOX_OP_PARK, .box = BOX, .keep.ticket = 41 };
+    keep_order(&call, NULL, 0);
+    struct box_news news = keep_news_of(BOX_NEWS_PARKED);
+    CHECK_INT(news.end, INJECT_OK);
+    CHECK_INT(news.ticket, 41);
+    call.keep.ticket = 42; /* the place is taken */
+    keep_order(&call, NULL, 0);
+    news = keep_news_of(BOX_NEWS_PARKED);
+    CHECK_INT(news.error, EEXIST);
+    CHECK_INT(news.ticket, 42);
+    call.op = BOX_OP_DROP; /* not that one */
+    keep_order(&call, NULL, 0);
+    CHECK_TEXT(keep_ask("x = 5"), "None");
+    keep_sweep();
+    keep_news_of(BOX_NEWS_EXITED);
+    CHECK_INT(keep_wake_ticket(0, 42).error, ESTALE);
+    CHECK_INT(keep_wake_ticket(0, 41).end, INJECT_OK);
+    CHECK_TEXT(keep_ask("x"), "1");
+    keep_end();
+}
+
+TEST(keep_a_process_may_run_where_it_could_before)
+{
+    if (!keep_begin(256 * MIB))
+        return;
+    CHECK_TEXT(keep_ask("cpus = os.sched_getaffinity(0)"), "None");
+    keep_must_park(0);
+    CHECK_TEXT(keep_ask("os.sched_getaffinity(0) == cpus"), "True");
+    CHECK_TEXT(keep_ask("os.sched_setaffinity(0, {max(cpus)})"), "None");
+    keep_must_park(1);
+    CHECK_TEXT(keep_ask("os.sched_getaffinity(0) == {max(cpus)}"), "True");
+    keep_go_back(0);
+    CHECK_TEXT(keep_ask("os.sched_getaffinity(0) == cpus"), "True");
+    keep_go_back(1);
+    CHECK_TEXT(keep_ask("os.sched_getaffinity(0) == {max(cpus)}"), "True");
     keep_end();
 }
 
