@@ -1,7 +1,9 @@
 /* Boxes and their tenants. Runs in the engine, in its loop. */
 #include "engine/house.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -188,4 +190,15 @@ void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
         house_ask(house, BOX_OP_KILL, box);
     }
     /* Else it is being built: READY or FAILED is still to come. */
+}
+
+int house_open_channel(int ends[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0)
+        return 0;
+    close(ends[0]);
+    close(ends[1]);
+    return -1;
 }

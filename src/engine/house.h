@@ -58,4 +58,7 @@ void house_break(struct house *house, const char *why);
 /* As house_call, without arguments. */
 int house_ask(struct house *house, enum box_op op, uint32_t box);
 
+/* A control channel: ends[0] is ours and does not block. 0, or -1 with errno. */
+int house_open_channel(int ends[2]);
+
 #endif

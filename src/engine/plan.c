@@ -338,7 +338,7 @@ int plan_add_exec(const struct request *request, struct plan *plan, struct err *
     return make_exec_block(request, RUN, plan, err);
 }
 
-int plan_pool(const struct request *request, struct plan *out, struct err *err)
+int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err)
 {
     if (make_plan(request, WAITING, NULL, -1, out, err) < 0)
         return -1;
@@ -347,8 +347,9 @@ int plan_pool(const struct request *request, struct plan *out, struct err *err)
         return -1;
     }
     out->create.create.plants.again = 1;
-    out->start.start.waits = 1;
-    out->start.start.cpu_s = CPU_S_MOST;
+    out->start.start.waits = !session;
+    out->start.start.session = session;
+    out->start.start.cpu_s = session ? CPU_S_SESSION : CPU_S_MOST;
     return 0;
 }
 

@@ -24,7 +24,7 @@ int plan_make(const struct request *request, const char *font_list, int font_fd,
 /* The exec block, where it is to be exec'd and not forked. */
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
-int plan_pool(const struct request *request, struct plan *out, struct err *err);
+int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err);
 /* For a session: it execs what runs cells, unless it is forked from a zygote. */
 int plan_session(const struct request *request, const char *font_list, int font_fd,
                  struct plan *out, struct err *err);

@@ -30,7 +30,7 @@ static const struct {
     const char *name;
     enum request_language language;
     unsigned floor, ceiling;
-    enum { EMPTY, FORKED, STARTED } occupant;
+    enum { EMPTY, FORKED, STARTED, SESSION } occupant;
     enum pool_zygote_kind zygote; /* of those that are forked */
     enum zygote_rehearsal rehearsal;
 } kinds[POOL_COUNT] = {
@@ -38,6 +38,7 @@ static const struct {
     [POOL_PYTHON] = { "python", REQUEST_PYTHON, 4, 24, FORKED, ZYGOTE_PLAIN, ZYGOTE_REHEARSE },
     [POOL_PYTHON_DATA] = { "python_data", REQUEST_PYTHON, 2, 12, FORKED, ZYGOTE_DATA,
                            ZYGOTE_REHEARSE_ALL },
+    [POOL_SESSION] = { "session", REQUEST_PYTHON, 1, 8, SESSION, ZYGOTE_DATA, ZYGOTE_NO_REHEARSAL },
     [POOL_JAVASCRIPT] = { "javascript", REQUEST_JAVASCRIPT, 2, 6, STARTED, 0, 0 },
     [POOL_BASH] = { "bash", REQUEST_BASH, 2, 12, STARTED, 0, 0 },
 };
@@ -45,6 +46,11 @@ static const struct {
 static struct pool_zygote *zygote_of(const struct pool *pool)
 {
     return &pool->engine->pools.zygotes[kinds[pool->id].zygote].serving;
+}
+
+static bool is_forked(enum pool_id id)
+{
+    return kinds[id].occupant == FORKED || kinds[id].occupant == SESSION;
 }
 
 static bool is_fixed(const struct pool *pool)
@@ -126,30 +132,48 @@ static void on_control(struct loop_source *source, uint32_t events)
     entry_is_ready(entry);
 }
 
+/* A session's channel is made by us. The other end of it; -1 for those whose broker makes it. */
+static int entry_channel(struct pool_entry *entry)
+{
+    int ends[2];
+    if (kinds[entry->pool->id].occupant != SESSION || house_open_channel(ends) < 0)
+        return -1;
+    entry->fd[3] = ends[0];
+    return ends[1];
+}
+
 static int entry_start(struct pool_entry *entry)
 {
     struct pool *pool = entry->pool;
     struct pool_zygote *zygote = zygote_of(pool);
     struct box_call call = pool->plan.start;
-    bool forked = kinds[pool->id].occupant == FORKED;
+    bool forked = is_forked(pool->id), session = kinds[pool->id].occupant == SESSION;
+    own_fd channel = entry_channel(entry);
+    const int *fds = forked ? &channel : &pool->plan.exec_block;
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
     call.start.zygote = zygote->id;
     call.start.rehearsal = kinds[pool->id].rehearsal;
-    if (forked && zygote->state != ZYGOTE_READY)
+    call.start.has_control = session;
+    if ((forked && zygote->state != ZYGOTE_READY) || (session && channel < 0))
         return -1;
     zygote->forks += forked;
-    return house_call(&pool->engine->house, &call, &pool->plan.exec_block, forked ? 0 : 1);
+    return house_call(&pool->engine->house, &call, fds, forked && !session ? 0 : 1);
 }
 
 static int entry_settle(struct pool_entry *entry, const struct box_news *news,
                         int fds[BOX_NEWS_FDS])
 {
-    memcpy(entry->fd, fds, sizeof entry->fd);
+    int channel = take_fd(&entry->fd[3]);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
-        fds[i] = -1;
+        entry->fd[i] = take_fd(&fds[i]);
+    entry->fd[3] = channel >= 0 ? channel : entry->fd[3];
     entry->walls = news->walls;
     entry->stats = news->stats;
+    if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, and does not say so */
+        entry_is_ready(entry);
+        return 0;
+    }
     entry->control = (struct loop_source){ .fd = entry->fd[3], .ready = on_control };
     return loop_add(&entry->pool->engine->loop, &entry->control, EPOLLIN);
 }
@@ -198,7 +222,7 @@ static bool entry_new(struct pool *pool)
 static bool can_make(const struct pools *pools, const struct pool *pool)
 {
     const struct engine *engine = pools->engine;
-    bool zygote = kinds[pool->id].occupant != FORKED || zygote_of(pool)->state == ZYGOTE_READY;
+    bool zygote = !is_forked(pool->id) || zygote_of(pool)->state == ZYGOTE_READY;
     bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
     return zygote && room && pool->failures < FAILURES_MAX &&
            pool->ready + pool->making < pool->wanted;
@@ -261,7 +285,7 @@ void pools_drop_all(struct pools *pools)
 void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
 {
     for (int i = 0; i < POOL_COUNT; i++) {
-        bool of_it = kinds[i].occupant == FORKED && kinds[i].zygote == kind;
+        bool of_it = is_forked((enum pool_id)i) && kinds[i].zygote == kind;
         while (of_it && pools->at[i].entries)
             entry_drop(pools->at[i].entries);
     }
@@ -285,8 +309,7 @@ static bool names_data_packages(struct str text)
     return false;
 }
 
-/* Does the code look as if it used the large packages? A wrong guess costs time. */
-static bool uses_data_packages(const struct request *request)
+bool pools_uses_data_packages(const struct request *request)
 {
     bool found = names_data_packages(request->code);
     for (size_t i = 0; i < request->file_count && !found; i++) {
@@ -304,7 +327,7 @@ static struct pool *pool_for(struct pools *pools, const struct request *request)
         [REQUEST_BASH] = POOL_BASH,
     };
     enum pool_id id = ids[request->language];
-    if (id == POOL_PYTHON && uses_data_packages(request))
+    if (id == POOL_PYTHON && pools_uses_data_packages(request))
         id = POOL_PYTHON_DATA;
     if (id == POOL_BASH && !plan_bash_may_wait(request))
         return NULL;
@@ -334,10 +357,8 @@ static struct pool_entry *take(struct pool *pool, struct house_tenant *tenant)
     return entry;
 }
 
-bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
-                struct pool_taken *out)
+static bool take_occupant(struct pool *pool, struct house_tenant *tenant, struct pool_taken *out)
 {
-    struct pool *pool = pool_for(pools, request);
     struct pool_entry *entry = pool ? take(pool, tenant) : NULL;
     if (!entry)
         return false;
@@ -346,6 +367,20 @@ bool pools_take(struct pools *pools, const struct request *request, struct house
         out->fd[i] = take_fd(&entry->fd[i]);
     entry_free(entry);
     return true;
+}
+
+bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
+                struct pool_taken *out)
+{
+    return take_occupant(pool_for(pools, request), tenant, out);
+}
+
+bool pools_take_session(struct pools *pools, const struct request *request,
+                        struct house_tenant *tenant, struct pool_taken *out)
+{
+    struct pool *pool = &pools->at[POOL_SESSION];
+    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+           plan_same_box(request, &pool->request) && take_occupant(pool, tenant, out);
 }
 
 /* Only for a mutation: a box that its run has left, for another one. */
@@ -378,42 +413,6 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
     return box;
 }
 
-static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_t *out_zygote)
-{
-    if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
-        kind = ZYGOTE_KINDS - 1 - kind; /* the other one can do it, too */
-    struct pool_zygote *zygote = &pools->zygotes[kind].serving;
-    if (zygote->state != ZYGOTE_READY)
-        return false;
-    pools->taken_ns = clock_now_ns();
-    zygote->forks++;
-    *out_zygote = zygote->id;
-    return true;
-}
-
-bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
-{
-    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
-           find_zygote(pools, uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN, out_zygote);
-}
-
-bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
-{
-    return pools->open && plan_env_is_late(request) &&
-           find_zygote(pools, ZYGOTE_DATA, out_zygote);
-}
-
-bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
-{
-    bool coming = false;
-    for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        if (pools->zygotes[i].serving.state == ZYGOTE_READY)
-            return false;
-        coming = coming || pools->zygotes[i].coming.state == ZYGOTE_STARTING;
-    }
-    return coming && pools->open && plan_env_is_late(request);
-}
-
 /* --- open, close, describe --- */
 
 static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, struct err *err)
@@ -427,7 +426,7 @@ static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, 
         pool->wanted = engine->options.pool_size;
     if (request_from_json(object, &ceilings, &pool->request, err) < 0)
         return -1;
-    return plan_pool(&pool->request, &pool->plan, err);
+    return plan_pool(&pool->request, kinds[id].occupant == SESSION, &pool->plan, err);
 }
 
 int pools_open(struct pools *pools, struct engine *engine, struct err *err)

@@ -12,9 +12,10 @@
 
 struct engine;
 
-/* POOL_BOX: boxes for Python in which nobody waits yet. */
+/* POOL_BOX: boxes for Python in which nobody waits yet. POOL_SESSION: interpreters of sessions,
+ * which can be copied; others cannot become one. */
 enum pool_id {
-    POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_JAVASCRIPT, POOL_BASH, POOL_COUNT
+    POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_SESSION, POOL_JAVASCRIPT, POOL_BASH, POOL_COUNT
 };
 
 /* An occupant that waits, or its box while it is made ready. */
@@ -80,6 +81,9 @@ struct pool_taken {
 };
 bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
                 struct pool_taken *out);
+/* The same for a session, at its begin. */
+bool pools_take_session(struct pools *pools, const struct request *request,
+                        struct house_tenant *tenant, struct pool_taken *out);
 /* An empty box that is what this request needs; HOUSE_NOBODY: there is none. */
 uint32_t pools_take_box(struct pools *pools, const struct request *request,
                         struct house_tenant *tenant);
@@ -96,6 +100,8 @@ void pools_image_changed(struct pools *pools);
 void pools_zygote_failed(struct pools *pools, uint32_t zygote);
 
 /* pool_zygote.c, and what it needs of pool.c. */
+/* Does the code look as if it used the large packages? A wrong guess costs time. */
+bool pools_uses_data_packages(const struct request *request);
 void pools_listen_to_zygotes(struct pools *pools);
 void pools_tend_zygotes(struct pools *pools, int64_t now);
 void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind);

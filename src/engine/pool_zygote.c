@@ -125,6 +125,47 @@ void pools_zygote_failed(struct pools *pools, uint32_t zygote)
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
+/* --- taking --- */
+
+static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_t *out_zygote)
+{
+    if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
+        kind = ZYGOTE_KINDS - 1 - kind; /* the other one can do it, too */
+    struct pool_zygote *zygote = &pools->zygotes[kind].serving;
+    if (zygote->state != ZYGOTE_READY)
+        return false;
+    pools->taken_ns = clock_now_ns();
+    zygote->forks++;
+    *out_zygote = zygote->id;
+    return true;
+}
+
+bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+{
+    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+           find_zygote(pools, pools_uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN,
+                       out_zygote);
+}
+
+bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+{
+    return pools->open && plan_env_is_late(request) &&
+           find_zygote(pools, ZYGOTE_DATA, out_zygote);
+}
+
+bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
+{
+    bool coming = false;
+    for (int i = 0; i < ZYGOTE_KINDS; i++) {
+        if (pools->zygotes[i].serving.state == ZYGOTE_READY)
+            return false;
+        coming = coming || pools->zygotes[i].coming.state == ZYGOTE_STARTING;
+    }
+    return coming && pools->open && plan_env_is_late(request);
+}
+
+/* --- describe --- */
+
 json_t *pools_describe_zygotes(const struct pools *pools)
 {
     static const char *const states[] = { "none", "starting", "ready" };

@@ -197,6 +197,8 @@ void sessions_close(struct engine *engine);
 
 /* --- session_box.c: steps; each calls `then` once, with session->failed if it failed --- */
 void session_open_box(struct session *session, void (*then)(struct session *session));
+/* Its streams are there: they must not hold us up. */
+void session_open_streams(struct session *session);
 /* The start of its interpreter, once there is a box. */
 void session_start(struct session *session);
 /* Another interpreter in the same box, with its files. */

@@ -125,15 +125,19 @@ void session_need_porter(struct session *session, void (*then)(struct session *s
 static int open_control(struct session *session)
 {
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    if (house_open_channel(ends) < 0)
         return -1;
     own_close_fd(&session->fd[RUN_CONTROL]);
     session->fd[RUN_CONTROL] = ends[0];
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
-        close(ends[1]);
-        return -1;
-    }
     return ends[1];
+}
+
+void session_open_streams(struct session *session)
+{
+    for (int i = RUN_OUT; i <= RUN_ERR; i++) {
+        if (fcntl(session->fd[i], F_SETFL, O_NONBLOCK) < 0)
+            err_sys(&session->failed, "set up the pipes of the session");
+    }
 }
 
 static bool is_ready(const struct driver *driver)
@@ -199,6 +203,23 @@ static void on_built(struct session *session)
         session_start(session);
 }
 
+/* An interpreter that waits. */
+static bool take_waiting(struct session *session)
+{
+    struct pool_taken taken;
+    if (!pools_take_session(&session->engine->pools, &session->request, &session->tenant, &taken))
+        return false;
+    session->box = taken.box;
+    session->forked = true;
+    session->walls = taken.walls;
+    session->stats = taken.stats;
+    session->failed = ERR_INIT;
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        session->fd[i] = taken.fd[i];
+    session_open_streams(session);
+    return true;
+}
+
 void session_open_box(struct session *session, void (*then)(struct session *session))
 {
     struct engine *engine = session->engine;
@@ -209,6 +230,10 @@ void session_open_box(struct session *session, void (*then)(struct session *sess
     if (plan_session(&session->request, fonts ? engine->font_list : NULL, engine->font_fd,
                      &session->plan, &session->failed) < 0) {
         then(session);
+        return;
+    }
+    if (take_waiting(session)) {
+        on_started(session);
         return;
     }
     session->box = pools_take_box(&engine->pools, &session->request, &session->tenant);

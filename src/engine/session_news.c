@@ -20,10 +20,7 @@ static void take_started(struct session *session, const struct box_news *news,
     session->fd[RUN_CONTROL] = control;
     session->walls = news->walls;
     session->stats = news->stats;
-    for (int i = RUN_OUT; i <= RUN_ERR; i++) {
-        if (fcntl(session->fd[i], F_SETFL, O_NONBLOCK) < 0)
-            err_sys(&session->failed, "set up the pipes of the session");
-    }
+    session_open_streams(session);
 }
 
 static void on_exited(struct session *session, const struct box_news *news)

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+import host
 from engine import Engine
 from sessions import Refused, Session
 
@@ -69,6 +70,23 @@ def test_names_imports_folder_and_environment_stay(session):
     assert session.value("(f(), math.pi > 3, os.getcwd(), os.environ['A'])") == "(2, True, '/tmp', 'b')"
     session.run("open('note', 'w').write('kept')")
     assert session.value("open('/tmp/note').read()") == "'kept'"
+
+
+def waiting(client):
+    return next(pool["ready"] for pool in client.info()["state"]["pools"] if pool["name"] == "session")
+
+
+def test_a_new_session_takes_an_interpreter_that_waits(client):
+    """And leaves one less, until another is made: which may be sooner than we look, but not each time."""
+    def took_one():
+        assert host.wait_until(lambda: waiting(client) > 0, 60, 0.1)
+        before = waiting(client)
+        one = Session(client, wait=False)
+        after = waiting(client)
+        assert one.value("6 * 7") == "42"
+        one.end()
+        return after == before - 1
+    assert any(took_one() for _ in range(8))
 
 
 def test_cells_are_counted_and_named(session):
