@@ -282,8 +282,6 @@ static enum inject_end hold_signals(struct inject *at)
 static enum inject_end detach(struct inject *at)
 {
     bool sent_home = pin_to(at->pid, at->home, &at->pin);
-    if (!sent_home)
-        pin_release(at->pid, &at->pin);
     if (trace(PTRACE_DETACH, at->pid, NULL, (void *)(uintptr_t)at->caught) < 0)
         return gone(at);
     if (sent_home)
@@ -348,12 +346,10 @@ enum inject_end inject_attach(const struct inject_target *target, struct inject 
     }
 }
 
-enum inject_end inject_hold(pid_t pid, const struct pin *pin, int timeout_ms, struct inject *out)
+enum inject_end inject_hold(pid_t pid, int timeout_ms, struct inject *out)
 {
-    struct pin pinned; /* to where the last work was */
     begin(out, pid, timeout_ms);
-    pin_beside(pid, &pinned);
-    out->pin = *pin;
+    pin_beside(pid, &out->pin);
     if (trace(PTRACE_GETREGS, pid, NULL, &out->regs) < 0)
         return gone(out);
     return hold_signals(out);
@@ -381,6 +377,7 @@ enum inject_end inject_settle(struct inject *at)
     if (trace(PTRACE_SETREGS, at->pid, NULL, &at->regs) < 0 ||
         trace(SET_SIGNAL_MASK, at->pid, size, &at->signals) < 0)
         return gone(at);
+    pin_release(at->pid, &at->pin);
     return INJECT_OK;
 }
 

@@ -93,9 +93,8 @@ void inject_end_work(const struct inject_work *before);
  * is not stopped at all; one that sleeps elsewhere is, and a few calls (epoll_wait,
  * sockets with a time limit) then answer EINTR, as they do after SIGSTOP. */
 enum inject_end inject_attach(const struct inject_target *target, struct inject *out) attr_must_use;
-/* Take up a process that was left stopped by inject_settle; pin: as it was then. */
-enum inject_end inject_hold(pid_t pid, const struct pin *pin, int timeout_ms, struct inject *out)
-    attr_must_use;
+/* Take up a process that was left stopped by inject_settle. */
+enum inject_end inject_hold(pid_t pid, int timeout_ms, struct inject *out) attr_must_use;
 /* Take over what a clone in `parent` made (parent->born): it will go on where the
  * parent does. The parent must not have been let go of. */
 enum inject_end inject_adopt(struct inject *parent, struct inject *out) attr_must_use;
@@ -114,7 +113,7 @@ int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t
  * makes it `to`'s. One that is not there, or may not be written, is passed over. */
 void inject_part(pid_t from, pid_t to, const uint64_t *pages, size_t count);
 
-/* Registers and signal mask as they were; it stays stopped, and pinned. */
+/* Registers, signal mask and processors as they were; it stays stopped. */
 enum inject_end inject_settle(struct inject *at) attr_must_use;
 /* The same, and it goes on: its recvmsg starts again, pending signals are delivered. */
 enum inject_end inject_let_go(struct inject *at) attr_must_use;

@@ -204,7 +204,6 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     if (end != INJECT_OK)
         return give_up(copy->pid, end);
     out->pid = copy->pid;
-    out->pin = copy->pin;
     out->pidfd = take_fd(&pidfd);
     return INJECT_OK;
 }
@@ -278,7 +277,7 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
     struct inject_work before;
     struct inject from;
     inject_begin_work(-1, &before);
-    enum inject_end end = inject_hold(parked->pid, &parked->pin, session->timeout_ms, &from);
+    enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &from);
     if (end == INJECT_OK)
         end = copy_stopped(session, &from, /* live= */ false, tasks, out);
     inject_end_work(&before);
@@ -329,7 +328,7 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     struct inject_work before;
     struct inject copy;
     inject_begin_work(-1, &before);
-    enum inject_end end = inject_hold(parked->pid, &parked->pin, session->timeout_ms, &copy);
+    enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &copy);
     if (end == INJECT_OK)
         end = revive(session, &copy, parked->pidfd, control, tasks);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);

@@ -60,7 +60,6 @@ struct park {
     pid_t inside;     /* in its own */
     int pidfd;        /* readable once it has died: then park_drop */
     int64_t pause_ns; /* how long what it was copied from stood still */
-    struct pin pin;   /* where it may run, once it is woken */
 };
 #define PARK_NONE ((struct park){ .pid = 0, .pidfd = -1 })
 
