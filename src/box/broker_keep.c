@@ -301,6 +301,7 @@ static void on_parked(struct broker *broker, struct broker_box *box, uint64_t ti
     }
     if (answer->end == INJECT_OK) {
         box->keep.parked[answer->place] = answer->pid;
+        box->keep.ticket[answer->place] = ticket;
         box->keep.kept = true;
     }
     tell_kept(broker, box, BOX_NEWS_PARKED, ticket, answer);
@@ -420,13 +421,24 @@ void broker_keep_over(struct broker *broker, uint32_t id)
         broker_tell(broker, &news, NULL, 0);
 }
 
+/* It may have been dropped just now, by an order that is not answered yet: who has no place with
+ * that ticket any more need not hear it. */
+static void tell_lost(const struct broker *broker, const struct broker_box *box, uint32_t place)
+{
+    struct box_news news = { .kind = BOX_NEWS_PLACE_LOST, .box = (uint32_t)(box - broker->box),
+                             .place = place, .ticket = box->keep.ticket[place] };
+    if (!box->releasing)
+        broker_tell(broker, &news, NULL, 0);
+}
+
 bool broker_keep_forget(struct broker *broker, pid_t pid)
 {
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        for (int j = 0; box->used && box->keep.keeper && j < BOX_PLACES; j++) {
+        for (uint32_t j = 0; box->used && box->keep.keeper && j < BOX_PLACES; j++) {
             if (box->keep.parked[j] == pid) {
                 box->keep.parked[j] = 0;
+                tell_lost(broker, box, j);
                 return true;
             }
         }

@@ -215,6 +215,7 @@ enum box_news_kind {
     BOX_NEWS_SWEPT,
     BOX_NEWS_FORKED_INTO,
     BOX_NEWS_KEEPER_GONE, /* and with it all that was parked */
+    BOX_NEWS_PLACE_LOST,  /* what was parked in a place has died */
 };
 #define BOX_NEWS_FDS (5 + BOX_COUNTERS)
 
@@ -227,10 +228,10 @@ struct box_news {
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
-    uint32_t place;    /* PARKED, AWAKE, FORKED_INTO */
-    uint32_t end;      /* the same: enum inject_end */
+    uint32_t place;    /* PARKED, AWAKE, FORKED_INTO, PLACE_LOST */
+    uint32_t end;      /* PARKED, AWAKE, FORKED_INTO: enum inject_end */
     uint32_t lost;     /* FORKED_INTO: descriptors that could not be carried over */
-    uint64_t ticket;   /* PARKED, AWAKE, FORKED_INTO: of the call that this answers */
+    uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
     int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
     int64_t pause_us;  /* PARKED: how long the occupant stood still */
     struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */

@@ -263,6 +263,7 @@ uint32_t session_newest(const struct session *session);
 uint32_t session_named(const struct session *session, const char *name);
 void session_forget_places(struct session *session);
 /* Files were put: they belong to the state that is kept. Then session_next. */
+void session_lost_place(struct session *session, uint32_t at, uint64_t ticket);
 /* The newest state is no good. */
 void session_leave_newest(struct session *session);
 void session_renew_newest(struct session *session);

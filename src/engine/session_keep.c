@@ -69,6 +69,33 @@ void session_forget_places(struct session *session)
     session->is_protected = false;
 }
 
+/* A copy has died, by no order of ours. */
+void session_lost_place(struct session *session, uint32_t at, uint64_t ticket)
+{
+    struct session_place *place = &session->place[at];
+    if (!place->used || place->birth || place->ticket != ticket ||
+        (session->going_back && at == session->goal))
+        return;
+    bool newest = session_newest(session) == at;
+    unsigned level = 0;
+    while (level < session->levels && session->stack[level] != at)
+        level++;
+    place->name[0] = 0;
+    if (newest)
+        leave_level(session, level);
+    for (unsigned i = 0; !newest && level < session->levels && i <= level; i++)
+        leave_level(session, 0); /* of undo, what is before it cannot be reached any more */
+    if (place->used && !place->level && !place->pins)
+        session_drop_place(session, at);
+    if (!newest)
+        return;
+    session->since++;
+    session->is_protected = false;
+    snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
+    if (session->stage == SESSION_IDLE)
+        session_protect(session);
+}
+
 void session_is_at(struct session *session, uint32_t place)
 {
     unsigned at = 0;

@@ -130,6 +130,8 @@ void session_on_news(struct house_tenant *tenant, const struct box_news *news,
         on_failed(session, news);
     else if (news->kind == BOX_NEWS_KEEPER_GONE)
         on_keeper_gone(session);
+    else if (news->kind == BOX_NEWS_PLACE_LOST)
+        session_lost_place(session, news->place, news->ticket);
     else if (news->kind == BOX_NEWS_FORKED_INTO)
         on_forked_into(session, news);
     else if (news->kind == BOX_NEWS_STAT && session->cell && session->stage == SESSION_CELL)

@@ -77,14 +77,14 @@ def census(served, spaces):
     return found
 
 
-def kill_one(served, kind, spaces, chance):
+def kill_one(served, kind, spaces, choose):
     """Kills one of that kind; False where there was none for long. `spaces` tells those of sessions."""
     end = time.monotonic() + RESTS_S
     while time.monotonic() < end:
         found = census(served, spaces()).get(kind)
         try:
             if found:
-                os.kill(chance.choice(found), signal.SIGKILL)
+                os.kill(choose(found), signal.SIGKILL)
                 return True
         except ProcessLookupError:
             pass
@@ -309,7 +309,7 @@ def test_sessions_go_on_or_say_that_they_ended(cold, place):
                  for _ in range(1 if kind == "janitor" else ROUNDS)]
         for kind in chance.sample(kinds, len(kinds)):
             time.sleep(chance.uniform(0.02, 0.3))
-            hits += [kind] * kill_one(served, kind, lambda: spaces_of(load), chance)
+            hits += [kind] * kill_one(served, kind, lambda: spaces_of(load), chance.choice)
             assert served.process.poll() is None, f"seed {SEED}: the engine ended after {hits}"
         told = f"seed {SEED}, killed {hits}"
         time.sleep(0.3)
@@ -341,7 +341,7 @@ def test_the_end_of_the_engine_is_told_and_leaves_no_session(cold, place, kind, 
         assert host.wait_until(lambda: len(spaces_of(load)) >= 3, SETTLE_S), told
         time.sleep(chance.uniform(0, 0.3))
         everything = host.descendants(served.process.pid)
-        assert kill_one(served, kind, set, chance), told
+        assert kill_one(served, kind, set, chance.choice), told
         served.process.wait(timeout=30)
         for one in load:
             one.join(timeout=engine.ANSWER_S + 15)
@@ -374,7 +374,13 @@ def test_what_is_said_of_a_resting_session_is_true(quiet, who, kind, turn):
         counter.settle()
         faults = [counter.count() for _ in range(2)]
         counter.session.wait_until_idle()
-        assert kill_one(served, kind, lambda: {counter.space}, chance), f"there is no {kind}"
+        choose = max if kind == "parked" else chance.choice  # the newest copy is the state
+        assert kill_one(served, kind, lambda: {counter.space}, choose), f"there is no {kind}"
+        if kind == "parked":  # it is noticed, and made good
+            time.sleep(0.5)
+            protected, names = counter.session.info()["protected"], counter.names
+            faults.append(counter.die())
+            assert not protected or counter.names == names, (names, counter.names, counter.log)
         time.sleep(chance.uniform(0, 0.1))
         if kind == "init":
             assert host.wait_until(lambda: counter.session.info()["status"] == "ended", SETTLE_S)
