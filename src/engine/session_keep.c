@@ -80,11 +80,13 @@ void session_lost_place(struct session *session, uint32_t at, uint64_t ticket)
     unsigned level = 0;
     while (level < session->levels && session->stack[level] != at)
         level++;
+    /* What is before it would be taken for it by undo. */
+    unsigned older = !newest && level < session->levels ? level + 1 : 0;
     place->name[0] = 0;
     if (newest)
         leave_level(session, level);
-    for (unsigned i = 0; !newest && level < session->levels && i <= level; i++)
-        leave_level(session, 0); /* of undo, what is before it cannot be reached any more */
+    while (older-- > 0)
+        leave_level(session, 0);
     if (place->used && !place->level && !place->pins)
         session_drop_place(session, at);
     if (!newest)

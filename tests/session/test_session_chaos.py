@@ -397,3 +397,27 @@ def test_what_is_said_of_a_resting_session_is_true(quiet, who, kind, turn):
         assert not any(faults), faults
         assert not protected or counter.names == known[0] + 2, (known, counter.names)
         counter.session.end()
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("who", SPARED)
+def test_undo_after_a_copy_died_is_exact_or_refused(quiet, who, which):
+    """Never a state further back than the one that is asked for."""
+    with quiet[who].client() as client:
+        session = sessions.Session(client)
+        space = session.run(WHERE["python"])["stdout"].strip()
+        for number in range(1, 5):
+            session.run(f"n = {number}")
+            session.wait_until_idle()
+        os.kill(sorted(census(quiet[who], {space})["parked"])[which], signal.SIGKILL)
+        time.sleep(0.3)
+        undone = []
+        with contextlib.suppress(sessions.Refused):
+            while len(undone) < 4:
+                session.undo()
+                undone.append(int(session.value("n")))  # a cell, which is undone as well
+                session.wait_until_idle()
+                session.undo()
+        assert undone == list(range(3, 0, -1))[:len(undone)], undone
+        assert undone or which > 0, "those that are newer than the one that died are there"
+        session.end()
