@@ -98,7 +98,10 @@ struct broker_box {
     int64_t shared_bytes; /* of the zygote's memory, which is not the box's use */
     int64_t cpu_us_waited; /* without cgroups: CPU time before the request came */
     int64_t cpu_us_seen; /* without cgroups: the most CPU time seen so far */
-    int64_t cpu_us_watched; /* the same, when its memory was last looked at */
+    struct {
+        int64_t cpu_us, own_cpu_us; /* of all, of the occupant, when it was last looked at */
+        bool alone; /* there was nobody else then who could run */
+    } watched; /* without cgroups */
     int64_t kill_to_empty_us;
 };
 
@@ -186,6 +189,8 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked);
 /* Memory has run out: what a session loses is its live part, another box is killed. */
 void broker_sweep_or_kill(struct broker *broker, uint32_t id);
 bool broker_sweep_active(const struct broker *broker);
+/* It is ours, or parked: no sweep may end it. */
+bool broker_sweep_spares(const struct broker_box *box, pid_t pid);
 void broker_sweep_look(struct broker *broker);
 
 /* What is told to the engine. */

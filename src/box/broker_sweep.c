@@ -30,7 +30,7 @@
 
 /* --- who is left --- */
 
-static bool may_stay(const struct broker_box *box, pid_t pid)
+bool broker_sweep_spares(const struct broker_box *box, pid_t pid)
 {
     bool stays = pid == box->init || pid == box->porter || pid == box->sweep.pid ||
                  pid == box->keep.warden;
@@ -45,7 +45,7 @@ static bool is_left(const struct broker_box *box, pid_t pid)
 {
     char path[48];
     struct stat st;
-    if (may_stay(box, pid))
+    if (broker_sweep_spares(box, pid))
         return false;
     snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
     return stat(path, &st) < 0 || st.st_ino == box->pid_ns_ino;
@@ -99,7 +99,8 @@ static bool for_each_left(const struct broker_box *box,
         return true;
     for (const struct dirent *entry; !found && (entry = readdir(proc));) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        found = pid > 0 && is_inside(box, pid) && !may_stay(box, pid) && enough(box, pid);
+        found = pid > 0 && is_inside(box, pid) && !broker_sweep_spares(box, pid) &&
+                enough(box, pid);
     }
     closedir(proc);
     return found;

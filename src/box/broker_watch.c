@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CPU_CLOCK_OF_ALL_THREADS 2u /* linux/posix-timers.h: CPUCLOCK_SCHED, of the process */
+
 bool broker_watch_wanted(const struct broker_box *box)
 {
     return box->used && box->started && !box->empty &&
@@ -22,10 +24,12 @@ bool broker_watch_wanted(const struct broker_box *box)
 
 typedef int64_t measure(pid_t pid);
 
-/* Sum over the processes that live in the box's pid namespace. */
-static int64_t sum(const struct broker_box *box, measure *one)
+/* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
+ * but the occupant and what never runs. */
+static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
 {
     int64_t total = 0;
+    bool alone = true;
     DIR *proc = opendir("/proc");
     if (!proc)
         return -1;
@@ -35,10 +39,15 @@ static int64_t sum(const struct broker_box *box, measure *one)
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
             continue;
         snprintf(path, sizeof path, "/proc/%s/ns/pid", entry->d_name);
-        if (stat(path, &st) == 0 && st.st_ino == box->pid_ns_ino)
-            total += one((pid_t)strtol(entry->d_name, NULL, 10));
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (stat(path, &st) < 0 || st.st_ino != box->pid_ns_ino)
+            continue;
+        total += one(pid);
+        alone = alone && (pid == box->occupant || broker_sweep_spares(box, pid));
     }
     closedir(proc);
+    if (out_alone)
+        *out_alone = alone;
     return total;
 }
 
@@ -66,8 +75,9 @@ static int64_t held_bytes(pid_t pid)
 static int64_t cpu_us(pid_t pid)
 {
     struct timespec spent;
-    clockid_t id;
-    if (clock_getcpuclockid(pid, &id) != 0 || clock_gettime(id, &spent) < 0)
+    /* clock_getcpuclockid(3) without its own call to the kernel: there may be many boxes. */
+    const clockid_t id = (clockid_t)(~(unsigned)pid << 3 | CPU_CLOCK_OF_ALL_THREADS);
+    if (clock_gettime(id, &spent) < 0)
         return 0;
     return (int64_t)spent.tv_sec * 1000000 + spent.tv_nsec / 1000;
 }
@@ -78,7 +88,7 @@ int64_t broker_watch_memory(const struct broker_box *box)
     int64_t files = 0;
     if (fstatfs(box->disk, &fs) == 0)
         files = (box->blocks_at_start - (int64_t)fs.f_bfree) * (int64_t)fs.f_bsize;
-    int64_t held = sum(box, held_bytes) - box->shared_bytes;
+    int64_t held = sum(box, held_bytes, NULL) - box->shared_bytes;
     return (held > 0 ? held : 0) + files;
 }
 
@@ -89,18 +99,24 @@ int64_t broker_watch_shared(pid_t pid)
 
 int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
 {
-    return brief ? cpu_us(box->occupant) : sum(box, cpu_us);
+    return brief ? cpu_us(box->occupant) : sum(box, cpu_us, NULL);
 }
 
 /* What is parked takes long to look at, and what is swept is held up by it: only where
- * something has run since the last time. */
+ * something has run since the last time. Where the occupant is alone nobody else can have, as
+ * long as it has not: then it is all that is looked at, for there may be many boxes. */
 static bool is_still(struct broker_box *box)
 {
     if (box->sweep.on)
         return true;
-    int64_t spent = box->keep.keeper > 0 ? broker_watch_cpu_us(box, /* brief= */ false) : -1;
-    bool still = spent >= 0 && spent == box->cpu_us_watched;
-    box->cpu_us_watched = spent;
+    int64_t own = cpu_us(box->occupant);
+    if (box->watched.alone && own == box->watched.own_cpu_us)
+        return true;
+    int64_t spent = sum(box, cpu_us, &box->watched.alone);
+    bool still = spent >= 0 && spent == box->watched.cpu_us;
+    box->watched.alone &= still;
+    box->watched.cpu_us = spent;
+    box->watched.own_cpu_us = own;
     return still;
 }
 
