@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +75,21 @@ static int wait_for_engine(struct cli_remote *remote, pid_t *pid, int errors, st
     }
 }
 
+/* Another one was faster: ours, which may not have come to the lock yet, must not become an engine
+ * after that one's end. */
+static void end_if_late(const struct cli_remote *remote, pid_t *pid)
+{
+    struct ucred engine;
+    socklen_t len = sizeof engine;
+    if (*pid <= 0 || getsockopt(remote->link.fd, SOL_SOCKET, SO_PEERCRED, &engine, &len) < 0 ||
+        engine.pid == *pid)
+        return;
+    kill(*pid, SIGTERM);
+    while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    *pid = 0;
+}
+
 int cli_session_start(struct cli_remote *remote, struct err *err)
 {
     char name[] = "cupel", command[] = "serve", quiet[] = "-q", idle[] = "--idle-exit";
@@ -97,6 +114,7 @@ int cli_session_start(struct cli_remote *remote, struct err *err)
     if (wait_for_engine(remote, &pid, errors, err) < 0)
         return -1;
     int status = 0;
+    end_if_late(remote, &pid);
     if (pid > 0 && waitpid(pid, &status, WNOHANG) == 0)
         cli_term_note("started an engine in the background (process %ld); it ends a minute "
                       "after its last session", (long)pid);

@@ -158,6 +158,7 @@ struct session {
     uint32_t goal;      /* the place that is being gone back to, or kept in */
     struct session_place goal_state; /* what was there: the place may be lost on the way */
     bool going_back;
+    int64_t asked_state; /* by undo */
     bool keeper_gone;   /* meanwhile */
     bool unproven;      /* what was woken has not done anything yet */
     bool goal_files;    /* there are files to be brought back, or taken away */

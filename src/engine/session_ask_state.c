@@ -58,13 +58,33 @@ void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
         give_name(session);
 }
 
-static void on_undone(struct session *session)
+static void on_not_undone(struct session *session)
 {
-    struct engine_ask *ask = session->ask;
+    char text[160];
     if (session->failed.kind != ERR_NONE) {
         session_end(session, "its earlier state could not be brought back");
         return;
     }
+    snprintf(text, sizeof text, "that state is lost; the session is in the state after cell %lld",
+             (long long)session->state);
+    session_ask_refuse(session->ask, ERR_HOST, text, NULL);
+}
+
+static void on_undone(struct session *session)
+{
+    struct engine_ask *ask = session->ask;
+    if (session->failed.kind != ERR_NONE) { /* the newest state is mostly the one that it was in */
+        session_lost_place(session, session->goal, session->goal_state.ticket);
+        if (session->levels > 0)
+            session_go_back(session, session_newest(session), on_not_undone);
+        else
+            on_not_undone(session);
+        return;
+    }
+    if (session->state != session->asked_state) /* its copy had died, and was not missed yet */
+        snprintf(session->news, sizeof session->news,
+                 "cupel: the state that undo asked for is lost; the session goes on from the state "
+                 "after cell %lld\n", (long long)session->state);
     json_object_set_new(ask->answer, "state", json_string("restored"));
     json_object_set_new(ask->answer, "lost", session_lost_json(0));
     session_ask_info(ask);
@@ -79,6 +99,7 @@ void session_ask_undo(struct session *session, struct engine_ask *ask)
     if (!to && session->levels >= back && session->since <= 1)
         place = session->stack[session->levels - back];
     if (place != SESSION_NOBODY) {
+        session->asked_state = session->place[place].cell;
         session_go_back(session, place, on_undone);
         return;
     }

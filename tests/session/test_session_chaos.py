@@ -421,3 +421,25 @@ def test_undo_after_a_copy_died_is_exact_or_refused(quiet, who, which):
         assert undone == list(range(3, 0, -1))[:len(undone)], undone
         assert undone or which > 0, "those that are newer than the one that died are there"
         session.end()
+
+
+@pytest.mark.parametrize("who", SPARED)
+def test_undo_to_a_copy_that_died_just_now_says_where_it_went(quiet, who):
+    """Where it cannot go the session stays as it was, and says so; an older state is better than none."""
+    with quiet[who].client() as client:
+        session = sessions.Session(client)
+        space = session.run(WHERE["python"])["stdout"].strip()
+        for number in range(2, 5):  # as cells are numbered
+            session.run(f"n = {number}")
+            session.wait_until_idle()
+        os.kill(sorted(census(quiet[who], {space})["parked"])[-2], signal.SIGKILL)
+        expected = "3\n"
+        try:
+            session.undo()
+        except sessions.Refused as refused:
+            assert "lost" in refused.error["message"] or "is not kept" in refused.error["message"], refused.error
+            expected = "4\n"
+        after = session.run("print(globals().get('n', 1))")
+        told = re.search(r"undo asked for is lost; .* after cell (\d+)", after["stderr"])
+        assert after["stdout"] == (f"{told[1]}\n" if told else expected), after
+        session.end()
