@@ -174,8 +174,9 @@ class Counter:
             return f"a death that is not told: {result}"
         files = self.files
         self.went_back(result)
-        if self.files is None:  # this one wrote nothing
+        if result["state"] == "lost":  # and this one wrote nothing
             self.files = files
+            self.before[self.cells] = 0, files
         return None
 
 
