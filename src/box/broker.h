@@ -136,6 +136,7 @@ struct broker {
     } dead[BROKER_DEAD]; /* the last that died before anybody told us whose they were */
     unsigned dead_next;
     int64_t watch_ns; /* when those without cgroups are looked at next */
+    int64_t others_ns; /* when all boxes are next looked at for who was missed */
 };
 
 /* Take what the engine gives first; signals[0] is a descriptor that tells of children.

@@ -14,6 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+#define OTHERS_MS 1000
 #define CPU_CLOCK_OF_ALL_THREADS 2u /* linux/posix-timers.h: CPUCLOCK_SCHED, of the process */
 
 bool broker_watch_wanted(const struct broker_box *box)
@@ -24,23 +27,35 @@ bool broker_watch_wanted(const struct broker_box *box)
 
 typedef int64_t measure(pid_t pid);
 
-/* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
- * but the occupant and what never runs. */
-static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
+/* The next process, and its pid namespace; 0: there is no other. */
+static pid_t next_process(DIR *proc, ino_t *out_space)
 {
-    int64_t total = 0;
-    bool alone = true;
-    DIR *proc = opendir("/proc");
-    if (!proc)
-        return -1;
     for (const struct dirent *entry; (entry = readdir(proc));) {
         char path[300];
         struct stat st;
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
             continue;
         snprintf(path, sizeof path, "/proc/%s/ns/pid", entry->d_name);
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (stat(path, &st) < 0 || st.st_ino != box->pid_ns_ino)
+        if (stat(path, &st) < 0)
+            continue;
+        *out_space = st.st_ino;
+        return (pid_t)strtol(entry->d_name, NULL, 10);
+    }
+    return 0;
+}
+
+/* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
+ * but the occupant and what never runs. */
+static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
+{
+    int64_t total = 0;
+    bool alone = true;
+    ino_t space = 0;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return -1;
+    for (pid_t pid; (pid = next_process(proc, &space)) > 0;) {
+        if (space != box->pid_ns_ino)
             continue;
         total += one(pid);
         alone = alone && (pid == box->occupant || broker_sweep_spares(box, pid));
@@ -120,8 +135,39 @@ static bool is_still(struct broker_box *box)
     return still;
 }
 
+/* Who forks all the time may have been missed by a look at its box, more than once: all boxes are
+ * gone through now and then, at once. */
+static void look_for_others(struct broker *broker)
+{
+    ino_t space = 0;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return;
+    for (pid_t pid; (pid = next_process(proc, &space)) > 0;) {
+        for (int i = 0; i < BOX_MAX; i++) {
+            struct broker_box *box = &broker->box[i];
+            if (box->used && box->watched.alone && box->pid_ns_ino == space)
+                box->watched.alone = pid == box->occupant || broker_sweep_spares(box, pid);
+        }
+    }
+    closedir(proc);
+}
+
+static bool any_is_alone(const struct broker *broker)
+{
+    bool any = false;
+    for (int i = 0; i < BOX_MAX; i++)
+        any |= broker->box[i].used && broker->box[i].watched.alone;
+    return any;
+}
+
 void broker_watch_all(struct broker *broker)
 {
+    const int64_t now = clock_now_ns();
+    if (now >= broker->others_ns && any_is_alone(broker)) {
+        broker->others_ns = now + OTHERS_MS * INT64_C(1000000);
+        look_for_others(broker);
+    }
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
         if (broker_watch_wanted(box) && !is_still(box) &&
