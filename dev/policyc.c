@@ -40,7 +40,8 @@ static void fail(const char *fmt, ...)
 }
 
 /* ---- Reading ---- */
-/* "allow" | "kill" | "trace" | "quiet ERRNO" | "loud ERRNO"; gives the number of words used. */
+/* "allow" | "skip" | "kill" | "trace" | "quiet ERRNO" | "loud ERRNO"; gives the number of words
+ * used. */
 static size_t read_answer(char **words, size_t count, struct answer *out)
 {
     for (size_t v = 0; count && v < array_len(verdicts); v++) {
@@ -55,7 +56,7 @@ static size_t read_answer(char **words, size_t count, struct answer *out)
         out->error = (int)error->value;
         return 2;
     }
-    fail("know no verdict '%s': allow, quiet, loud, trace, kill", count ? words[0] : "");
+    fail("know no verdict '%s': allow, quiet, skip, loud, trace, kill", count ? words[0] : "");
 }
 
 /* "aN == V" for an allow, "aN & MASK == V" for a denial, and a second one after "and". */

@@ -60,6 +60,7 @@ static const struct named values[] = {
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
     N(F_SETOWN), N(F_SETOWN_EX), N(FIOSETOWN), N(SIOCSPGRP), N(PRIO_PROCESS), N(SIGKILL),
     N(TIOCSTI), N(TIOCLINUX), N(TIOCSETD), N(PROT_EXEC), N(MADV_MERGEABLE),
+    { "MADV_COLLAPSE", 25 }, N(POSIX_FADV_DONTNEED),
     N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE), N(SCHED_FIFO), N(SCHED_RR),
     N(CLONE_NEWNS), N(CLONE_NEWCGROUP), N(CLONE_NEWUTS), N(CLONE_NEWIPC), N(CLONE_NEWUSER),
     N(CLONE_NEWPID), N(CLONE_NEWNET),
@@ -74,7 +75,7 @@ static const struct named values[] = {
 static const struct named errors[] = { N(EPERM), N(ENOSYS), N(EINVAL), N(EAFNOSUPPORT) };
 #undef N
 
-enum verdict { ALLOW, QUIET, LOUD, TRACE, KILL };
+enum verdict { ALLOW, QUIET, SKIP, LOUD, TRACE, KILL };
 static const struct {
     const char *word;
     uint32_t action;
@@ -82,6 +83,7 @@ static const struct {
 } verdicts[] = {
     [ALLOW] = { "allow", SECCOMP_RET_ALLOW, false },
     [QUIET] = { "quiet", SECCOMP_RET_ERRNO, true },
+    [SKIP] = { "skip", SECCOMP_RET_ERRNO, false }, /* errno 0: the call seems done */
     [LOUD] = { "loud", SECCOMP_RET_USER_NOTIF, true },
     [TRACE] = { "trace", SECCOMP_RET_TRACE, false },
     [KILL] = { "kill", SECCOMP_RET_KILL_PROCESS, false },

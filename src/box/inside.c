@@ -22,6 +22,7 @@
 #include "box/mutate.h"
 
 #define FD_INIT 4 /* the init program, until its exec */
+#define WATCHERS "16"
 
 static void fail(const struct inside_plan *plan, enum box_step step) __attribute__((noreturn));
 static void fail(const struct inside_plan *plan, enum box_step step)
@@ -54,6 +55,19 @@ static int forbid_namespaces(void)
             return -1;
     }
     return 0;
+}
+
+/* Closing a file watcher waits for about 10 ms, and so does the death of who has it: 128 of them
+ * hold up a kill for a second, and are all that an ordinary user may have on the host. Best
+ * effort: a kernel without this limit has the host's. */
+static void limit_watchers(void)
+{
+    int fd = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, WATCHERS, sizeof WATCHERS - 1) < 0)
+        errno = 0;
+    close(fd);
 }
 
 static int loopback_up(void)
@@ -95,6 +109,7 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
         fail(plan, BOX_STEP_NET);
     if (!mutate(NEW_NAMESPACES) && forbid_namespaces() < 0)
         fail(plan, BOX_STEP_SYSCTL);
+    limit_watchers();
     if ((step = mount_root(&plan->mounts)) || (step = mount_image(&plan->mounts)) ||
         (step = mount_proc()) ||
         (step = mount_writable(&plan->mounts, out_disk_fd)) || (step = mount_seal()))

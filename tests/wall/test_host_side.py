@@ -52,14 +52,11 @@ def test_without_walls_one_program_takes_every_watcher():
         greedy.communicate()
 
 
-def test_a_box_that_takes_every_watcher_leaves_some_for_others(cupels):
-    """An ordinary user has one uid for all boxes: there they share its allowance."""
-    if "root" not in cupels:
-        pytest.skip("one uid for all boxes")
-    cupel = cupels["root"]
-    greedy, got = take_all(lambda args: cupel.popen(["run", "-t", "30", *args], text=True))
+def test_a_box_that_takes_every_watcher_leaves_some_for_others(cupel_as):
+    """Also of an ordinary user, who has one uid for all boxes."""
+    greedy, got = take_all(lambda args: cupel_as.popen(["run", "-t", "30", *args], text=True))
     try:
-        second = cupel.run_json(INSTANCES, args=["0"])
+        second = cupel_as.run_json(INSTANCES, args=["0"])
         host_side = subprocess.run(["/usr/bin/python3", "-c", INSTANCES, "0"], text=True,
                                    capture_output=True)
     finally:
