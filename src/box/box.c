@@ -87,8 +87,12 @@ int box_failure(const struct box_news *news, struct err *err)
         { BOX_STEP_CLONE, ENOSPC, "raise the limits: 'sysctl -w user.max_user_namespaces=10000 "
                                   "user.max_net_namespaces=10000'" },
         { BOX_STEP_CLONE, EPERM, "allow nested user namespaces; 'cupel doctor' tells how" },
-        { BOX_STEP_IMAGE, 0, "the kernel must allow overlayfs in user namespaces (Linux 5.11 or "
-                             "later, 'modprobe overlay')" },
+        { BOX_STEP_IMAGE, ENODEV, "load the kernel's module: 'sudo modprobe overlay'" },
+        { BOX_STEP_IMAGE, EPERM, "the kernel must allow overlayfs in user namespaces: Linux 5.11 "
+                                 "or later" },
+        { BOX_STEP_IMAGE, EINVAL, "the kernel makes no overlay of /usr here: run 'cupel doctor' "
+                                  "and see what 'dmesg' says of overlayfs" },
+        { BOX_STEP_IMAGE, E2BIG, "too much is mounted below /usr: 'findmnt -R /usr' shows it" },
         { BOX_STEP_PROC, 0, "run cupel where /proc is not covered (in a container: unmask /proc, "
                             "for Docker --security-opt systempaths=unconfined)" },
         { BOX_STEP_SECCOMP, EBUSY, "run cupel outside of a sandbox that itself listens to system "

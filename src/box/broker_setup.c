@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/boot.h"
+#include "box/mount_usr.h"
 #include "box/mutate.h"
 
 /* Many boxes need many descriptors; the occupants get a limit of their own. Pids of
@@ -64,6 +65,7 @@ void broker_set_up(struct broker *broker, int signals[1])
     sigprocmask(SIG_SETMASK, &children, NULL);
     signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (broker->own_pid_ns < 0 || posture_read_ns(&broker->outside) < 0 || signals[0] < 0 ||
+        mount_usr_look() < 0 ||
         (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
         _exit(74);
 }

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "box/drop.h"
 #include "box/enter.h"
+#include "box/mount_usr.h"
 #include "box/mutate.h"
 
 #define FD_INIT 4 /* the init program, until its exec */
@@ -149,6 +150,8 @@ void inside_run(const struct inside_plan *plan)
     if (enter_rules(&given[1]) < 0)
         fail(plan, BOX_STEP_LANDLOCK);
     report.walls = BOX_WALL_BIT(NO_NEW_NS);
+    if (!mount_usr_shared())
+        report.walls |= BOX_WALL_BIT(OWN_FILES);
     if (io_send(plan->report, &report, sizeof report, given, given[1] < 0 ? 1 : 2) < 0)
         fail(plan, BOX_STEP_INIT);
     close(given[0]);

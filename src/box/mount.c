@@ -19,26 +19,19 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "box/mount_usr.h"
 #include "box/mutate.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
 #define TEMPLATE_AT "/tmp" /* where a root that was laid out already is mounted */
 #define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
 
-/* An overlay of two lower layers and no upper is read-only by its nature. */
-static int overlay(const char *top, const char *below, const char *at)
-{
-    char layers[128];
-    snprintf(layers, sizeof layers, "lowerdir=%s:%s", top, below);
-    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
-}
-
 /* Named from the template, so that a box's mountinfo shows no path of the broker's.
  * Leaves the new root as current directory. */
 static int overlay_template(const char *template, const char *top, const char *below,
                             const char *at)
 {
-    return chdir(template) < 0 || overlay(top, below, at) < 0 || chdir(TEMPLATE_AT) < 0 ? -1 : 0;
+    return chdir(template) < 0 || mount_overlay(top, below, at) < 0 ? -1 : chdir(TEMPLATE_AT);
 }
 
 enum box_step mount_root(const struct mount_plan *plan)
@@ -194,10 +187,14 @@ static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts" };
 static int overlay_etc(void)
 {
     for (size_t i = 0; i < count(etc_dirs); i++) {
-        const char *const *dirs = etc_dirs;
-        if (access(dirs[i], R_OK) < 0)
+        const char *from = etc_dirs[i], *to = from + 1;
+        if (access(from, R_OK) < 0)
             continue;
-        if (mkdir(dirs[i] + 1, 0755) < 0 || overlay("usr/top/none", dirs[i], dirs[i] + 1) < 0)
+        if (mkdir(to, 0755) < 0)
+            return -1;
+        /* Not where something is mounted below it: see mount_usr.c. */
+        if (mount_overlay("usr/top/none", from, to) < 0 &&
+            (rmdir(to) < 0 || copy_links(from, to) < 0))
             return -1;
     }
     return 0;
@@ -271,14 +268,26 @@ static enum box_step lay_out(const struct mount_plan *plan)
     return BOX_STEP_NONE;
 }
 
+/* From the template, or from the tmpfs with our own files that "usr" covers then. */
+static int mount_parts(const char *template)
+{
+    if (template)
+        return chdir(template) < 0 || mount_usr(TEMPLATE_AT "/usr") < 0 ? -1 : chdir(TEMPLATE_AT);
+    return chdir("usr") < 0 || mount_usr("../usr") < 0 ? -1 : chdir("..");
+}
+
+static int mount_whole(const char *template)
+{
+    return template ? overlay_template(template, "top", "/usr", TEMPLATE_AT "/usr")
+                    : mount_overlay("usr/top", "/usr", "usr");
+}
+
 enum box_step mount_image(const struct mount_plan *plan)
 {
     enum box_step step = plan->template ? BOX_STEP_NONE : lay_out(plan);
     if (step)
         return step;
-    if (plan->template
-            ? overlay_template(plan->template, "top", "/usr", TEMPLATE_AT "/usr") < 0
-            : overlay("usr/top", "/usr", "usr") < 0)
+    if ((mount_usr_parted() ? mount_parts : mount_whole)(plan->template) < 0)
         return BOX_STEP_IMAGE;
     if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
                             mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,

@@ -63,11 +63,14 @@ static int try_mount(unsigned uid, unsigned gid)
 static int try_overlay(unsigned uid, unsigned gid)
 {
     (void)uid, (void)gid;
-    if (mkdir(COVER "/upper", 0700) < 0 || mkdir(COVER "/work", 0700) < 0 ||
-        mkdir(COVER "/whole", 0700) < 0)
-        return -1;
-    return mount("overlay", COVER "/whole", "overlay", MS_NOSUID | MS_NODEV,
-                 "lowerdir=/usr,upperdir=" COVER "/upper,workdir=" COVER "/work,userxattr");
+    static const char *const folders[] = { COVER "/a", COVER "/b", COVER "/whole" };
+    for (size_t i = 0; i < array_len(folders); i++) {
+        if (mkdir(folders[i], 0700) < 0)
+            return -1;
+    }
+    /* As a box has it: two lower layers. Not /usr, which may have mounts below it. */
+    return mount("overlay", COVER "/whole", "overlay", MS_NOSUID | MS_NODEV | MS_RDONLY,
+                 "lowerdir=" COVER "/a:" COVER "/b");
 }
 
 static int (*const steps[BOX_PROBE_DONE])(unsigned uid, unsigned gid) = {

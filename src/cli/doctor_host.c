@@ -16,6 +16,7 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
+#include "base/mounts.h"
 #include "base/own.h"
 #include "cli/doctor.h"
 #include "engine/engine.h"
@@ -142,6 +143,29 @@ static void check_packages(struct cli_doctor_report *out)
     cli_doctor_fix(out, "sudo apt-get install%s", packages);
 }
 
+/* What is mounted below /usr, and whether boxes see it. */
+static void check_mounts(struct cli_doctor_report *out)
+{
+    static struct mounts mounts;
+    char names[160] = "";
+    if (mounts_read(&mounts) < 0) {
+        cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not read /proc/self/mountinfo: %s",
+                       strerror(errno));
+        return;
+    }
+    size_t count = 0, used = 0;
+    for (const char *at = mounts.hidden; at < mounts.hidden + mounts.len; at += strlen(at) + 1) {
+        used += used < sizeof names ? (size_t)snprintf(names + used, sizeof names - used, " %s", at)
+                                    : 0;
+        count++;
+    }
+    if (count == 0)
+        cli_doctor_say(out, CLI_DOCTOR_OK, "nothing that boxes miss is mounted below /usr");
+    else
+        cli_doctor_say(out, CLI_DOCTOR_WEAK, "boxes do not see what is mounted at%s%s", names,
+                       used < sizeof names ? "" : " ...");
+}
+
 static void check_clock(struct cli_doctor_report *out)
 {
     char source[64] = "?";
@@ -242,6 +266,7 @@ const struct cli_doctor_check cli_doctor_host[] = {
     { "node", check_node, false },
     { "bash", check_bash, false },
     { "packages", check_packages, false },
+    { "mounts", check_mounts, false },
     { "clock", check_clock, false },
     { "space", check_space, false },
     { "a run", check_run, true },

@@ -4,7 +4,8 @@
  * a package installed is taken at dpkg's word (its status file names every
  * version), only the interpreters and what no package owns are read. Compiled
  * Python in __pycache__ is left out: it follows from its source, and appears
- * whenever an administrator happens to import something.
+ * whenever an administrator happens to import something. What boxes do not see,
+ * because it lies on a mount of its own (base/mounts.h), is left out too.
  *
  * The hash is over lines in a fixed order: one a part, each with the part's own
  * hash; unowned files sorted by path. */
@@ -23,6 +24,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/mounts.h"
 #include "base/own.h"
 #include "image/owned.h"
 #include "image/root.h"
@@ -104,11 +106,25 @@ static void find_dirs(int root_dirfd, struct dirs *dirs)
     qsort(dirs->at, dirs->count, sizeof dirs->at[0], by_text);
 }
 
+static struct mounts mounts; /* read at the start of each pass */
+
+/* `path` is relative to the root. */
+static bool is_hidden(const char *path)
+{
+    char absolute[PATH_MAX];
+    snprintf(absolute, sizeof absolute, "/%s", path);
+    return mounts_hide(&mounts, absolute);
+}
+
 /* Hash a file's bytes: its hexadecimal digits, or "absent" or "unreadable",
  * which are as good a description of what a box will see there. */
 static void file_hash(int root_dirfd, const char *path, char out[HASH_HEX_ROOM])
 {
-    own_fd fd = image_root_open(root_dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    own_fd fd = -1;
+    if (is_hidden(path))
+        errno = ENOENT;
+    else
+        fd = image_root_open(root_dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         snprintf(out, HASH_HEX_ROOM, "%s", errno == ENOENT ? "absent" : "unreadable");
         return;
@@ -186,12 +202,15 @@ static int walk_entry(struct walk *walk, int dirfd, const struct dirent *entry, 
         return err_set(err, ERR_LIMIT, "a path under '%.200s' is too long", walk->path.at);
     int rc = 0;
     int fd = -1;
-    if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
+    bool hidden = mounts_hide(&mounts, walk->path.at);
+    if (hidden)
+        ; /* boxes do not see it */
+    else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
         fd = openat(dirfd, entry->d_name,
                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0)
         rc = walk_dir(walk, fd, depth + 1, err);
-    else if (!image_owned_has(walk->owned, walk->path.at))
+    else if (!hidden && !image_owned_has(walk->owned, walk->path.at))
         walk_keep(walk);
     walk->path.len = before;
     walk->path.at[before] = 0;
@@ -255,7 +274,9 @@ static int hash_unowned(int root_dirfd, const struct dirs *dirs, struct hash *ha
 
     attr_cleanup(walk_done) struct walk walk = { .owned = &owned, .path = BUF_INIT(PATH_MAX) };
     for (size_t i = 0; rc == 0 && i < dirs->count; i++) {
-        int fd = image_root_open(root_dirfd, dirs->at[i], O_RDONLY | O_DIRECTORY);
+        int fd = is_hidden(dirs->at[i])
+                     ? -1
+                     : image_root_open(root_dirfd, dirs->at[i], O_RDONLY | O_DIRECTORY);
         if (fd < 0)
             continue;
         walk.path.len = 0;
@@ -271,12 +292,25 @@ static int hash_unowned(int root_dirfd, const struct dirs *dirs, struct hash *ha
     return 0;
 }
 
+/* Something of a package may be among it, for which dpkg's word no longer holds. */
+static void add_hidden(struct hash *hash)
+{
+    const char *at = mounts.hidden, *end = at + mounts.len;
+    for (; at < end; at += strlen(at) + 1) {
+        if (strcmp(at, MOUNTS_LOCAL) != 0)
+            add_line(hash, "hidden", at, "");
+    }
+}
+
 int image_digest_compute(int root_dirfd, char out[IMAGE_DIGEST_ROOM], struct err *err)
 {
     struct hash hash;
     char value[HASH_HEX_ROOM];
     hash_start(&hash);
+    if (mounts_read(&mounts) < 0)
+        return err_sys(err, "read '/proc/self/mountinfo'");
     add_line(&hash, "image", "host", "1");
+    add_hidden(&hash);
     file_hash(root_dirfd, STATUS_FILE, value);
     add_line(&hash, "dpkg", STATUS_FILE, value);
     for (size_t i = 0; i < array_len(interpreters); i++) {
@@ -309,6 +343,9 @@ void image_digest_key(int root_dirfd, char out[IMAGE_KEY_ROOM])
     struct hash hash;
     hash_start(&hash);
     add_line(&hash, "key", "host", "1");
+    if (mounts_read(&mounts) < 0)
+        mounts.len = 0; /* the digest itself will say so */
+    add_hidden(&hash);
     add_stat(root_dirfd, STATUS_FILE, &hash);
     for (size_t i = 0; i < array_len(interpreters); i++)
         add_stat(root_dirfd, interpreters[i], &hash);
