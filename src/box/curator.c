@@ -13,12 +13,17 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/clock.h"
 #include "base/own.h"
+#include "box/curator_attrs.h"
+#include "box/curator_links.h"
 #include "box/curator_walk.h"
 #include "box/proto.h"
 
 static uint32_t entries_of[BOX_PLACES];
 static struct curator_facts facts;
+static uint32_t now_slot; /* that is being made */
+static bool may_compare;  /* see snap_bytes */
 
 void curator_open(int root, int store, int self)
 {
@@ -45,8 +50,9 @@ static bool same_after_all(const struct curator_level *level, const char *name, 
 {
     struct stat after;
     own_fd kept = curator_open_kept(level->base, name, 0);
-    return kept >= 0 && tree_same(kept, from, here->st_size) && fstat(from, &after) == 0 &&
-           curator_same_time(here->st_ctim, after.st_ctim) && curator_set_key(kept, here) == 0;
+    return kept >= 0 && tree_same(kept, from, here->st_size) && curator_attrs_same(kept, from) &&
+           fstat(from, &after) == 0 && curator_same_time(here->st_ctim, after.st_ctim) &&
+           curator_set_key(kept, here) == 0;
 }
 
 static int copy_file(const struct curator_level *level, const char *name, int from,
@@ -54,20 +60,24 @@ static int copy_file(const struct curator_level *level, const char *name, int fr
 {
     const struct timespec times[2] = { { 0, UTIME_OMIT }, here->st_mtim };
     struct stat after;
+    bool wrote = false;
     own_fd to = tree_open(level->slot, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
         return errno;
     int error = tree_copy(from, to, here->st_size);
+    error = error ? error : curator_attrs_copy(from, to, &wrote);
     if (error)
         return error;
-    if (fchmod(to, curator_kept_mode(here->st_mode)) < 0 || futimens(to, times) < 0 ||
+    if (fchmod(to, here->st_mode & 07777) < 0 || futimens(to, times) < 0 ||
         fstat(from, &after) < 0)
         return errno;
     bool quiet = curator_same_time(here->st_ctim, after.st_ctim);
     return curator_set_key(to, quiet ? here : NULL);
 }
 
-static int snap_file(struct curator_level *level, const char *name, const struct stat *seen)
+/* Two files with the same bytes must not become one: where the base has files with more than
+ * one name, only the key says that a file is the same one. */
+static int snap_bytes(struct curator_level *level, const char *name, const struct stat *seen)
 {
     struct stat here, old;
     bool has_old = in_base(level, name, S_IFREG, &old);
@@ -80,10 +90,41 @@ static int snap_file(struct curator_level *level, const char *name, const struct
         return errno;
     if (fstat(from, &here) < 0 || !S_ISREG(here.st_mode))
         return ENOENT;
-    if (has_old && curator_looks_same(&here, &old) && same_after_all(level, name, from, &here))
+    if (has_old && may_compare && curator_looks_same(&here, &old) &&
+        same_after_all(level, name, from, &here))
         return share(level, name);
     facts.changed = true;
     return copy_file(level, name, from, &here);
+}
+
+/* Another name of a file that the slot has already. */
+static int snap_again(struct curator_level *level, const char *name,
+                      const struct curator_link *link)
+{
+    struct stat old;
+    own_fd top = curator_open_slot(now_slot);
+    if (!in_base(level, name, S_IFREG, &old) || old.st_ino != link->to)
+        facts.changed = true;
+    curator_has_links[now_slot] = true;
+    return top < 0 ? errno : curator_links_make(top, curator_links_path(link), level->slot, name);
+}
+
+static int snap_file(struct curator_level *level, const char *name, const struct stat *seen)
+{
+    static char path[PATH_MAX];
+    struct stat kept;
+    struct curator_link *link = curator_links_find(&curator_by_here, seen->st_ino);
+    if (link)
+        return snap_again(level, name, link);
+    int error = snap_bytes(level, name, seen);
+    if (error || seen->st_nlink == 1)
+        return error;
+    error = curator_path(name, path);
+    if (!error && fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
+        error = errno;
+    error = error ? error : curator_links_add(&curator_by_here, seen->st_ino, kept.st_ino);
+    return error ? error
+                 : curator_links_set_path(curator_links_find(&curator_by_here, seen->st_ino), path);
 }
 
 static int snap_link(struct curator_level *level, const char *name, const struct stat *here)
@@ -121,6 +162,23 @@ static int snap_fifo(struct curator_level *level, const char *name, const struct
     return 0;
 }
 
+/* A socket of the store is a note: the inode that was there is in its atime's seconds. */
+static int snap_special(struct curator_level *level, const char *name, const struct stat *here)
+{
+    const struct timespec times[2] = { { (time_t)here->st_ino, 0 }, here->st_mtim };
+    struct stat old;
+    if (in_base(level, name, S_IFSOCK, &old) && (ino_t)old.st_atim.tv_sec == here->st_ino &&
+        (old.st_mode & 07777) == (here->st_mode & 07777) &&
+        curator_same_time(here->st_mtim, old.st_mtim))
+        return share(level, name);
+    facts.changed = true;
+    if (mknodat(level->slot, name, S_IFSOCK | 0600, 0) < 0 ||
+        fchmodat(level->slot, name, here->st_mode & 07777, 0) < 0 ||
+        utimensat(level->slot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+    return 0;
+}
+
 static int snap_dir(struct curator_level *level, const char *name, const struct stat *seen)
 {
     struct stat here, old;
@@ -140,7 +198,7 @@ static int snap_dir(struct curator_level *level, const char *name, const struct 
         return error;
     }
     int base = has_old ? curator_open_kept(level->base, name, O_DIRECTORY) : -1;
-    return curator_go_into(take_fd(&inner), take_fd(&slot), base, &here);
+    return curator_go_into(name, take_fd(&inner), take_fd(&slot), base, &here);
 }
 
 static int snap_entry(struct curator_level *level, const char *name)
@@ -153,12 +211,15 @@ static int snap_entry(struct curator_level *level, const char *name)
         { S_IFDIR, snap_dir },
         { S_IFLNK, snap_link },
         { S_IFIFO, snap_fifo },
+        { S_IFMT, snap_special }, /* all others */
     };
     struct stat here;
+    if (tree_is_late())
+        return ETIMEDOUT;
     if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
         return tree_vanished(errno) ? 0 : errno;
     for (size_t i = 0; i < array_len(kinds); i++) {
-        if ((here.st_mode & S_IFMT) != kinds[i].type)
+        if ((here.st_mode & S_IFMT) != kinds[i].type && kinds[i].type != S_IFMT)
             continue;
         if (facts.entries >= CURATOR_ENTRIES_MAX)
             return E2BIG;
@@ -175,8 +236,12 @@ static int snap_entry(struct curator_level *level, const char *name)
 static int snap_leave(struct curator_level *level)
 {
     const struct timespec times[2] = { { level->was.st_mode & 07777, 0 }, level->was.st_mtim };
+    bool wrote = false;
+    int error = curator_attrs_copy(level->here, level->slot, &wrote);
     tree_leave(level->here, &level->was);
-    return futimens(level->slot, times) < 0 ? errno : 0;
+    if (!error && futimens(level->slot, times) < 0)
+        error = errno;
+    return error;
 }
 
 int curator_forget(uint32_t slot)
@@ -185,6 +250,7 @@ int curator_forget(uint32_t slot)
     uint32_t work = CURATOR_WORK_MAX;
     tree_name(name, "", slot);
     entries_of[slot] = UINT32_MAX;
+    curator_has_links[slot] = false;
     return tree_remove(curator_places.store, name, &work);
 }
 
@@ -201,7 +267,12 @@ int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out)
     if (error)
         return error;
     facts = (struct curator_facts){ .changed = base >= BOX_PLACES };
+    now_slot = slot;
+    may_compare = base >= BOX_PLACES || !curator_has_links[base];
+    curator_links_clear();
+    tree_set_deadline(clock_now_ns() + CURATOR_SNAP_MS * INT64_C(1000000));
     error = curator_walk(&walk, slot, base);
+    tree_set_deadline(0);
     if (error) {
         curator_forget(slot);
         return error;

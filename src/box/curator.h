@@ -7,6 +7,8 @@
  * not change and is a hard link in the next slot. A ctime has the grain of a tick: a
  * file that is younger than CURATOR_SETTLED_NS when it is copied gets the key 0, and is
  * compared byte by byte the next time.
+ * Kept as well: which names are one file, extended attributes that code can set, all bits
+ * of a mode. Of a socket only its inode is noted: it stays if it is still there.
  * Known limit: on tmpfs a change through a shared writable memory map does not change
  * the ctime, and is not seen. */
 #ifndef BOX_CURATOR_H
@@ -18,6 +20,7 @@
 #define CURATOR_ENTRIES_MAX 20000 /* of one snapshot: E2BIG */
 #define CURATOR_DEPTH_MAX 64      /* directories in directories: ENAMETOOLONG */
 #define CURATOR_SETTLED_NS 20000000
+#define CURATOR_SNAP_MS 4000      /* for one snapshot: ETIMEDOUT */
 
 /* `root` is /workspace, `store` the folder of the slots, `self` /proc/self/fd; all
  * opened as directories. */
@@ -30,9 +33,11 @@ struct curator_facts {
 /* Each gives 0 or an errno. A snapshot that fails leaves no slot. `base` is the slot to
  * share files with, or BOX_PLACES. */
 int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out);
+/* What a restore could not bring back: bits. */
+enum curator_lost { CURATOR_LOST_SPECIAL = 1, CURATOR_LOST_LINKS = 2 };
 /* Make /workspace what the slot says; BOX_PLACES: empty. Changed files keep their
  * inodes. A failure leaves /workspace between the two. */
-int curator_restore(uint32_t slot);
+int curator_restore(uint32_t slot, uint32_t *out_lost);
 int curator_forget(uint32_t slot);
 /* A slot to another curator, over a stream socket, and from one. */
 int curator_send(uint32_t slot, int to);

@@ -13,17 +13,21 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "box/curator_attrs.h"
+#include "box/curator_links.h"
 #include "box/curator_walk.h"
 #include "box/proto.h"
 
 #define CHUNK 65536
 
 enum carried_kind {
-    CARRIED_END, CARRIED_FILE, CARRIED_DIR, CARRIED_UP, CARRIED_LINK, CARRIED_FIFO
+    CARRIED_END, CARRIED_FILE, CARRIED_DIR, CARRIED_UP, CARRIED_LINK, CARRIED_FIFO, CARRIED_SOCKET,
+    CARRIED_AGAIN /* a file that has come already, by the path in its target */
 };
 
 /* Behind it: name_len bytes of the name; of a link target_len bytes; of a file its
- * pieces, each a struct piece and its bytes, until one of length 0. */
+ * pieces, each a struct piece and its bytes, until one of length 0; of a file and a
+ * directory its attributes. */
 struct carried {
     uint32_t kind, mode, name_len, target_len;
     int64_t size, mtime_s, mtime_ns;
@@ -93,14 +97,43 @@ static uint32_t kind_of(mode_t mode)
            : S_ISDIR(mode) ? CARRIED_DIR
            : S_ISLNK(mode) ? CARRIED_LINK
            : S_ISFIFO(mode) ? CARRIED_FIFO
+           : S_ISSOCK(mode) ? CARRIED_SOCKET
                             : CARRIED_END;
 }
 
+/* The way to the directory that is read, with a slash behind each name. */
+static struct {
+    char text[PATH_MAX];
+    size_t len;
+} way;
+
+/* A file of a slot that has files with more than one name: has it gone already? Then `word`
+ * and `target` say where it is. */
+static int find_again(const char *name, const struct stat *st, struct carried *word,
+                      char target[PATH_MAX])
+{
+    const struct curator_link *link = curator_links_find(&curator_by_kept, st->st_ino);
+    if (link) {
+        word->kind = CARRIED_AGAIN;
+        word->target_len = (uint32_t)strlen(curator_links_path(link));
+        memcpy(target, curator_links_path(link), word->target_len);
+        return 0;
+    }
+    if (way.len + word->name_len >= PATH_MAX)
+        return 0; /* the snapshot has no second name of it */
+    memcpy(target, way.text, way.len);
+    memcpy(target + way.len, name, word->name_len + 1);
+    int error = curator_links_add(&curator_by_kept, st->st_ino, st->st_ino);
+    return error ? error
+                 : curator_links_set_path(curator_links_find(&curator_by_kept, st->st_ino), target);
+}
+
 /* *out_into: the directory to go into next, or -1. */
-static int say_entry(int to, int dir, const char *name, int *out_into)
+static int say_entry(int to, int dir, const char *name, bool links, int *out_into)
 {
     static char target[PATH_MAX];
     struct stat st;
+    int error = 0;
     *out_into = -1;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
@@ -116,20 +149,34 @@ static int say_entry(int to, int dir, const char *name, int *out_into)
             return len < 0 ? errno : ENAMETOOLONG;
         word.target_len = (uint32_t)len;
     }
-    int error = say(to, &word, sizeof word);
+    if (word.kind == CARRIED_FILE && links)
+        error = find_again(name, &st, &word, target);
+    error = error ? error : say(to, &word, sizeof word);
     error = error ? error : say(to, name, word.name_len);
-    if (error || word.kind == CARRIED_FIFO)
+    if (error || word.kind == CARRIED_FIFO || word.kind == CARRIED_SOCKET)
         return error;
-    if (word.kind == CARRIED_LINK)
+    if (word.kind == CARRIED_LINK || word.kind == CARRIED_AGAIN)
         return say(to, target, word.target_len);
     own_fd fd = curator_open_kept(dir, name, word.kind == CARRIED_DIR ? O_DIRECTORY : 0);
     if (fd < 0)
         return errno;
-    if (word.kind == CARRIED_DIR)
-        *out_into = take_fd(&fd);
-    else
+    if (word.kind == CARRIED_FILE)
         error = say_content(to, fd, st.st_size);
+    error = error ? error : curator_attrs_send(fd, to, say);
+    if (!error && word.kind == CARRIED_DIR)
+        *out_into = take_fd(&fd);
     return error;
+}
+
+/* Into a directory. Where its path is too long, no file in it can be found again. */
+static void go_way(const char *name)
+{
+    size_t len = strlen(name);
+    if (way.len + len + 2 < sizeof way.text) {
+        memcpy(way.text + way.len, name, len);
+        way.text[way.len + len] = '/';
+    }
+    way.len += len + 1;
 }
 
 static struct tree_reader readers[CURATOR_DEPTH_MAX + 1];
@@ -145,16 +192,23 @@ int curator_send(uint32_t slot, int to)
                                    .mtime_s = st.st_mtim.tv_sec, .mtime_ns = st.st_mtim.tv_nsec,
                                    .note = st.st_atim.tv_sec };
     tree_read(&readers[0], top);
+    size_t lens[CURATOR_DEPTH_MAX + 1] = { 0 };
+    way.len = 0;
+    curator_links_clear();
     error = say(to, &first, sizeof first); /* the slot itself, without a name */
+    error = error ? error : curator_attrs_send(top, to, say);
     while (depth >= 0) {
         const char *name = error ? NULL : tree_next(&readers[depth]);
         int into = -1;
         if (name) {
-            error = say_entry(to, readers[depth].fd, name, &into);
+            way.len = lens[depth];
+            error = say_entry(to, readers[depth].fd, name, curator_has_links[slot], &into);
             if (into >= 0 && depth == CURATOR_DEPTH_MAX) {
                 error = ENAMETOOLONG;
                 close(into);
             } else if (into >= 0) {
+                go_way(name);
+                lens[depth + 1] = way.len;
                 tree_read(&readers[++depth], into);
             }
             continue;
@@ -210,8 +264,18 @@ static int hear_file(int from, int dir, const char *name, const struct carried *
     if (fd < 0)
         return errno;
     int error = hear_content(from, fd, word);
+    error = error ? error : curator_attrs_receive(fd, from, hear);
     if (!error && (fchmod(fd, word->mode & 07777) < 0 || futimens(fd, times) < 0))
         error = errno;
+    return error;
+}
+
+static int hear_target(int from, const struct carried *word, char target[PATH_MAX])
+{
+    if (word->target_len == 0 || word->target_len >= PATH_MAX)
+        return EBADMSG;
+    int error = hear(from, target, word->target_len);
+    target[word->target_len] = 0;
     return error;
 }
 
@@ -219,22 +283,22 @@ static int hear_link(int from, int dir, const char *name, const struct carried *
 {
     static char target[PATH_MAX];
     const struct timespec times[2] = { { 0, UTIME_OMIT }, { word->mtime_s, word->mtime_ns } };
-    if (word->target_len == 0 || word->target_len >= sizeof target)
-        return EBADMSG;
-    int error = hear(from, target, word->target_len);
+    int error = hear_target(from, word, target);
     if (error)
         return error;
-    target[word->target_len] = 0;
     return symlinkat(target, dir, name) < 0 || utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0
                ? errno
                : 0;
 }
 
-static int hear_fifo(int from, int dir, const char *name, const struct carried *word)
+/* FIFOs, and notes of sockets, which stand for no inode of this box. */
+static int hear_node(int from, int dir, const char *name, const struct carried *word)
 {
-    const struct timespec times[2] = { { 0, UTIME_OMIT }, { word->mtime_s, word->mtime_ns } };
+    const struct timespec times[2] = { { 0, 0 }, { word->mtime_s, word->mtime_ns } };
+    const mode_t type = word->kind == CARRIED_FIFO ? S_IFIFO : S_IFSOCK;
     (void)from;
-    return mknodat(dir, name, S_IFIFO | (word->mode & 0777), 0) < 0 ||
+    return mknodat(dir, name, type | 0600, 0) < 0 ||
+                   fchmodat(dir, name, word->mode & 07777, 0) < 0 ||
                    utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0
                ? errno
                : 0;
@@ -254,13 +318,26 @@ static int hear_name(int from, const struct carried *word, char name[NAME_MAX + 
                : 0;
 }
 
+static uint32_t now_slot; /* that is being made */
+
+static int hear_again(int from, int dir, const char *name, const struct carried *word)
+{
+    static char target[PATH_MAX];
+    int error = hear_target(from, word, target);
+    own_fd top = error ? -1 : curator_open_slot(now_slot);
+    if (error || top < 0)
+        return error ? error : errno;
+    curator_has_links[now_slot] = true;
+    return curator_links_make(top, target, dir, name);
+}
+
 /* What is open of the tree that is being made, with the times that it gets at its end. */
 static struct {
     int fd;
     struct timespec times[2];
 } open_dirs[CURATOR_DEPTH_MAX + 1];
 
-static int go_into(int *depth, int parent, const char *name, const struct carried *word)
+static int go_into(int from, int *depth, int parent, const char *name, const struct carried *word)
 {
     if (*depth >= CURATOR_DEPTH_MAX || mkdirat(parent, name, 0700) < 0)
         return *depth >= CURATOR_DEPTH_MAX ? ENAMETOOLONG : errno;
@@ -270,7 +347,7 @@ static int go_into(int *depth, int parent, const char *name, const struct carrie
     open_dirs[++*depth].fd = fd;
     open_dirs[*depth].times[0] = (struct timespec){ word->note, 0 };
     open_dirs[*depth].times[1] = (struct timespec){ word->mtime_s, word->mtime_ns };
-    return 0;
+    return curator_attrs_receive(fd, from, hear);
 }
 
 static int go_out(int *depth)
@@ -285,18 +362,19 @@ static int go_out(int *depth)
 static int hear_entry(int from, int *depth, const struct carried *word)
 {
     static int (*const makes[])(int from, int dir, const char *name, const struct carried *word) = {
-        [CARRIED_FILE] = hear_file, [CARRIED_LINK] = hear_link, [CARRIED_FIFO] = hear_fifo,
+        [CARRIED_FILE] = hear_file, [CARRIED_LINK] = hear_link, [CARRIED_FIFO] = hear_node,
+        [CARRIED_SOCKET] = hear_node, [CARRIED_AGAIN] = hear_again,
     };
     char name[NAME_MAX + 1];
     if (word->kind == CARRIED_UP)
         return go_out(depth);
-    if (word->kind > CARRIED_FIFO)
+    if (word->kind > CARRIED_AGAIN)
         return EBADMSG;
     int error = hear_name(from, word, name);
     if (error)
         return error;
     int dir = open_dirs[*depth].fd;
-    return word->kind == CARRIED_DIR ? go_into(depth, dir, name, word)
+    return word->kind == CARRIED_DIR ? go_into(from, depth, dir, name, word)
                                      : makes[word->kind](from, dir, name, word);
 }
 
@@ -306,10 +384,11 @@ int curator_receive(uint32_t slot, int from)
     char name[TREE_NAME_ROOM];
     int depth = -1;
     tree_name(name, "", slot);
+    now_slot = slot;
     int error = curator_forget(slot);
     error = error ? error : hear(from, &word, sizeof word);
     if (!error)
-        error = word.kind == CARRIED_DIR ? go_into(&depth, curator_places.store, name, &word)
+        error = word.kind == CARRIED_DIR ? go_into(from, &depth, curator_places.store, name, &word)
                                          : EBADMSG;
     for (uint32_t count = 0; !error; count++) {
         error = count > 2 * CURATOR_ENTRIES_MAX ? E2BIG : hear(from, &word, sizeof word);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -11,7 +12,6 @@
 #include "box/proto.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define UNREADABLE S_ISVTX /* of a file in the store: its owner cannot read it */
 
 struct curator_places curator_places = { -1, -1 };
 
@@ -21,7 +21,14 @@ static bool reads_slot;
 
 int curator_open_kept(int dir, const char *name, int flags)
 {
-    return tree_open(dir, name, flags | O_RDONLY | O_NOATIME, 0);
+    struct stat st;
+    int fd = tree_open(dir, name, flags | O_RDONLY | O_NOATIME, 0);
+    return fd < 0 && errno == EACCES ? tree_open_file(dir, name, O_RDONLY | O_NOATIME, &st) : fd;
+}
+
+bool curator_is_special(mode_t mode)
+{
+    return !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISFIFO(mode);
 }
 
 int curator_open_slot(uint32_t slot)
@@ -31,7 +38,24 @@ int curator_open_slot(uint32_t slot)
     return curator_open_kept(curator_places.store, name, O_DIRECTORY);
 }
 
-int curator_go_into(int here, int slot, int base, const struct stat *was)
+int curator_path(const char *name, char out[PATH_MAX])
+{
+    size_t at = 0;
+    for (int i = 1; i <= depth + 1; i++) {
+        const char *part = i <= depth ? levels[i].name : name;
+        size_t len = strlen(part);
+        if (at + 1 + len >= PATH_MAX)
+            return ENAMETOOLONG;
+        if (at > 0)
+            out[at++] = '/';
+        memcpy(out + at, part, len);
+        at += len;
+    }
+    out[at] = 0;
+    return 0;
+}
+
+int curator_go_into(const char *name, int here, int slot, int base, const struct stat *was)
 {
     if (depth >= CURATOR_DEPTH_MAX) {
         tree_leave(here, was);
@@ -45,6 +69,7 @@ int curator_go_into(int here, int slot, int base, const struct stat *was)
     level->slot = slot;
     level->base = base;
     level->was = *was;
+    memcpy(level->name, name, strlen(name) + 1);
     tree_read(&level->read, reads_slot ? slot : here);
     return 0;
 }
@@ -73,7 +98,7 @@ static int enter_root(uint32_t slot, uint32_t base)
         return error;
     }
     depth = -1;
-    return curator_go_into(take_fd(&here), take_fd(&kept),
+    return curator_go_into("", take_fd(&here), take_fd(&kept),
                            base < BOX_PLACES ? curator_open_slot(base) : -1, &was);
 }
 
@@ -103,16 +128,6 @@ int curator_walk(const struct curator_walk *walk, uint32_t slot, uint32_t base)
 
 /* --- telling entries apart --- */
 
-mode_t curator_kept_mode(mode_t mode)
-{
-    return mode & 0400 ? mode & 0777 : (mode & 0777) | 0400 | UNREADABLE;
-}
-
-mode_t curator_real_mode(mode_t kept)
-{
-    return kept & UNREADABLE ? kept & 0377 : kept & 0777;
-}
-
 bool curator_same_time(struct timespec one, struct timespec other)
 {
     return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
@@ -133,7 +148,7 @@ static struct timespec key_of(const struct stat *here)
 bool curator_looks_same(const struct stat *here, const struct stat *kept)
 {
     return S_ISREG(here->st_mode) && S_ISREG(kept->st_mode) && here->st_size == kept->st_size &&
-           curator_kept_mode(here->st_mode) == (kept->st_mode & 07777) &&
+           here->st_mode == kept->st_mode &&
            curator_same_time(here->st_mtim, kept->st_mtim);
 }
 

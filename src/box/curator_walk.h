@@ -3,6 +3,7 @@
 #ifndef BOX_CURATOR_WALK_H
 #define BOX_CURATOR_WALK_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@ struct curator_level {
     int slot;
     int base;                /* -1: none */
     struct stat was;         /* of `here`, when it was entered */
+    char name[NAME_MAX + 1];
 };
 
 /* What is done with each entry, and with a directory after its last one: 0 or errno. */
@@ -37,15 +39,16 @@ extern struct curator_places curator_places;
 int curator_walk(const struct curator_walk *walk, uint32_t slot, uint32_t base);
 /* From an entry's callback: go into this directory next. Takes the descriptors over,
  * and closes them where it cannot. */
-int curator_go_into(int here, int slot, int base, const struct stat *was);
+int curator_go_into(const char *name, int here, int slot, int base, const struct stat *was);
+/* From there, too: the path of an entry, from the top. 0 or ENAMETOOLONG. */
+int curator_path(const char *name, char out[PATH_MAX]);
 
 /* The slot's own descriptor, or -1. */
 int curator_open_slot(uint32_t slot);
+/* A file or folder of the store, also one whose mode does not let its owner read. */
 int curator_open_kept(int dir, const char *name, int flags);
-
-/* A mode as the store has it: the owner can always read. */
-mode_t curator_kept_mode(mode_t mode);
-mode_t curator_real_mode(mode_t kept);
+/* Sockets, and what else can be neither copied nor made: a snapshot notes its inode. */
+bool curator_is_special(mode_t mode);
 
 /* Is what lies in /workspace, by its key, what the store has of it? */
 bool curator_unchanged(const struct stat *here, const struct stat *kept);

@@ -247,7 +247,7 @@ static int keep(const struct box_porter_call *call)
         return 0;
     }
     word.error = call->op == BOX_PORTER_SNAP ? curator_snap(call->slot, call->base, &facts)
-                                             : curator_restore(call->slot);
+                                             : curator_restore(call->slot, &word.lost);
     word.changed = facts.changed;
     word.entries = facts.entries;
     return answer(&word, NULL);

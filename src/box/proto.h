@@ -288,6 +288,7 @@ struct box_porter_answer {
     uint32_t cut;    /* LIST, last: entries that were too deep or too many */
     uint32_t changed; /* SNAP: it is not what base is */
     uint32_t entries; /* SNAP: how many there are */
+    uint32_t lost;    /* RESTORE: bits of enum curator_lost */
     uint64_t size;   /* LIST, OPEN */
     int64_t ctime_ns; /* LIST: since the Epoch */
     uint32_t path_len;

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "box/mutate.h"
@@ -161,6 +162,17 @@ const char *tree_next(struct tree_reader *reader)
 /* --- contents --- */
 
 static char chunk[2][CHUNK];
+static int64_t deadline_ns; /* 0: none */
+
+void tree_set_deadline(int64_t ns)
+{
+    deadline_ns = ns;
+}
+
+bool tree_is_late(void)
+{
+    return deadline_ns && clock_now_ns() >= deadline_ns;
+}
 
 static ssize_t read_at(int fd, char *to, size_t len, off_t at)
 {
@@ -196,9 +208,9 @@ static int copy_part(int from, int to, off_t at, off_t end)
 {
     while (at < end) {
         size_t want = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        ssize_t n = read_at(from, chunk[0], want, at);
+        ssize_t n = tree_is_late() ? -1 : read_at(from, chunk[0], want, at);
         if (n < 0)
-            return errno;
+            return tree_is_late() ? ETIMEDOUT : errno;
         if (n == 0)
             return 0; /* somebody cut it short */
         int error = write_at(to, chunk[0], (size_t)n, at);
@@ -254,7 +266,7 @@ bool tree_same(int one, int other, off_t size)
     bool whole = true;
     ssize_t n;
     for (off_t at = 0; (n = next_piece(one, other, &at, size, &whole)) > 0; at += n) {
-        if (!whole || memcmp(chunk[0], chunk[1], (size_t)n) != 0)
+        if (!whole || memcmp(chunk[0], chunk[1], (size_t)n) != 0 || tree_is_late())
             return false;
     }
     return n == 0 && whole;

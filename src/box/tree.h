@@ -42,6 +42,10 @@ void tree_read(struct tree_reader *reader, int fd);
 /* The next name but "." and ".."; NULL after the last. Valid until the next one. */
 const char *tree_next(struct tree_reader *reader);
 
+/* From then on copying and comparing end with ETIMEDOUT, or a no; 0: they do not. */
+void tree_set_deadline(int64_t ns);
+bool tree_is_late(void);
+
 /* Each gives 0 or an errno. */
 /* Make `to`, which is empty, what `from` is in its first `size` bytes; holes stay holes. */
 int tree_copy(int from, int to, off_t size);

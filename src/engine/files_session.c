@@ -165,6 +165,8 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
         { E2BIG, ERR_LIMIT, "they are more than 20000" },
         { ENAMETOOLONG, ERR_LIMIT, "folders are more than 64 deep" },
         { EBUSY, ERR_LIMIT, "a process of the session changes them all the time" },
+        { EMLINK, ERR_LIMIT, "too many of them have more than one name" },
+        { ETIMEDOUT, ERR_LIMIT, "to copy them takes more than 4 s" },
         { ENOENT, ERR_ABSENT, "nothing is kept under this number" },
     };
     (void)fd;

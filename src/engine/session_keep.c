@@ -158,7 +158,8 @@ static void on_snapped(struct session *session)
     }
     char why[96];
     snprintf(why, sizeof why, "its files could not be kept: %.64s", failed.text);
-    session_drop_place(session, session->goal);
+    if (!session->fresh) /* else there is no copy */
+        session_drop_copy(session, session->goal, session->ticket);
     stay_unprotected(session, why);
 }
 

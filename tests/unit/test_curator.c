@@ -250,20 +250,28 @@ TEST(curator_refuses_too_many_and_removes_them)
     place_run(many);
 }
 
-static void left_out(struct place *place)
+static void sockets(struct place *place)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "sock" };
     own_fd sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(bind(sock, (struct sockaddr *)&name, sizeof name), 0);
-    struct box_porter_answer kept = place_snap(place, 0, NONE);
-    CHECK(kept.error == 0 && kept.entries == 0);
+    CHECK_INT(place_snap(place, 0, NONE).error, 0);
+    ino_t inode = inode_of("sock");
+    place_write("new", "new");
+    CHECK_INT(chmod("sock", 0700), 0);
     CHECK_INT(place_restore(place, 0), 0);
+    CHECK(inode_of("sock") == inode && access("new", F_OK) < 0);
+    CHECK(unlink("sock") == 0);
+    const struct box_porter_call back = { .op = BOX_PORTER_RESTORE, .slot = 0 };
+    struct box_porter_answer word = place_ask(place, &back, -1);
+    CHECK_INT(word.error, 0);
+    CHECK_INT(word.lost, CURATOR_LOST_SPECIAL);
     CHECK_INT(access("sock", F_OK), -1);
 }
 
-TEST(curator_leaves_sockets_out)
+TEST(curator_leaves_a_socket_that_is_still_there_and_says_which_is_not)
 {
-    place_run(left_out);
+    place_run(sockets);
 }
 
 static void empties(struct place *place)
