@@ -44,7 +44,7 @@ STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter 
 STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s
 
 # Both sides use these.
-STATIC_BASE := src/base/io.c src/base/mounts.c src/box/landlock.c src/box/counters.c
+STATIC_BASE := src/base/io.c src/base/mounts.c src/box/landlock.c src/box/counters.c src/box/due.c
 PARKING     := $(wildcard src/box/park*.c) src/box/inject.c src/box/pin.c $(wildcard src/box/transplant*.c)
 PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \

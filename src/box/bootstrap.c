@@ -260,13 +260,17 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
                          struct err *err)
 {
     struct box_call call = { .op = BOX_OP_SETUP };
-    int fds[1 + BOX_CG_COUNT];
-    size_t count = 1;
+    int fds[2 + BOX_CG_COUNT];
+    size_t count = 2;
     own_fd program = io_sealed_memfd("cupel-init", box_embed_init,
                                      (size_t)(box_embed_init_end - box_embed_init), 1);
     if (program < 0)
         return err_sys(err, "make a memory file for init");
+    own_fd due = due_make(&broker->due);
+    if (due < 0)
+        return err_sys(err, "make memory to share with the broker");
     fds[0] = program;
+    fds[1] = due;
     call.setup.uid_count = range ? BOOT_UID_RANGE : 1;
     call.setup.v2_controllers = h->v2_controllers;
     for (int i = 0; i < BOX_CG_COUNT; i++) {

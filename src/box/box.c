@@ -74,6 +74,7 @@ void box_broker_close(struct box_broker *broker)
     own_close_fd(&broker->lifeline);
     while (broker->janitor > 0 && waitpid(broker->janitor, NULL, 0) < 0 && errno == EINTR)
         continue;
+    due_close(broker->due);
     *broker = BOX_BROKER_INIT;
 }
 

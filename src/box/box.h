@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "box/due.h"
 #include "box/proto.h"
 
 struct box_broker {
@@ -14,6 +15,7 @@ struct box_broker {
     pid_t broker;  /* our children, 0: none */
     pid_t janitor;
     int lifeline;  /* the janitor cleans up when the last copy of this closes */
+    struct due_page *due; /* until when each box may run (box/due.h) */
 };
 #define BOX_BROKER_INIT ((struct box_broker){ .sock = -1, .lifeline = -1 })
 

@@ -280,6 +280,8 @@ static void gather(struct waits *waits, int signals)
     waits->count = 0;
     waits->patience_ms = -1;
     add_wait(waits, broker.engine, NULL, 0);
+    if (broker_tell_waits())
+        waits->at[0].events |= POLLOUT;
     add_wait(waits, signals, NULL, 0);
     for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
         if (broker.zygote[i].used)
@@ -324,6 +326,12 @@ static void look(void)
     }
 }
 
+static int patience_ms(const struct waits *waits)
+{
+    int due_ms = broker_due_patience_ms(&broker);
+    return waits->patience_ms >= 0 && waits->patience_ms < due_ms ? waits->patience_ms : due_ms;
+}
+
 int main(void)
 {
     static struct waits waits;
@@ -332,7 +340,7 @@ int main(void)
     for (;;) {
         gather(&waits, signals[0]);
         bool sweeping = broker_sweep_active(&broker);
-        int ready = poll(waits.at, waits.count, sweeping ? SWEEP_LOOK_MS : waits.patience_ms);
+        int ready = poll(waits.at, waits.count, sweeping ? SWEEP_LOOK_MS : patience_ms(&waits));
         if (ready < 0 && errno != EINTR)
             _exit(74);
         int64_t now = clock_now_ns();
@@ -347,7 +355,10 @@ int main(void)
         if (ready > 0 && waits.at[1].revents)
             on_children(signals[0]);
         broker_sweep_look(&broker);
-        if (ready > 0 && waits.at[0].revents)
+        if (ready > 0 && waits.at[0].revents & POLLOUT)
+            broker_tell_rest(&broker);
+        if (ready > 0 && waits.at[0].revents & ~POLLOUT)
             on_engine();
+        broker_due_look(&broker); /* last: what the engine says of a box comes first */
     }
 }

@@ -9,6 +9,7 @@
 
 #include "box/cgroup.h"
 #include "box/counters.h"
+#include "box/due.h"
 #include "box/park.h"
 #include "box/posture.h"
 #include "box/proto.h"
@@ -85,6 +86,8 @@ struct broker_box {
      * our own kill was faster. */
     int64_t oom_told, oom_uncounted;
     int64_t killed_at_ns;  /* 0: not killed */
+    uint64_t due_serial;   /* of the last time limit that we had to keep ourselves */
+    enum box_overdue overdue; /* and which; told with its end */
     int ns[POSTURE_NS_COUNT];
     uint64_t pid_ns_ino;
     int disk;  /* a directory of the writable part */
@@ -136,6 +139,8 @@ struct broker {
     } dead[BROKER_DEAD]; /* the last that died before anybody told us whose they were */
     unsigned dead_next;
     int64_t watch_ns; /* when those without cgroups are looked at next */
+    const struct due_page *due;
+    int64_t due_ns; /* when the CPU time of boxes is looked at next */
     int64_t others_ns; /* when all boxes are next looked at for who was missed */
 };
 
@@ -194,9 +199,16 @@ bool broker_sweep_active(const struct broker *broker);
 bool broker_sweep_spares(const struct broker_box *box, pid_t pid);
 void broker_sweep_look(struct broker *broker);
 
+/* End boxes whose time is over; how long that can wait. */
+void broker_due_look(struct broker *broker);
+int broker_due_patience_ms(const struct broker *broker);
+
 /* What is told to the engine. */
 void broker_tell(const struct broker *broker, const struct box_news *news, const int *fds,
                  size_t count);
+/* Some of it is kept until the engine takes it; try again. */
+bool broker_tell_waits(void);
+void broker_tell_rest(const struct broker *broker);
 void broker_tell_failure(const struct broker *broker, uint32_t id, enum box_step step);
 void broker_tell_zygote_gone(const struct broker *broker, uint32_t id, enum box_step step);
 void broker_tell_if_empty(struct broker *broker, struct broker_box *box);

@@ -3,6 +3,7 @@
 #include "box/broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,11 +14,58 @@
 
 static void on_death(struct broker *broker, pid_t pid, int status, const struct rusage *used);
 
+/* News that the engine's socket has no room for: the engine stands still, and we must not wait
+ * for it. It cannot grow without end: who orders nothing gets few more. */
+#define LETTERS 2048
+static struct letter {
+    struct box_news news;
+    int fds[BOX_NEWS_FDS];
+    size_t count;
+} letters[LETTERS];
+static unsigned first_letter, end_letter;
+
+static bool send_letter(const struct broker *broker, const struct letter *letter)
+{
+    if (io_send(broker->engine, &letter->news, sizeof letter->news, letter->fds,
+                letter->count) == 0)
+        return true;
+    if (errno != EAGAIN)
+        _exit(0); /* the engine is gone: so is everything else, with us */
+    return false;
+}
+
+bool broker_tell_waits(void)
+{
+    return first_letter != end_letter;
+}
+
+void broker_tell_rest(const struct broker *broker)
+{
+    while (broker_tell_waits()) {
+        struct letter *letter = &letters[first_letter % LETTERS];
+        if (!send_letter(broker, letter))
+            return;
+        broker_child_close(letter->fds, (int)letter->count);
+        first_letter++;
+    }
+}
+
+/* The socket does not block (broker_set_up). */
 void broker_tell(const struct broker *broker, const struct box_news *news, const int *fds,
                  size_t count)
 {
-    if (io_send(broker->engine, news, sizeof *news, fds, count) < 0)
-        _exit(0); /* the engine is gone: so is everything else, with us */
+    struct letter letter = { .news = *news, .count = count };
+    memcpy(letter.fds, fds ? fds : letter.fds, count * sizeof fds[0]);
+    if (!broker_tell_waits() && send_letter(broker, &letter))
+        return;
+    if (end_letter - first_letter == LETTERS)
+        _exit(75);
+    for (size_t i = 0; i < count; i++) {
+        letter.fds[i] = fcntl(letter.fds[i], F_DUPFD_CLOEXEC, 3);
+        if (letter.fds[i] < 0)
+            _exit(75);
+    }
+    letters[end_letter++ % LETTERS] = letter;
 }
 
 void broker_tell_failure(const struct broker *broker, uint32_t id, enum box_step step)
@@ -177,6 +225,8 @@ static void tell_exited(const struct broker *broker, struct broker_box *box, int
     box->cpu_us_seen = spent > box->cpu_us_seen ? spent : box->cpu_us_seen;
     if (box->session) /* what comes after it adds to it */
         box->cpu_us_waited = -box->cpu_us_seen;
+    news.overdue = box->overdue;
+    box->overdue = BOX_OVERDUE_NOT;
     news.by_signal = WIFSIGNALED(status);
     news.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     broker_box_stats(box, &news.stats);

@@ -36,16 +36,17 @@ static void make_room(void)
 void broker_set_up(struct broker *broker, int signals[1])
 {
     struct box_call call;
-    int fds[1 + BOX_CG_COUNT];
-    size_t count = 0, next = 1;
+    int fds[2 + BOX_CG_COUNT];
+    size_t count = 0, next = 2;
     prctl(PR_SET_NAME, "cupel-broker");
     umask(022); /* what we lay out is for boxes to read; the caller's may forbid it */
     if (mutate(USER_NS)) /* boxes change uids in our own user namespace, and go on with power */
         prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
     broker->engine = BOOT_FD_ENGINE;
-    if (io_recv(broker->engine, &call, sizeof call, fds, 1 + BOX_CG_COUNT, &count) != 1 ||
-        call.op != BOX_OP_SETUP || count < 1)
+    if (io_recv(broker->engine, &call, sizeof call, fds, 2 + BOX_CG_COUNT, &count) != 1 ||
+        call.op != BOX_OP_SETUP || count < 2 || !(broker->due = due_open(fds[1])))
         _exit(73);
+    close(fds[1]);
     broker->init_program = fds[0];
     broker->two_ids = call.setup.uid_count > 1;
     broker->bases.v2_controllers = call.setup.v2_controllers;
@@ -64,6 +65,9 @@ void broker_set_up(struct broker *broker, int signals[1])
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_SETMASK, &children, NULL);
     signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    int flags = fcntl(broker->engine, F_GETFL);
+    if (flags < 0 || fcntl(broker->engine, F_SETFL, flags | O_NONBLOCK) < 0)
+        _exit(74);
     if (broker->own_pid_ns < 0 || posture_read_ns(&broker->outside) < 0 || signals[0] < 0 ||
         mount_usr_look() < 0 ||
         (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))

@@ -74,6 +74,7 @@
     X(LIFT)              /* a box is killed within its limits */                              \
     X(WALL_TIMER)                                                                             \
     X(CPU_TIMER)                                                                              \
+    X(BROKER_DUE)        /* the broker ends no box by itself when its time is over */         \
     X(LIMIT_CORE)        /* the RLIMIT_ of the same name */                                   \
     X(LIMIT_CPU)                                                                              \
     X(LIMIT_NOFILE)                                                                           \

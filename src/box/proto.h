@@ -141,7 +141,7 @@ struct box_call {
             uint32_t uid_count;      /* ids mapped in W: 1, or a range */
             uint32_t cgroups;        /* bits of box_cg; one descriptor each */
             uint32_t v2_controllers; /* v2 base has memory, pids, cpu: bits of box_cg */
-        } setup;                     /* fds: init program, then cgroup bases */
+        } setup;                     /* fds: init program, box/due.h, then cgroup bases */
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
             struct box_plants plants;
@@ -220,6 +220,9 @@ enum box_news_kind {
 };
 #define BOX_NEWS_FDS (5 + BOX_COUNTERS)
 
+/* Which limit made the broker end a box by itself (box/due.h). */
+enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
+
 struct box_news {
     uint32_t kind;
     uint32_t box;
@@ -228,6 +231,7 @@ struct box_news {
     uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
+    uint32_t overdue;  /* EXITED: enum box_overdue */
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
     uint32_t place;    /* PARKED, AWAKE, FORKED_INTO, PLACE_LOST */
     uint32_t end;      /* PARKED, AWAKE, FORKED_INTO: enum inject_end */

@@ -176,6 +176,7 @@ void house_hand_over(struct house *house, uint32_t box, struct house_tenant *ten
 
 void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
 {
+    due_set(house->broker.due, box, 0, 0);
     house->box[box].tenant = NULL;
     house->box[box].hold = hold > 0 ? hold : 0;
     if (house->box[box].empty) {

@@ -17,6 +17,8 @@
 #include "box/mutate.h"
 #include "box/zygote.h"
 
+#define RUN_START_MS 10000 /* for an occupant to be there; then its time begins */
+
 static void name_run(char out[32])
 {
     unsigned char bytes[12];
@@ -207,6 +209,8 @@ static void start_occupant(struct engine_run *run)
     own_fd control = open_control(run);
     const int fds[] = { run->forked ? control : run->plan.exec_block, control };
     call->start.has_control = control >= 0;
+    due_set(run->engine->house.broker.due, run->box,
+            clock_now_ns() + (RUN_START_MS + run_limit(run, LIMITS_TIMEOUT)) * INT64_C(1000000), 0);
     house_call(&run->engine->house, call, fds, (run->forked ? 0u : 1u) + call->start.has_control);
 }
 

@@ -145,6 +145,7 @@ static void take_back(struct engine_run *run)
     for (int i = 0; i < BOX_COUNTERS; i++)
         session->fd[RUN_PIPES + i] = take_fd(&run->counter[i]);
     run_unwatch(run);
+    due_set(run->engine->house.broker.due, session->box, 0, 0);
     run->box = HOUSE_NOBODY;
 }
 

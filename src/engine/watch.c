@@ -209,6 +209,15 @@ static void on_listener(struct loop_source *source, uint32_t events)
 
 /* --- time --- */
 
+/* What the broker keeps to, should we stand still. */
+static void set_due(const struct engine_run *run)
+{
+    bool counts = run->counter[BOX_COUNTER_CPU] >= 0 && !mutate(CPU_TIMER);
+    int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
+    due_set(run->engine->house.broker.due, run->box,
+            mutate(WALL_TIMER) ? LOOP_NEVER : run->deadline_ns, counts ? most_us : 0);
+}
+
 /* The limit cannot be reached sooner than by using every allowed cpu fully. */
 static void plan_cpu_look(struct engine_run *run)
 {
@@ -336,7 +345,10 @@ static void on_exited(struct engine_run *run, const struct box_news *news)
     run->facts.signal = news->by_signal ? news->status : 0;
     run->facts.disk_full = news->stats.blocks_free == 0 || news->stats.inodes_free == 0;
     run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
-    run_kill(run, RESULT_OK); /* background processes end with the run, or the dead session */
+    /* Background processes end with the run, or the dead session. */
+    run_kill(run, news->overdue == BOX_OVERDUE_WALL  ? RESULT_TIMEOUT
+                  : news->overdue == BOX_OVERDUE_CPU ? RESULT_CPU_LIMIT
+                                                     : RESULT_OK);
 }
 
 /* May end the run. */
@@ -382,6 +394,7 @@ static void begin(struct engine_run *run, const struct box_news *news)
     note_walls(run, news->walls);
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &started);
+    set_due(run);
     plan_cpu_look(run);
 }
 
