@@ -356,6 +356,8 @@ class Talk(engine.Client):
         """(the answer, its events)"""
         while not self.came.get(id) or "event" in self.came[id][-1]:
             frame = self.receive()
+            if "id" not in frame and "event" in frame:
+                continue  # of a session between its cells: its next answer says it, too
             self.came.setdefault(frame["id"], []).append(frame)
             if frame["id"] == id and "event" in frame:
                 on_event(frame)

@@ -38,6 +38,9 @@ struct cupel_options {
  *   {"id":"1","event":"lost","stream":"stdout","bytes":123}     the reader was slow
  *   {"id":"1","event":"artifact","path":"a.png","size_bytes":5,"sha256":"...",
  *    "offset":0,"base64":"..."}                    with CUPEL_CONTENT; large ones in parts
+ *   {"event":"session","session":"s_...","state":"rolled_back","state_cell":1,"lost":[],
+ *    "text":"..."}     of no run: the interpreter of a session that this handle has used
+ *                      ended between cells; told to the calls that are under way
  * New kinds of events may come: pass over what you do not know. The text is gone after
  * the call. Anything but 0 cancels the run. */
 typedef int cupel_on_event(void *user, const char *event_json);

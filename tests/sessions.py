@@ -19,7 +19,7 @@ class Session:
 
     def __init__(self, client, language="python", id=None, wait=True, **fields):
         request = {"language": language, **fields.pop("request", {})}
-        self.client = client
+        self.client, self.told = client, []
         self.id = id or self.ask("new", request=request, **fields)["session"]["session"]
         if wait and not id:
             self.wait_until_idle()
@@ -31,6 +31,9 @@ class Session:
         events = []
         while True:
             answer = self.client.receive()
+            if answer.get("event") == "session":  # of no id: what happened to a session between cells
+                self.told.append(answer)
+                continue
             assert answer.get("id") == own, answer
             if "event" not in answer:
                 break

@@ -17,7 +17,7 @@
 #define HINT_MAX 500
 #define SEEN_MAX 1000
 #define PROBLEMS_MAX 6
-#define STATE_SAID "the session goes on from the state before this cell"
+#define STATE_SAID "the session goes on from the state "
 
 static struct str text_of(const json_t *object, const char *name)
 {

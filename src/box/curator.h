@@ -33,10 +33,8 @@ struct curator_facts {
 /* Each gives 0 or an errno. A snapshot that fails leaves no slot. `base` is the slot to
  * share files with, or BOX_PLACES. */
 int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out);
-/* What a restore could not bring back: bits. */
-enum curator_lost { CURATOR_LOST_SPECIAL = 1, CURATOR_LOST_LINKS = 2 };
 /* Make /workspace what the slot says; BOX_PLACES: empty. Changed files keep their
- * inodes. A failure leaves /workspace between the two. */
+ * inodes. *out_lost: bits of BOX_LOST, what is not back. A failure leaves /workspace between the two. */
 int curator_restore(uint32_t slot, uint32_t *out_lost);
 int curator_forget(uint32_t slot);
 /* A slot to another curator, over a stream socket, and from one. */

@@ -21,7 +21,7 @@
 
 static uint32_t work; /* entries that may be met yet */
 static uint32_t now_slot;
-static uint32_t lost; /* enum curator_lost */
+static uint32_t lost; /* bits of BOX_LOST */
 
 /* --- what goes --- */
 
@@ -174,7 +174,7 @@ static int rebuild_again(struct curator_level *level, const char *name, const st
         return error;
     if (curator_links_make(curator_places.root, curator_links_path(link), level->here, name) == 0)
         return 0;
-    lost |= CURATOR_LOST_LINKS;
+    lost |= BOX_LOST_BIT(LINKS);
     return rebuild_bytes(level, name, kept);
 }
 
@@ -187,7 +187,7 @@ static int note_done(const char *name, const struct stat *here, const struct sta
     if (!link && curator_links_add(&curator_by_kept, kept->st_ino, here->st_ino) == 0)
         link = curator_links_find(&curator_by_kept, kept->st_ino);
     if (!link || curator_path(name, path) || curator_links_set_path(link, path)) {
-        lost |= CURATOR_LOST_LINKS;
+        lost |= BOX_LOST_BIT(LINKS);
         return 0;
     }
     link->to = here->st_ino;
@@ -218,7 +218,7 @@ static int rebuild_special(struct curator_level *level, const char *name, const 
     struct stat here;
     own_fd pin = tree_pin(level->here, name, &here);
     if (pin < 0 || !is_that_special(&here, kept)) {
-        lost |= CURATOR_LOST_SPECIAL;
+        lost |= BOX_LOST_BIT(SPECIAL);
         return 0;
     }
     return (here.st_mode & 07777) != (kept->st_mode & 07777) && tree_chmod(pin, kept->st_mode) < 0

@@ -254,7 +254,7 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
         return INJECT_REFUSED;
     enum inject_end end =
         transplant(&keeper->session, place, &to, order->live, TRANSPLANT_MS, &report);
-    out->lost = end == INJECT_OK ? report.lost_files : 0;
+    out->lost = end == INJECT_OK ? report.lost_bits : 0;
     return end;
 }
 

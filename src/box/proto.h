@@ -223,6 +223,30 @@ enum box_news_kind {
 /* Which limit made the broker end a box by itself (box/due.h). */
 enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
 
+/* What a state had and does not have any more when it is gone back to. */
+#define BOX_LOST(X)                                                                \
+    X(PIPES, "pipes")                     /* what was in them, and who else has them */ \
+    X(SOCKETS, "sockets")                                                          \
+    X(EVENTS, "event descriptors")        /* epoll, eventfd, timerfd, inotify ... */ \
+    X(POSITIONS, "positions in open files") /* of some; the others are set back */ \
+    X(MEMORY, "shared memory")            /* its content is what it was last */    \
+    X(UNNAMED, "deleted files")           /* open, without a name: the same */     \
+    X(OPEN, "open files")                 /* fork: which cannot be opened again */ \
+    X(FOLDER, "working folder")           /* fork: the same */                     \
+    X(TIMERS, "timers")                   /* of timer_create */                    \
+    X(SIGNALS, "pending signals")                                                  \
+    X(SPECIAL, "socket files")            /* and other special files */            \
+    X(LINKS, "hard links")                                                         \
+    X(OUTSIDE, "files outside /workspace") /* changed since, or not carried */
+
+enum box_lost {
+#define X(id, text) BOX_LOST_##id,
+    BOX_LOST(X)
+#undef X
+    BOX_LOST_COUNT
+};
+#define BOX_LOST_BIT(id) (1u << BOX_LOST_##id)
+
 struct box_news {
     uint32_t kind;
     uint32_t box;
@@ -235,7 +259,7 @@ struct box_news {
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
     uint32_t place;    /* PARKED, AWAKE, FORKED_INTO, PLACE_LOST */
     uint32_t end;      /* PARKED, AWAKE, FORKED_INTO: enum inject_end */
-    uint32_t lost;     /* FORKED_INTO: descriptors that could not be carried over */
+    uint32_t lost;     /* AWAKE, FORKED_INTO: bits of BOX_LOST */
     uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
     int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
     int64_t pause_us;  /* PARKED: how long the occupant stood still */
@@ -292,7 +316,7 @@ struct box_porter_answer {
     uint32_t cut;    /* LIST, last: entries that were too deep or too many */
     uint32_t changed; /* SNAP: it is not what base is */
     uint32_t entries; /* SNAP: how many there are */
-    uint32_t lost;    /* RESTORE: bits of enum curator_lost */
+    uint32_t lost;    /* RESTORE, SEND: bits of BOX_LOST */
     uint64_t size;   /* LIST, OPEN */
     int64_t ctime_ns; /* LIST: since the Epoch */
     uint32_t path_len;

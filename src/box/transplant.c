@@ -64,8 +64,9 @@ int transplant_open_proc(const struct transplant_side *side, const char *name)
     return openat(side->proc, path, O_RDONLY | O_CLOEXEC);
 }
 
-void transplant_lose(struct transplant *t, int fd, const char *name, size_t len)
+void transplant_lose(struct transplant *t, uint32_t what, int fd, const char *name, size_t len)
 {
+    t->report.lost_bits |= what;
     if (t->report.lost_files++ >= TRANSPLANT_LOST_MAX)
         return;
     char *out = t->report.lost[t->report.lost_files - 1];

@@ -37,6 +37,7 @@
 struct transplant_report {
     uint64_t bytes_copied;
     uint32_t calls;     /* that the fresh process has made */
+    uint32_t lost_bits;  /* of BOX_LOST */
     uint32_t lost_files; /* how many things could not be carried; the first ones by name */
     char lost[TRANSPLANT_LOST_MAX][TRANSPLANT_NAME_MAX]; /* "5 pipe:[123]": printable ASCII */
 };

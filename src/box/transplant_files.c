@@ -33,15 +33,39 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
+static bool is_deleted(const char *path, size_t len)
+{
+    return len >= sizeof deleted - 1 && strcmp(path + len - (sizeof deleted - 1), deleted) == 0;
+}
+
 static bool may_open(const char *path, size_t len, uint32_t mode)
 {
     if (S_ISCHR(mode))
         return is_one_of(path, devices);
-    if (len >= sizeof deleted - 1 && strcmp(path + len - (sizeof deleted - 1), deleted) == 0)
+    if (is_deleted(path, len))
         return false;
     if (!S_ISREG(mode) && !S_ISDIR(mode))
         return false;
     return transplant_begins(path, len, roots) || is_one_of(path, whole_roots);
+}
+
+/* What is lost with a descriptor, by the kernel's name for it. */
+static uint32_t lost_of(const char *name, size_t len)
+{
+    static const struct {
+        const char *heads[2];
+        uint32_t bit;
+    } kinds[] = {
+        { { "pipe:", "" }, BOX_LOST_BIT(PIPES) },
+        { { "socket:", "" }, BOX_LOST_BIT(SOCKETS) },
+        { { "anon_inode:", "" }, BOX_LOST_BIT(EVENTS) },
+        { { "/memfd:", "" }, BOX_LOST_BIT(MEMORY) },
+    };
+    for (size_t i = 0; i < array_len(kinds); i++) {
+        if (transplant_begins(name, len, kinds[i].heads))
+            return kinds[i].bit;
+    }
+    return is_deleted(name, len) ? BOX_LOST_BIT(UNNAMED) : BOX_LOST_BIT(OPEN);
 }
 
 /* --- of the parked process --- */
@@ -112,7 +136,7 @@ static enum inject_end note_file(struct transplant *t, uint64_t room, int fd)
     struct transplant_file file = { .fd = fd, .path = (uint32_t)t->paths_len };
     if (t->file_count == TRANSPLANT_FILES_MAX ||
         sizeof t->paths - t->paths_len < TRANSPLANT_PATH_MAX) {
-        transplant_lose(t, fd, "too many", 8);
+        transplant_lose(t, BOX_LOST_BIT(OPEN), fd, "too many", 8);
         return INJECT_OK;
     }
     enum inject_end end = read_link(t, room, fd, path, &len);
@@ -123,7 +147,7 @@ static enum inject_end note_file(struct transplant *t, uint64_t room, int fd)
     if (end != INJECT_OK && end != INJECT_REFUSED)
         return end;
     if (end == INJECT_REFUSED || !may_open(path, len, mode)) {
-        transplant_lose(t, fd, path, len);
+        transplant_lose(t, lost_of(path, len), fd, path, len);
         return INJECT_OK;
     }
     t->file[t->file_count++] = file;
@@ -235,7 +259,7 @@ static enum inject_end open_file(struct transplant *t, const struct transplant_f
     if (end == INJECT_OK)
         end = put_in_place(t, file, (uint64_t)got);
     if (end == INJECT_REFUSED) {
-        transplant_lose(t, file->fd, path, strlen(path));
+        transplant_lose(t, BOX_LOST_BIT(OPEN), file->fd, path, strlen(path));
         return INJECT_OK;
     }
     return end;
@@ -248,7 +272,7 @@ static enum inject_end enter_folder(struct transplant *t)
     if (end == INJECT_OK)
         end = transplant_do(t, (struct inject_order){ SYS_chdir, { name } }, NULL);
     if (end == INJECT_REFUSED) {
-        transplant_lose(t, -1, "current folder", 14);
+        transplant_lose(t, BOX_LOST_BIT(FOLDER), -1, "current folder", 14);
         return INJECT_OK;
     }
     return end;

@@ -3,6 +3,7 @@
 #ifndef BOX_TRANSPLANT_INT_H
 #define BOX_TRANSPLANT_INT_H
 
+#include "box/proto.h"
 #include "box/transplant.h"
 
 #if INJECT_HERE
@@ -141,8 +142,9 @@ enum inject_end transplant_call(struct inject *at, struct inject_order order, lo
 enum inject_end transplant_do(struct transplant *t, struct inject_order order, long *out);
 /* An open file of /proc/PID, or -1. */
 int transplant_open_proc(const struct transplant_side *side, const char *name);
-/* Note something that is not carried: a number (-1: none) and a name of any bytes. */
-void transplant_lose(struct transplant *t, int fd, const char *name, size_t len);
+/* Note something that is not carried: a bit of BOX_LOST, a number (-1: none) and a name of any
+ * bytes. */
+void transplant_lose(struct transplant *t, uint32_t what, int fd, const char *name, size_t len);
 /* Whether a name begins with one of these, which ends in "". */
 bool transplant_begins(const char *name, size_t len, const char *const *heads);
 const char *transplant_name(const struct transplant_side *side, const struct transplant_vma *vma);

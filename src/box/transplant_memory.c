@@ -335,7 +335,8 @@ static bool may_copy_shared(struct transplant *t, const struct piece *piece)
 {
     const uint64_t len = piece->end - piece->start;
     if (piece->from->prot & PROT_WRITE)
-        transplant_lose(t, -1, transplant_name(&t->from, piece->from), piece->from->name_len);
+        transplant_lose(t, BOX_LOST_BIT(MEMORY), -1, transplant_name(&t->from, piece->from),
+                        piece->from->name_len);
     if (len > t->shared_left)
         return false;
     t->shared_left -= len;

@@ -211,16 +211,18 @@ static void add_refused(const struct result *result, const struct cli_print *how
 /* What became of a session that this cell has hurt. */
 static void add_state(const struct result *result, struct buf *out)
 {
-    static const char *const texts[] = {
-        [RESULT_STATE_ROLLED_BACK] = "the session goes on from the state before this cell",
-        [RESULT_STATE_LOST] = "the session's variables are gone, its files are kept",
-    };
-    if ((size_t)result->state >= array_len(texts) || !texts[result->state])
+    char name[RESULT_STATE_TEXT];
+    bool back = result->state == RESULT_STATE_ROLLED_BACK;
+    if (!back && result->state != RESULT_STATE_LOST)
         return;
     add_style(out, CLI_YELLOW);
     buf_printf(out, "cupel: %s", result_state_name(result->state));
     add_style(out, CLI_PLAIN);
-    buf_printf(out, ": %s\n", texts[result->state]);
+    if (back)
+        buf_printf(out, ": the session goes on from %s\n",
+                   result_state_text(result->state_cell, name));
+    else
+        buf_add_text(out, ": the session's variables are gone, its files are kept\n");
 }
 
 static void add_names(struct buf *out, const char *title, const json_t *names)

@@ -13,6 +13,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "cli/term.h"
 
 #define ID "run"
 /* Bytes of input that surely fit into a frame, as base64 or as text with escapes of
@@ -202,6 +203,9 @@ static int take(struct cli_remote *remote, const struct frame_news *news,
         };
         if (hooks->on_event)
             hooks->on_event(hooks->user, &event);
+    } else if (news->kind == FRAME_SESSION_NEWS) {
+        const char *what = json_string_value(json_object_get(news->root, "text"));
+        cli_term_note("session: %.300s", what ? what : "?");
     } else if (news->kind == FRAME_LOST) {
         count_lost(remote, news->root);
     } else if (news->kind == FRAME_ARTIFACT) {

@@ -53,7 +53,7 @@ static const struct opt get_table[] = {
     ROWS_COMMON,
 };
 static const struct opt undo_table[] = {
-    { "to", 0, "NAME", OPT_TEXT, AT(to), "to this checkpoint instead of before the last cell" },
+    { "to", 0, "NAME", OPT_TEXT, AT(to), "to this checkpoint instead" },
     ROWS_COMMON,
 };
 static const struct opt plain_table[] = { ROWS_COMMON };
@@ -83,7 +83,7 @@ static const struct cli_command commands[CLI_SESSION_VERBS] = {
                                 PLAIN, "ID", NULL },
     [CLI_SESSION_CHECKPOINT] = { "checkpoint", NULL, "keep the state as it is under a name",
                                  PLAIN, "ID", NULL },
-    [CLI_SESSION_UNDO] = { "undo", NULL, "return to the state before the last cell", undo_table,
+    [CLI_SESSION_UNDO] = { "undo", NULL, "return to the state after the last cell but one", undo_table,
                            &undo_rows, "ID", NULL },
     [CLI_SESSION_FORK] = { "fork", NULL, "make a second session from here and print its id",
                            PLAIN, "ID", NULL },

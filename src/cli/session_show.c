@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "cli/term.h"
 #include "cli/visible.h"
+#include "contract/result.h"
 
 #define TABLE_MAX (16u << 20)
 #define COLUMNS_MAX 8
@@ -287,6 +288,17 @@ static void add_head(const json_t *info, struct buf *out)
     buf_printf(out, ", cell %.0f\n", number_of(info, "cell"));
 }
 
+/* Which state it is, and what happened to it since the last cell. */
+static void add_state(const json_t *info, struct buf *out)
+{
+    char name[RESULT_STATE_TEXT];
+    add_text(out, result_state_text((int64_t)number_of(info, "state_cell"), name));
+    if (!text_of(info, "news")[0])
+        return;
+    buf_add_text(out, ": ");
+    add_text(out, text_of(info, "news"));
+}
+
 void cli_session_show_info(const json_t *info)
 {
     const json_t *undo = json_object_get(info, "undo");
@@ -299,6 +311,8 @@ void cli_session_show_info(const json_t *info)
             buf_add_text(&out, ": ");
             add_text(&out, text_of(info, "unprotected"));
         }
+        buf_add_text(&out, "\nstate        ");
+        add_state(info, &out);
         buf_printf(&out, "\nundo         %.0f of at most %.0f levels\n",
                    number_of(undo, "levels"), number_of(undo, "most"));
         add_list(json_object_get(info, "checkpoints"), "checkpoints", "name", &out);

@@ -86,6 +86,7 @@ enum frame_kind {
     FRAME_STDERR,
     FRAME_LOST,
     FRAME_ARTIFACT,
+    FRAME_SESSION_NEWS, /* of no run: what happened to a session between its cells */
     FRAME_RESULT,
     FRAME_ERROR,
     FRAME_ANSWER, /* to what was asked of a session */

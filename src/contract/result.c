@@ -85,6 +85,15 @@ void result_error_clear(struct result_error *error)
     error_done(error);
 }
 
+const char *result_state_text(int64_t cell, char out[RESULT_STATE_TEXT])
+{
+    if (cell > 0)
+        snprintf(out, RESULT_STATE_TEXT, "the state after cell %lld", (long long)cell);
+    else
+        snprintf(out, RESULT_STATE_TEXT, "the state at the start");
+    return out;
+}
+
 void result_done(struct result *result)
 {
     json_decref(result->limits_hit);
@@ -92,6 +101,7 @@ void result_done(struct result *result)
     json_decref(result->walls);
     json_decref(result->missing);
     json_decref(result->names);
+    json_decref(result->lost);
     buf_done(&result->out.head);
     buf_done(&result->out.tail);
     buf_done(&result->err_stream.head);

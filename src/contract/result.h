@@ -149,8 +149,14 @@ struct result {
     char session[32]; /* "s_...", or empty */
     int64_t cell;     /* 0: null */
     enum result_state state;
+    int64_t state_cell; /* rolled back: the cell after which that state was; 0: the start */
+    json_t *lost;       /* rolled back: words for what did not come back; or NULL */
     json_t *names; /* {"added","changed","removed","more"}: a box claim, validated; or NULL */
 };
+
+/* "the state after cell 3", "the state at the start". */
+#define RESULT_STATE_TEXT 48
+const char *result_state_text(int64_t cell, char out[RESULT_STATE_TEXT]);
 
 void result_init(struct result *result);
 void result_done(struct result *result);

@@ -425,12 +425,22 @@ static void add_names(json_t *out, const json_t *names)
     }
 }
 
+/* Of a cell whose session went back. */
+static void add_state(json_t *out, const struct result *result)
+{
+    if (!result->lost)
+        return;
+    json_object_set_new(out, "state_cell", json_integer(result->state_cell));
+    json_object_set(out, "lost", result->lost);
+}
+
 json_t *result_to_json(const struct result *result)
 {
     json_t *out = make_object(result_members, array_len(result_members), result);
     add_exact(out, "stdout_base64", &result->out);
     add_exact(out, "stderr_base64", &result->err_stream);
     add_names(out, result->names);
+    add_state(out, result);
     return out;
 }
 
@@ -453,7 +463,8 @@ json_t *result_describe(void)
     json_object_set_new(out, "statuses", statuses);
     json_object_set_new(out, "error_kinds", errors);
     json_object_set_new(out, "fields", MEMBER_NAMES(result_members));
-    json_t *beside = json_pack("[s, s]", "stdout_base64", "stderr_base64");
+    json_t *beside =
+        json_pack("[s, s, s, s]", "stdout_base64", "stderr_base64", "state_cell", "lost");
     for (size_t i = 0; i < array_len(names_members); i++)
         json_array_append_new(beside, json_string(names_members[i].name));
     json_object_set_new(out, "fields_beside", beside);

@@ -158,6 +158,9 @@ int result_from_json(json_t *json, struct result *out, struct err *err)
     snprintf(out->run, sizeof out->run, "%s", run ? run : "");
     snprintf(out->session, sizeof out->session, "%s", session ? session : "");
     out->cell = whole(json, "cell", 0);
+    out->state_cell = whole(json, "state_cell", 0);
+    json_decref(out->lost);
+    out->lost = array_in(json, "lost");
     for (enum result_state i = RESULT_STATE_NONE; state && i <= RESULT_STATE_LOST; i++)
         out->state = strcmp(state, result_state_name(i)) == 0 ? i : out->state;
     out->exit_code = (int)whole(json, "exit_code", -1);

@@ -155,6 +155,9 @@ static void send_some(struct cupel *engine)
 static void hand_over(struct cupel *engine, const struct frame_news *news, struct str text)
 {
     struct call *call = find(engine, news->id);
+    for (struct call *one = engine->calls; news->kind == FRAME_SESSION_NEWS && one; one = one->next)
+        if (one->wants_events && !one->done)
+            add_item(one, buf_strdup(text), text.len);
     if (!call)
         return; /* of the connection: an answer to a cancel that came too late */
     if (news->kind == FRAME_RESULT) {

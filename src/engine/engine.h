@@ -104,6 +104,11 @@ int engine_ask(struct engine *engine, const struct frame_session *what, struct r
 const struct request *engine_session_request(const struct engine *engine, const char *id,
                                              struct err *err);
 unsigned engine_session_count(const struct engine *engine);
+/* Told of what happens to a session while no cell runs, whoever uses it: the members of an event,
+ * the engine's. */
+void engine_on_session(struct engine *engine,
+                       void (*told)(void *user, const char *session, const json_t *event),
+                       void *user);
 
 /* What is in an image, probed in a box (once; kept in the state directory):
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...]}.

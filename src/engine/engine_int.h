@@ -29,6 +29,8 @@ struct engine {
     struct session_past *past; /* what is remembered of those that ended, oldest first */
     size_t past_count;
     struct engine_ask *asks;
+    void (*on_session)(void *user, const char *session, const json_t *event); /* or NULL */
+    void *on_session_user;
 };
 
 struct session;

@@ -52,6 +52,7 @@ struct files_job {
     bool bytes_hit, count_hit; /* a cap was met on the way out */
     char *content;             /* of the one file that was asked for */
     uint64_t content_len, most;
+    uint32_t lost; /* of a restore, and of what is sent: bits of BOX_LOST */
     bool changed;  /* the snapshot is not what its base is */
     uint32_t kept; /* entries in it */
     struct err err;

@@ -172,6 +172,7 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
     (void)fd;
     job->changed = word->changed;
     job->kept = word->entries;
+    job->lost = word->lost;
     if (word->error == 0)
         return 1;
     for (size_t i = 0; i < array_len(reasons); i++) {

@@ -38,7 +38,6 @@ struct engine_run {
     struct session_job job;
     int gift;         /* a cell's stdin, which goes along with its line; -1 */
     int64_t since_ns; /* of the files' clock: when a cell began */
-    int64_t from_state; /* the cell after which the state was what it began with */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;
     uint32_t box; /* HOUSE_NOBODY: none yet */

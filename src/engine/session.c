@@ -199,6 +199,8 @@ void session_end(struct session *session, const char *why)
     session->stage = SESSION_ENDED;
     snprintf(session->ended, sizeof session->ended, "%s", why);
     remember(session, why);
+    if (!session->called_off)
+        session_tell_end(session, why);
     session_fork_ended(session, why);
     engine->session_count--;
     loop_set_timer(&engine->loop, &session->timer, LOOP_NEVER);
@@ -378,6 +380,7 @@ json_t *session_info(const struct session *session)
                                                         : session->fd + RUN_PIPES;
     int64_t peak = counters_memory_peak(counter[BOX_COUNTER_PEAK]);
     json_object_set_new(info, "memory_peak_bytes", peak < 0 ? json_null() : json_integer(peak));
+    session_tell_state(session, info);
     json_object_set_new(info, "shares", json_array());
     json_object_set_new(info, "ended", json_null());
     return info;
@@ -391,6 +394,14 @@ json_t *session_past_info(const struct session_past *past)
     json_object_set_new(info, "ended", json_pack("{s:o, s:s}", "at", time_json(past->ended_at),
                                                  "why", past->why));
     return info;
+}
+
+void engine_on_session(struct engine *engine,
+                       void (*told)(void *user, const char *session, const json_t *event),
+                       void *user)
+{
+    engine->on_session = told;
+    engine->on_session_user = user;
 }
 
 unsigned engine_session_count(const struct engine *engine)

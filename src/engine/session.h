@@ -134,7 +134,6 @@ struct session {
     struct session_job carry;
     unsigned carrying; /* ends of the socket between their porters that are at work */
     struct err carry_failed;
-    uint32_t lost_files;
 
     void (*idle_then)(struct session *session); /* once a death between cells is mended */
     bool called_off; /* it ends because its time is over, or on request: nobody failed */
@@ -154,10 +153,12 @@ struct session {
     bool is_protected;  /* the newest level is the state */
     unsigned since;     /* cells since the newest level */
     char unprotected[96];
-    char news[200];     /* for the next cell's stderr */
+    char news[200];     /* what happened since the last cell: for info, and the next cell's stderr */
+    enum result_state last; /* what became of the state the last time */
     uint32_t goal;      /* the place that is being gone back to, or kept in */
     struct session_place goal_state; /* what was there: the place may be lost on the way */
     bool going_back;
+    uint32_t lost; /* bits of BOX_LOST: what did not come back, or was not carried */
     int64_t asked_state; /* by undo */
     bool keeper_gone;   /* meanwhile */
     bool unproven;      /* what was woken has not done anything yet */
@@ -276,9 +277,18 @@ void session_fork(struct session *session);
 /* One of the two has ended. */
 void session_fork_ended(struct session *session, const char *why);
 
-/* --- session_ask.c --- */
-/* Sentences on what a copy does not carry. */
-json_t *session_lost_json(uint32_t files);
+/* --- session_tell.c --- */
+/* The interpreter ended, and no result can say it: info, an event and the next cell do. `when`
+ * completes "ended ". */
+void session_tell_death(struct session *session, const char *when, enum result_state became);
+/* The session has ended, by nobody's wish. */
+void session_tell_end(const struct session *session, const char *why);
+/* What has become of the state, for info. */
+void session_tell_state(const struct session *session, json_t *info);
+/* Bits of BOX_LOST: */
+json_t *session_lost_json(uint32_t lost);
+/* The same as the end of a sentence; nothing where nothing is lost. */
+void session_lost_text(uint32_t lost, struct buf *out);
 
 /* --- session_cell.c --- */
 void session_cell_start(struct engine_run *run);

@@ -79,17 +79,6 @@ void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *
     session_ask_reply(ask, &err);
 }
 
-json_t *session_lost_json(uint32_t files)
-{
-    json_t *list = json_array();
-    char text[96];
-    snprintf(text, sizeof text, "%u pipes, sockets or shared memory that cannot be had twice",
-             files);
-    if (files > 0)
-        json_array_append_new(list, json_string(text));
-    return list;
-}
-
 /* --- new --- */
 
 /* The first in line of its own session: the interpreter waits, the files are in. */

@@ -60,19 +60,20 @@ void session_ask_checkpoint(struct session *session, struct engine_ask *ask)
 
 static void on_not_undone(struct session *session)
 {
-    char text[160];
+    char text[160], name[RESULT_STATE_TEXT];
     if (session->failed.kind != ERR_NONE) {
         session_end(session, "its earlier state could not be brought back");
         return;
     }
-    snprintf(text, sizeof text, "that state is lost; the session is in the state after cell %lld",
-             (long long)session->state);
+    snprintf(text, sizeof text, "that state is lost; the session is in %s",
+             result_state_text(session->state, name));
     session_ask_refuse(session->ask, ERR_HOST, text, NULL);
 }
 
 static void on_undone(struct session *session)
 {
     struct engine_ask *ask = session->ask;
+    char name[RESULT_STATE_TEXT];
     if (session->failed.kind != ERR_NONE) { /* the newest state is mostly the one that it was in */
         session_lost_place(session, session->goal, session->goal_state.ticket);
         if (session->levels > 0)
@@ -83,10 +84,11 @@ static void on_undone(struct session *session)
     }
     if (session->state != session->asked_state) /* its copy had died, and was not missed yet */
         snprintf(session->news, sizeof session->news,
-                 "cupel: the state that undo asked for is lost; the session goes on from the state "
-                 "after cell %lld\n", (long long)session->state);
+                 "cupel: the state that undo asked for is lost; the session goes on from %s\n",
+                 result_state_text(session->state, name));
+    session->last = RESULT_STATE_RESTORED;
     json_object_set_new(ask->answer, "state", json_string("restored"));
-    json_object_set_new(ask->answer, "lost", session_lost_json(0));
+    json_object_set_new(ask->answer, "lost", session_lost_json(session->lost));
     session_ask_info(ask);
 }
 
@@ -109,7 +111,7 @@ void session_ask_undo(struct session *session, struct engine_ask *ask)
         return;
     }
     bool none = session->request.language != REQUEST_PYTHON || session->cells == 0;
-    snprintf(text, sizeof text, "the state before the last cell is not kept%s%s",
+    snprintf(text, sizeof text, "the state after the last cell but one is not kept%s%s",
              session->unprotected[0] && !session->is_protected ? ": " : "",
              session->is_protected ? "" : session->unprotected);
     session_ask_refuse(ask, ERR_ABSENT,

@@ -92,7 +92,6 @@ static void go(struct session *session)
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         run->taken.fd[i] = take_fd(&session->fd[i]);
     run->since_ns = session_files_now_ns();
-    run->from_state = session->state;
     run->result.warm = true;
     news.stats.cpu_us_at_start = news.stats.oom_kills_at_start = news.stats.pids_hits_at_start = 0;
     if (counters_read(run->taken.fd + RUN_PIPES, &news.stats) == 0) {
@@ -155,7 +154,11 @@ static void finish(struct session *session, enum result_state state)
     session->cell = NULL;
     session->stage = SESSION_WORKING;
     session->hush = run->facts.interrupt_sent; /* it is sent twice, the second may come late */
-    run->result.state = state;
+    run->result.state = session->last = state;
+    if (state == RESULT_STATE_ROLLED_BACK) {
+        run->result.state_cell = session->state;
+        run->result.lost = session_lost_json(session->lost);
+    }
     run_finish(run);
     if (state == RESULT_STATE_KEPT) {
         session->since++;
@@ -288,12 +291,10 @@ void session_cell_ended(struct engine_run *run)
 
 /* --- between cells --- */
 
-static void tell_idle_death(struct session *session, const char *goes_on, int64_t cell)
+static void tell_idle_death(struct session *session, enum result_state became)
 {
     session->stage = SESSION_WORKING;
-    snprintf(session->news, sizeof session->news,
-             "cupel: the interpreter ended between cells; the session goes on %s%lld\n", goes_on,
-             (long long)cell);
+    session_tell_death(session, "between cells", became);
     session->idle_then(session);
 }
 
@@ -302,7 +303,7 @@ static void on_idle_restarted(struct session *session)
     if (session->failed.kind != ERR_NONE)
         session_end(session, "its interpreter died between cells, and could not be replaced");
     else
-        tell_idle_death(session, "with its files only, after cell ", session->cells);
+        tell_idle_death(session, RESULT_STATE_LOST);
 }
 
 static void on_idle_swept(struct session *session)
@@ -320,7 +321,7 @@ static void on_idle_back(struct session *session)
     if (session->failed.kind != ERR_NONE)
         session_sweep(session, on_idle_swept);
     else
-        tell_idle_death(session, "from the state after cell ", session->state);
+        tell_idle_death(session, RESULT_STATE_ROLLED_BACK);
 }
 
 void session_died_idle(struct session *session, void (*then)(struct session *session))
@@ -339,44 +340,34 @@ void session_died_idle(struct session *session, void (*then)(struct session *ses
 
 /* --- what the result says of it --- */
 
-/* A cell that ended well, and whose interpreter died just after: its result has no error in which
- * this could be said, so the next one says it. */
-static void explain_later(struct session *session, enum result_state state)
-{
-    bool lost = state == RESULT_STATE_LOST;
-    snprintf(session->news, sizeof session->news,
-             "cupel: the interpreter ended just after cell %lld; the session goes on %s%lld\n",
-             (long long)session->cells,
-             lost ? "with its files only, after cell " : "from the state after cell ",
-             (long long)session->state);
-}
-
 void session_explain(struct engine_run *run)
 {
     struct session *session = run->session;
     struct result_error *error = &run->result.error;
-    char more[320] = "";
-    if (session->ended[0])
-        snprintf(more, sizeof more, "the session ended: %s", session->ended);
-    else if (run->result.state == RESULT_STATE_ROLLED_BACK && session->state == run->from_state)
-        snprintf(more, sizeof more, "the session goes on from the state before this cell: what it "
-                 "did to names and files is undone, and background processes have ended");
-    else if (run->result.state == RESULT_STATE_ROLLED_BACK)
-        snprintf(more, sizeof more, "the session goes on from the state after cell %lld: what came "
-                 "later is undone, and background processes have ended",
-                 (long long)session->state);
-    else if (run->result.state == RESULT_STATE_LOST)
-        snprintf(more, sizeof more, "the interpreter was started anew: names are gone, files are "
-                 "as the cell left them");
-    if (more[0] && error->kind == RESULT_E_NONE && !session->ended[0])
-        explain_later(session, run->result.state);
-    if (!more[0] || error->kind == RESULT_E_NONE)
-        return;
+    enum result_state state = run->result.state;
+    char name[RESULT_STATE_TEXT];
     own_buf text = BUF_INIT(4096);
-    if (error->hint)
+    if (error->hint) {
         buf_add_text(&text, error->hint);
-    buf_add_text(&text, error->hint ? "; " : "");
-    buf_add_text(&text, more);
-    free(error->hint);
-    error->hint = buf_take(&text);
+        buf_add_text(&text, "; ");
+    }
+    if (session->ended[0]) {
+        buf_printf(&text, "the session ended: %s", session->ended);
+    } else if (state == RESULT_STATE_ROLLED_BACK) {
+        buf_printf(&text, "the session goes on from %s: what came later is undone, and background "
+                   "processes have ended", result_state_text(session->state, name));
+        session_lost_text(session->lost, &text);
+    } else if (state == RESULT_STATE_LOST) {
+        buf_add_text(&text, "the interpreter was started anew: names are gone, files are as the "
+                            "cell left them");
+    } else {
+        return;
+    }
+    if (error->kind != RESULT_E_NONE) {
+        free(error->hint);
+        error->hint = buf_take(&text);
+    } else if (!session->ended[0]) {
+        /* It ended well, and its interpreter died just after: the result has no error to say it. */
+        session_tell_death(session, "just after the cell", state);
+    }
 }

@@ -117,7 +117,7 @@ static void on_renewed(struct session *coming)
         return;
     json_object_set_new(ask->answer, "session", session_info(coming));
     json_object_set_new(ask->answer, "from", json_string(coming->parent->id));
-    json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost_files));
+    json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost));
     coming->fork_ask = NULL;
     coming->unkept = true;
     coming->state = coming->cells;
@@ -163,6 +163,7 @@ static void on_noted(struct session *coming)
 
 static void on_restored(struct session *coming)
 {
+    coming->lost |= coming->files.lost;
     files_drop(&coming->files);
     if (!went_well(coming))
         return;
@@ -196,7 +197,10 @@ static void on_sent(struct session *parent)
 {
     struct session *coming = parent->coming;
     struct err failed = parent->failed;
+    uint32_t lost = parent->files.lost;
     files_drop(&parent->files);
+    if (coming)
+        coming->lost |= lost;
     if (coming && coming->carrying > 0)
         on_end(coming, &failed);
     session_next(parent);

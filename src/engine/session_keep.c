@@ -309,6 +309,7 @@ static void on_files_back(struct session *session);
 static void on_files_restored(struct session *session)
 {
     struct err failed = session->failed;
+    session->lost |= session->files.lost;
     files_drop(&session->files);
     session->failed = failed;
     if (failed.kind != ERR_NONE)
@@ -380,6 +381,7 @@ void session_go_back(struct session *session, uint32_t place,
     session->goal = place;
     session->goal_state = session->place[place];
     session->going_back = true;
+    session->lost = 0;
     session->back_then = then;
     if (!session->place[place].birth)
         session_prepare(session, place);

@@ -82,8 +82,10 @@ static bool take_kept(struct session *session, const struct box_news *news)
     session->kept.error = news->error;
     if (parked)
         session->held_bytes = news->held_bytes;
-    else if (news->end == INJECT_OK)
+    if (!parked && news->end == INJECT_OK) {
         session->gone = session->swept = session->fresh = false;
+        session->lost |= news->lost;
+    }
     return true;
 }
 
@@ -95,7 +97,7 @@ static void on_forked_into(struct session *parent, const struct box_news *news)
         return;
     coming->kept.end = news->end;
     coming->kept.error = news->error;
-    coming->lost_files = news->lost;
+    coming->lost |= news->lost;
     session_step_done(coming);
 }
 

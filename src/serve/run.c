@@ -241,8 +241,11 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
         take_stdin(run, ask->stdin_base64, &err) == 0)
         run->run = engine_begin(serve->engine, &run->request, conn, &hooks, &err);
-    if (run->run)
+    if (run->run) {
+        if (run->request.session)
+            serve_session_used(conn, run->request.session);
         return;
+    }
     serve_say_error(conn, ask->id, &err);
     serve_run_free(run);
 }

@@ -226,6 +226,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
         free(serve);
         return NULL;
     }
+    engine_on_session(serve->engine, serve_session_told, serve);
     return serve;
 }
 

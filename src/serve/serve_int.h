@@ -21,6 +21,7 @@
  * events alone can reach: a run that floods must not keep its own cancel from being
  * read, nor another run's answer from being sent. */
 #define SERVE_OUT_FULL (SERVE_OUT_MAX + (1u << 20))
+#define SERVE_SESSIONS_TOLD 8 /* of which a connection hears between its asks */
 #define SERVE_KEEP (1u << 20) /* an empty buffer larger than this is given back */
 #define SERVE_IN_FREE (64u << 10)    /* a frame up to this needs no claim */
 #define SERVE_IN_MAX ((size_t)1 << 30) /* bytes of all larger frames, until their runs end */
@@ -79,6 +80,7 @@ struct serve_conn {
     struct serve_ask *asks;
     unsigned run_count; /* and asks */
     uint32_t watched;
+    char used[SERVE_SESSIONS_TOLD][32]; /* sessions that it asked for last, the latest first */
     bool ended;   /* the client sends no more, or nothing that we could read */
     bool starved; /* waits for a claim */
 };
@@ -132,6 +134,9 @@ void serve_run_free(struct serve_run *run);
 void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t claim);
 /* The request of a cell, completed by its session; NULL with an err. */
 json_t *serve_cell_request(struct serve *serve, json_t *request, struct err *err);
+/* It hears from now on what happens to this session. */
+void serve_session_used(struct serve_conn *conn, const char *id);
+void serve_session_told(void *user, const char *id, const json_t *event);
 void serve_ask_fail(struct serve_ask *ask, const struct err *err);
 void serve_ask_free(struct serve_ask *ask);
 

@@ -20,11 +20,43 @@ void serve_ask_free(struct serve_ask *ask)
     free(ask);
 }
 
+void serve_session_used(struct serve_conn *conn, const char *id)
+{
+    size_t at = 0;
+    while (at < SERVE_SESSIONS_TOLD - 1 && strcmp(conn->used[at], id) != 0)
+        at++;
+    memmove(conn->used[1], conn->used[0], at * sizeof conn->used[0]);
+    snprintf(conn->used[0], sizeof conn->used[0], "%s", id);
+}
+
+static bool has_used(const struct serve_conn *conn, const char *id)
+{
+    for (size_t i = 0; i < SERVE_SESSIONS_TOLD; i++)
+        if (strcmp(conn->used[i], id) == 0)
+            return true;
+    return false;
+}
+
+void serve_session_told(void *user, const char *id, const json_t *event)
+{
+    const struct serve *serve = user;
+    for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
+        next = conn->after;
+        if (conn->source.fd >= 0 && has_used(conn, id) &&
+            serve_conn_unsent(conn) <= SERVE_OUT_MAX)
+            serve_conn_say(conn, json_deep_copy(event));
+    }
+}
+
 static void say(struct serve_ask *ask, json_t *members, struct result_artifact *file)
 {
     struct serve_conn *conn = ask->conn;
     if (conn->source.fd < 0)
         return;
+    const char *id =
+        json_string_value(json_object_get(json_object_get(members, "session"), "session"));
+    if (id) /* also one that was made just now */
+        serve_session_used(conn, id);
     json_t *frame = json_pack("{s:s}", "id", ask->id);
     json_object_update(frame, members);
     struct serve_answer *answer = serve_answer_new(ask->id, frame);

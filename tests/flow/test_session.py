@@ -225,7 +225,8 @@ def test_a_cell_cannot_kill_a_session(client, death, who):
         assert result["state"] == "kept" and result["error"]["name"] == "MemoryError", result
     elif protected:
         assert result["state"] == "rolled_back", result
-        assert "state before this cell" in result["error"]["hint"], result
+        assert "goes on from the state after cell 1:" in result["error"]["hint"], result
+        assert result["state_cell"] == 1 and result["lost"] == [], result
         assert session.value("x, open('kept').read()") == "([1, 2, 3], 'before')"
         assert sorted(session.files()) == ["kept"]
         assert is_protected(session)
@@ -314,10 +315,41 @@ def test_death_between_cells_is_told(session):
     if not is_protected(session):
         pytest.skip("nothing can be kept for this user")
     session.run("import subprocess, os\nsubprocess.Popen(['sh', '-c', f'sleep 0.3; kill -9 {os.getpid()}'])")
-    time.sleep(0.6)
+    event = session.client.receive()  # by itself: nothing was asked
+    assert event["event"] == "session" and event["session"] == session.id and "id" not in event, event
+    assert event["state"] == "rolled_back" and event["state_cell"] == 2 and event["lost"] == [], event
+    session.wait_until_idle()
+    info = session.info()
+    assert (info["state"], info["state_cell"], info["cell"]) == ("rolled_back", 2, 2), info
+    assert info["news"] == event["text"] and info["news"].endswith("from the state after cell 2"), info
     result = session.run("x")
-    assert result["status"] == "ok" and "ended between cells" in result["stderr"], result
+    assert result["status"] == "ok" and event["text"] in result["stderr"], result
     assert result["results"][-1]["text/plain"] == "5"
+    assert session.info()["news"] is None and session.info()["state"] == "kept"
+
+
+def test_death_between_cells_is_told_to_whom_it_concerns(client, engines, who):
+    """To all connections that have used the session, and to no other; in every language."""
+    bash = Session(client, "bash")
+    with engines[who].client() as user, engines[who].client() as other:
+        Session(user, id=bash.id).run("x=1")
+        Session(other).end()
+        bash.run("(sleep 0.3; kill -9 $$) &")
+        for one in (client, user):
+            event = one.receive()
+            assert (event["event"], event["session"], event["state"]) == ("session", bash.id, "lost"), event
+            assert event["state_cell"] == 2 and "with its files only" in event["text"], event
+        assert bash.info()["state"] == "lost" and "between cells" in bash.info()["news"]
+        other.send({"op": "ping"})
+        assert other.receive() == {"op": "pong"}
+    bash.end()
+
+
+def test_the_state_before_the_first_cell_has_a_name(session):
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    result = session.run("import os; os.abort()")
+    assert result["state_cell"] == 0 and "from the state at the start" in result["error"]["hint"], result
 
 
 # ---- undo, checkpoint ----

@@ -94,6 +94,8 @@ def kill_one(served, kind, spaces, choose):
 
 # --- what a session must say ---
 
+AFTER = re.compile(r"goes on from the state (?:after cell (\d+)|at the start)")  # the latter is cell 0
+
 class Counter:
     """A session in which every cell counts, and what its next count must be by all that it said."""
 
@@ -108,10 +110,10 @@ class Counter:
         self.log = self.log[-6:] + [(self.cells, result["status"], result["state"], result["stdout"], result["stderr"],
                                      (result["error"] or {}).get("hint"))]
         stderr = result["stderr"]
-        back = re.search(r"goes on from the state after cell (\d+)", stderr)
+        back = AFTER.search(stderr)
         anew = re.search(r"goes on with its files only, after cell (\d+)", stderr)
         if back:
-            self.names, self.files = self.before[int(back[1])]
+            self.names, self.files = self.before[int(back[1] or 0)]
         elif anew:
             self.names = 0
             self.before[int(anew[1])] = 0, self.before.get(int(anew[1]), (None, None))[1]
@@ -122,10 +124,9 @@ class Counter:
         """After a cell that did not end well."""
         hint = result["error"]["hint"] or ""
         if result["state"] == "rolled_back":
-            later = re.search(r"from the state after cell (\d+)", hint)
-            assert later or "from the state before this cell" in hint, result
-            if later:
-                self.names, self.files = self.before[int(later[1])]
+            later = AFTER.search(hint)
+            assert later and int(later[1] or 0) == result["state_cell"], result
+            self.names, self.files = self.before[result["state_cell"]]
         elif result["state"] == "lost":
             assert "names are gone" in hint or "the session ended" in hint, result
             self.names, self.files = 0, None  # as the cell left them: it may have been that far

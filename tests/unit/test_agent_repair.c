@@ -66,7 +66,7 @@ TEST(repair_shows_line_frames_and_values)
         "'frames':[{'function':'<module>','line':6,'text':'f(1)'},"
         "{'function':'f','line':5,'text':'return 1/b'}],"
         "'values':[{'name':'b','text':'0','type':'int'}],'hint':'names: abc; the "
-        "session goes on from the state before this cell: undone'}",
+        "session goes on from the state after cell 2: undone'}",
         "kept");
     own_buf out = BUF_INIT(1u << 20);
     agent_repair_error(result, &out);
@@ -101,7 +101,7 @@ TEST(repair_says_what_survived_and_one_hint)
     own_str lost = advice("{'kind':'signal','name':'SIGSEGV'}", "lost", 1);
     CHECK(strstr(lost, "All names are gone"));
     own_str named = advice("{'kind':'exception','name':'KeyError','hint':'columns of df: "
-                           "abc; the session goes on from the state before this cell: undone'}",
+                           "abc; the session goes on from the state after cell 2: undone'}",
                            "rolled_back", 1);
     CHECK_TEXT(named, "Nothing of this cell is kept: names and files are as before it. Send it "
                       "again whole.\nFix only the lines that need it.\n");

@@ -265,7 +265,7 @@ static void sockets(struct place *place)
     const struct box_porter_call back = { .op = BOX_PORTER_RESTORE, .slot = 0 };
     struct box_porter_answer word = place_ask(place, &back, -1);
     CHECK_INT(word.error, 0);
-    CHECK_INT(word.lost, CURATOR_LOST_SPECIAL);
+    CHECK_INT(word.lost, BOX_LOST_BIT(SPECIAL));
     CHECK_INT(access("sock", F_OK), -1);
 }
 
