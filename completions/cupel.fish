@@ -127,7 +127,7 @@ complete -c cupel -n '__cupel_second session' -a checkpoint -d 'keep the state a
 complete -c cupel -n '__cupel_in session checkpoint' -l json -d 'print the answer as JSON and nothing else'
 complete -c cupel -n '__cupel_in session checkpoint' -s q -l quiet -d 'no notes on standard error'
 complete -c cupel -n '__cupel_in session checkpoint' -s h -l help -d 'show this text'
-complete -c cupel -n '__cupel_second session' -a undo -d 'return to the state after the last cell but one'
+complete -c cupel -n '__cupel_second session' -a undo -d 'undo the last cell, or go back to a checkpoint'
 complete -c cupel -n '__cupel_in session undo' -l to -x -d 'to this checkpoint instead'
 complete -c cupel -n '__cupel_in session undo' -l json -d 'print the answer as JSON and nothing else'
 complete -c cupel -n '__cupel_in session undo' -s q -l quiet -d 'no notes on standard error'

@@ -34,7 +34,8 @@ struct curator_facts {
  * share files with, or BOX_PLACES. */
 int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out);
 /* Make /workspace what the slot says; BOX_PLACES: empty. Changed files keep their
- * inodes. *out_lost: bits of BOX_LOST, what is not back. A failure leaves /workspace between the two. */
+ * inodes. *out_lost: bits of BOX_LOST, what is not back. A failure leaves /workspace
+ * between the two. */
 int curator_restore(uint32_t slot, uint32_t *out_lost);
 int curator_forget(uint32_t slot);
 /* A slot to another curator, over a stream socket, and from one. */

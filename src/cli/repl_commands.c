@@ -173,7 +173,7 @@ static const struct {
     const char *operands, *about;
 } commands[] = {
     { "help", do_help, "", "this list" },
-    { "undo", do_undo, "[NAME]", "back to the state after the last cell but one, or to a checkpoint" },
+    { "undo", do_undo, "[NAME]", "undo the last cell, or go back to a checkpoint" },
     { "checkpoint", do_checkpoint, "NAME", "keep the state as it is under a name" },
     { "fork", do_fork, "", "make a second session from here, and print its id" },
     { "use", do_use, "ID", "go on in another session" },

@@ -83,7 +83,7 @@ static const struct cli_command commands[CLI_SESSION_VERBS] = {
                                 PLAIN, "ID", NULL },
     [CLI_SESSION_CHECKPOINT] = { "checkpoint", NULL, "keep the state as it is under a name",
                                  PLAIN, "ID", NULL },
-    [CLI_SESSION_UNDO] = { "undo", NULL, "return to the state after the last cell but one", undo_table,
+    [CLI_SESSION_UNDO] = { "undo", NULL, "undo the last cell, or go back to a checkpoint", undo_table,
                            &undo_rows, "ID", NULL },
     [CLI_SESSION_FORK] = { "fork", NULL, "make a second session from here and print its id",
                            PLAIN, "ID", NULL },

@@ -153,7 +153,7 @@ struct session {
     bool is_protected;  /* the newest level is the state */
     unsigned since;     /* cells since the newest level */
     char unprotected[96];
-    char news[200];     /* what happened since the last cell: for info, and the next cell's stderr */
+    char news[200];     /* what happened since the last cell, for info and the next cell */
     enum result_state last; /* what became of the state the last time */
     uint32_t goal;      /* the place that is being gone back to, or kept in */
     struct session_place goal_state; /* what was there: the place may be lost on the way */

@@ -27,7 +27,7 @@ KINDS = {
                    "os.mkdir('d'); os.setxattr('d', 'user.d', b'2')",
                    "os.setxattr('a', 'user.k', b'changed'); os.removexattr('d', 'user.d')",
                    "os.getxattr('a', 'user.k'), os.listxattr('d')", None, None),
-    "modes": ("import os; open('a', 'w').write('s'); os.chmod('a', 0o4751); os.mkdir('d', 0o700); os.chmod('d', 0o3701)",
+    "modes": ("import os; open('a', 'w').write('s'); os.chmod('a', 0o4751); os.mkdir('d'); os.chmod('d', 0o3701)",
               "os.chmod('a', 0o644); os.chmod('d', 0o755)",
               "oct(os.stat('a').st_mode), oct(os.stat('d').st_mode)", None, None),
     "fifos": ("import os; os.mkfifo('p'); os.chmod('p', 0o4612)", "os.unlink('p')",
@@ -35,7 +35,8 @@ KINDS = {
     "a socket file that goes": ("import os, socket; k = socket.socket(socket.AF_UNIX); k.bind('sk'); k.listen()",
                                 "os.unlink('sk')", "os.listdir()", "socket files", "socket files"),
     "memory that forks do not get": (C + "m = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
-                                     "m[:4] = b'GOOD'\nat = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
+                                     "m[:4] = b'GOOD'\n"
+                                     "at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
                                      "said = [libc.madvise(at, 4096, how) for how in (10, 18)]",
                                      "m[:4] = b'EVIL'", "m[:4], said", None, None),
 }
