@@ -52,6 +52,7 @@ struct broker_keep {
     int control;      /* for it, while its copy is moved; -1 */
     int64_t held_bytes; /* when the last copy was ordered */
     pid_t parked[BOX_PLACES]; /* 0: none that we know of */
+    pid_t spare; /* a copy that was made for the WAKE that follows; 0: none */
     uint64_t ticket[BOX_PLACES]; /* of each */
     struct cgroup cgroup; /* of all that is parked; made with the first */
 };

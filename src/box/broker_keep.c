@@ -51,6 +51,11 @@ static void tell_refused(const struct broker *broker, const struct broker_box *b
 
 /* --- the keeper --- */
 
+static bool moves_here(const struct broker *broker)
+{
+    return broker->bases.v2_controllers != 0;
+}
+
 static int make_group(struct broker *broker, struct broker_box *box)
 {
     const struct cgroup_limits limits = { box->memory_bytes, PARKED_PIDS, 1000 };
@@ -89,8 +94,9 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
     if (pid == 0) {
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
+            .own = BROKER_ID_OCCUPANT(box - broker->box),
             .holder = BROKER_ID_HOLDER(box - broker->box), .control = box->control_fd,
-            .warden = warden, .pages = &box->cell_pages,
+            .moved = moves_here(broker), .warden = warden, .pages = &box->cell_pages,
         };
         keeper_run(&plan);
     }
@@ -194,11 +200,6 @@ bool broker_keep_sweep(struct broker_box *box)
     return true;
 }
 
-static bool moves_here(const struct broker *broker)
-{
-    return broker->bases.v2_controllers != 0;
-}
-
 static struct keeper_order order_of(enum keeper_op op, const struct box_call *call)
 {
     return (struct keeper_order){ op, call->keep.place, 0, 0, call->keep.ticket };
@@ -245,34 +246,24 @@ static void order_drop(struct broker_box *box, uint32_t place, uint64_t ticket)
         broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
 }
 
-/* Only saves time: where the copy is moved or numbered by others, WAKE makes it. */
-static void order_prepare(const struct broker *broker, struct broker_box *box,
-                          const struct box_call *call)
-{
-    const struct broker_keep *keep = &box->keep;
-    const struct keeper_order copy = order_of(KEEPER_COPY, call);
-    bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS - 1;
-    if (keep->keeper > 0 && !keep->warden && !moves_here(broker) && !keep->waking && room &&
-        send_order(box, &copy, -1) < 0)
-        broker_keep_kill(box);
-}
-
 void broker_keep_order(struct broker *broker, const struct box_call *call, int control)
 {
     struct broker_box *box = &broker->box[call->box];
     const struct broker_keep_order asked = { 0, (uint8_t)call->keep.place, call->keep.ticket };
-    if (call->op == BOX_OP_DROP || call->op == BOX_OP_PREPARE) {
-        call->op == BOX_OP_DROP ? order_drop(box, call->keep.place, call->keep.ticket)
-                                : order_prepare(broker, box, call);
+    const struct keeper_order prepare = order_of(KEEPER_PREPARE, call);
+    if (call->op == BOX_OP_DROP) {
+        order_drop(box, call->keep.place, call->keep.ticket);
         return;
     }
     int error = refusal(box, call->op);
-    uint32_t news = call->op == BOX_OP_PARK   ? BOX_NEWS_PARKED
-                    : call->op == BOX_OP_WAKE ? BOX_NEWS_AWAKE
-                                              : BOX_NEWS_FORKED_INTO;
-    if (!error && (news == BOX_NEWS_PARKED  ? order_park(broker, box, call)
-                   : news == BOX_NEWS_AWAKE ? order_wake(broker, box, call, control)
-                                            : order_transplant(broker, box, call)) < 0)
+    uint32_t news = call->op == BOX_OP_PARK      ? BOX_NEWS_PARKED
+                    : call->op == BOX_OP_PREPARE ? BOX_NEWS_PREPARED
+                    : call->op == BOX_OP_WAKE    ? BOX_NEWS_AWAKE
+                                                 : BOX_NEWS_FORKED_INTO;
+    if (!error && (news == BOX_NEWS_PARKED     ? order_park(broker, box, call)
+                   : news == BOX_NEWS_PREPARED ? send_order(box, &prepare, -1)
+                   : news == BOX_NEWS_AWAKE    ? order_wake(broker, box, call, control)
+                                               : order_transplant(broker, box, call)) < 0)
         error = errno;
     if (error)
         tell_refused(broker, box, news, &asked, error);
@@ -308,13 +299,19 @@ static void on_parked(struct broker *broker, struct broker_box *box, uint64_t ti
     broker_recall_death(broker, answer->pid);
 }
 
+static void on_prepared(struct broker *broker, struct broker_box *box, uint64_t ticket,
+                        struct keeper_answer *answer)
+{
+    box->keep.spare = answer->end == INJECT_OK ? answer->pid : 0;
+    tell_kept(broker, box, BOX_NEWS_PREPARED, ticket, answer);
+}
+
 static void on_copied(struct broker *broker, struct broker_box *box, uint64_t ticket,
                       struct keeper_answer *answer)
 {
     struct broker_keep *keep = &box->keep;
     own_fd control = take_fd(&keep->control);
-    if (control < 0)
-        return; /* it was prepared, and waits */
+    keep->spare = answer->end == INJECT_OK ? answer->pid : 0;
     const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0, ticket };
     if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
                                      send_order(box, &wake, control) < 0)) {
@@ -330,6 +327,7 @@ static void on_awake(struct broker *broker, struct broker_box *box, uint64_t tic
                      struct keeper_answer *answer)
 {
     box->keep.waking = false;
+    box->keep.spare = 0;
     if (answer->end == INJECT_OK) {
         box->occupant = answer->pid;
         box->started = true;
@@ -371,6 +369,7 @@ static const struct {
     uint32_t news; /* where it can fail */
 } answers[] = {
     [KEEPER_PARK] = { on_parked, BOX_NEWS_PARKED },
+    [KEEPER_PREPARE] = { on_prepared, BOX_NEWS_PREPARED },
     [KEEPER_COPY] = { on_copied, BOX_NEWS_AWAKE },
     [KEEPER_WAKE] = { on_awake, BOX_NEWS_AWAKE },
     [KEEPER_DROP] = { on_dropped, 0 },
@@ -411,11 +410,11 @@ void broker_keep_over(struct broker *broker, uint32_t id)
     own_close_fd(&keep->control);
     while (keep->answered != keep->ordered) {
         const struct broker_keep_order order = keep->order[keep->answered++ % BROKER_KEEP_ORDERS];
-        bool awaited = order.op != KEEPER_COPY || moves_here(broker);
-        if (answers[order.op].news && awaited)
+        if (answers[order.op].news)
             tell_refused(broker, box, answers[order.op].news, &order, ECHILD);
     }
     keep->waking = false;
+    keep->spare = 0;
     memset(keep->parked, 0, sizeof keep->parked);
     if (keep->kept && !box->releasing)
         broker_tell(broker, &news, NULL, 0);

@@ -169,8 +169,7 @@ static void kill_stray(void)
 
 /* --- /proc --- */
 
-/* "PID/name", for openat beneath a procfs. */
-static void proc_path(char out[64], pid_t pid, const char *name)
+void inject_proc_path(char out[INJECT_PROC_PATH], pid_t pid, const char *name)
 {
     char digits[16];
     size_t count = 0, at = 0;
@@ -202,8 +201,8 @@ static enum inject_end refused_or_dead(pid_t pid)
  * errno. */
 static const char *read_stat(int proc, pid_t pid, char text[STAT_MAX])
 {
-    char path[64];
-    proc_path(path, pid, "stat");
+    char path[INJECT_PROC_PATH];
+    inject_proc_path(path, pid, "stat");
     own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, STAT_MAX - 3);
     if (len <= 0)
@@ -241,9 +240,9 @@ int inject_home(int proc, pid_t pid)
 
 static enum inject_end count_threads(const struct inject_target *target)
 {
-    char path[64];
+    char path[INJECT_PROC_PATH];
     struct stat info;
-    proc_path(path, target->pid, "task");
+    inject_proc_path(path, target->pid, "task");
     if (fstatat(target->proc, path, &info, 0) < 0)
         return INJECT_REFUSED;
     return info.st_nlink == ONE_THREAD_LINKS ? INJECT_OK : INJECT_THREADS;

@@ -78,6 +78,10 @@ struct inject_order {
     uint64_t arg[6];
 };
 
+/* "PID/name", for openat beneath a procfs. */
+#define INJECT_PROC_PATH 64
+void inject_proc_path(char out[INJECT_PROC_PATH], pid_t pid, const char *name);
+
 /* The processor on which a process ran last; -1: not known. */
 int inject_home(int proc, pid_t pid);
 

@@ -43,6 +43,7 @@ struct keeper {
     uint64_t ticket[BOX_PLACES];
     uint32_t spare_of;
     uint64_t spare_ticket;
+    bool moved; /* the broker moves what is copied for a WAKE: another one must not be woken */
     struct park dying[DYING_MAX];
 };
 
@@ -64,8 +65,10 @@ static int open_tasks(const struct cgroup *group, struct park_tasks *out)
         int fd = openat(group->dir[moved[i]], "tasks", O_WRONLY | O_CLOEXEC);
         if (fd < 0)
             return -1;
+        out->controller[out->count] = moved[i] == BOX_CG_MEMORY ? "memory" : "pids";
         out->fd[out->count++] = fd;
     }
+    out->name = group->name;
     return 0;
 }
 
@@ -133,7 +136,12 @@ static int become(const struct keeper_plan *plan, struct keeper *out)
     /* Both are taken back by a change of ids: last. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
-    return confine();
+    if (confine() < 0)
+        return -1;
+    /* An interpreter has its zygote's filter and its own where we have ours. */
+    int filters = park_own_filters(out->session.proc);
+    out->session.filters = filters > 0 ? filters + 1 : 0;
+    return 0;
 }
 
 /* --- orders --- */
@@ -191,23 +199,28 @@ static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order 
     return end;
 }
 
+static enum inject_end wake_spare(struct keeper *keeper, int control, struct keeper_answer *out)
+{
+    pid_t live = 0;
+    enum inject_end end = park_wake(&keeper->session, &keeper->place[SPARE], control,
+                                    &keeper->live, &live, &out->lost);
+    out->pid = end == INJECT_OK ? live : 0;
+    return end;
+}
+
 static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order *order, int control,
                                struct keeper_answer *out)
 {
-    pid_t live = 0;
     if (control < 0)
         return refuse(EBADF);
     bool spared = keeper->place[SPARE].pid > 0 && keeper->spare_of == order->place &&
                   keeper->spare_ticket == order->ticket;
-    if (!spared) {
-        enum inject_end copied = do_copy(keeper, order, -1, out);
-        if (copied != INJECT_OK)
-            return copied;
-    }
-    enum inject_end end =
-        park_wake(&keeper->session, &keeper->place[SPARE], control, &keeper->live, &live);
-    out->pid = end == INJECT_OK ? live : 0;
-    return end;
+    enum inject_end end = spared ? wake_spare(keeper, control, out) : INJECT_DIED;
+    if (end != INJECT_DIED || keeper->moved)
+        return spared ? end : refuse(ESTALE);
+    /* Where there is one uid the box may have killed it before it was swept. */
+    end = do_copy(keeper, order, -1, out);
+    return end == INJECT_OK ? wake_spare(keeper, control, out) : end;
 }
 
 static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order, int control,
@@ -261,6 +274,7 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
 static enum inject_end (*const orders[])(struct keeper *keeper, const struct keeper_order *order,
                                          int control, struct keeper_answer *out) = {
     [KEEPER_PARK] = do_park,
+    [KEEPER_PREPARE] = do_copy,
     [KEEPER_COPY] = do_copy,
     [KEEPER_WAKE] = do_wake,
     [KEEPER_DROP] = do_drop,
@@ -311,11 +325,15 @@ static void await(struct keeper *keeper)
 void keeper_run(const struct keeper_plan *plan)
 {
     static struct keeper keeper;
+    const bool one_uid = plan->warden >= 0;
     keeper.sock = plan->sock;
+    keeper.moved = plan->moved;
     keeper.session = (struct park_session){
         .control = plan->control, .own = BOX_ID_OCCUPANT,
-        .holder = plan->warden < 0 ? BOX_ID_HOLDER : BOX_ID_OCCUPANT,
-        .warden = plan->warden < 0 ? 0 : plan->warden, .timeout_ms = TIMEOUT_MS,
+        .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
+        .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
+        .copies = BOX_PLACES + 2, /* with the spare, and init where it has the same uid */
+        .warden = one_uid ? plan->warden : 0, .timeout_ms = TIMEOUT_MS,
         .settle_ms = SETTLE_MS, .pages = plan->pages,
     };
     for (int i = 0; i <= SPARE; i++)

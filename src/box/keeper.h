@@ -5,6 +5,7 @@
 #ifndef BOX_KEEPER_H
 #define BOX_KEEPER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,7 +16,8 @@
 
 enum keeper_op {
     KEEPER_PARK = 1, /* copy the live process into a place */
-    KEEPER_COPY,     /* copy what is in a place, for the WAKE of the same place that follows */
+    KEEPER_PREPARE,  /* copy what is in a place, for a WAKE of the same place */
+    KEEPER_COPY,     /* the same; the WAKE follows at once */
     KEEPER_WAKE,     /* wake a copy of what is in a place; fds: control */
     KEEPER_DROP,     /* forget what is in a place */
     KEEPER_SWEEP,    /* kill all of the box but init and what is kept, where there is one uid */
@@ -41,7 +43,8 @@ struct keeper_answer {
 struct keeper_plan {
     int sock;
     const struct cgroup *live, *parked; /* the groups of both */
-    uid_t holder; /* in our user namespace: who opens their `tasks`; not where there is one uid */
+    uid_t own, holder; /* in our user namespace, where there are two; the latter opens `tasks` */
+    bool moved;   /* the broker moves copies to their groups, between COPY and WAKE */
     int warden;   /* where there is one uid: the socket with it (box/warden.h); else -1 */
     int control;  /* the descriptor on which the live process waits */
     const struct park_pages *pages; /* that its cells write */

@@ -170,35 +170,61 @@ static void part(const struct park_session *session, pid_t from, pid_t to)
 
 /* --- the rest of parking --- */
 
-static enum inject_end move(struct inject *copy, int pidfd, const struct park_tasks *tasks)
+/* The received socket to its place, unless it has got that number by itself. */
+static enum inject_end place_control(const struct park_session *session, struct inject *copy,
+                                     int got)
 {
+    const struct inject_order orders[] = {
+        { SYS_dup3, { (uint64_t)got, (uint64_t)session->control, O_CLOEXEC } },
+        { SYS_close, { (uint64_t)got } },
+    };
+    return got == session->control ? INJECT_OK : park_call_all(copy, orders, array_len(orders));
+}
+
+/* Everything that waking takes of a process's limits: a mapping, descriptors, the control's own
+ * number. Parking does it with something else in the control's place, which is closed again. */
+static enum inject_end equip(const struct park_session *session, struct inject *copy, int pidfd,
+                             int control, const struct park_tasks *tasks)
+{
+    int fds[PARK_GIFTS_MAX] = { control };
     struct park_gifts gifts = { .count = 0 };
-    if (tasks->count == 0)
-        return INJECT_OK;
-    enum inject_end end = park_hand_over(copy, pidfd, tasks->fd, tasks->count, &gifts);
+    memcpy(fds + 1, tasks->fd, tasks->count * sizeof fds[0]);
+    enum inject_end end = park_hand_over(copy, pidfd, fds, 1 + tasks->count, &gifts);
     if (end == INJECT_OK)
-        end = park_enter_groups(copy, &gifts, 0);
+        end = park_enter_groups(copy, &gifts, 1); /* first: one may sit in the control's place */
+    if (end == INJECT_OK)
+        end = place_control(session, copy, gifts.fd[0]);
     return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
 }
 
-/* In a copy of a parked copy the control socket is closed already. */
-static enum inject_end close_control(const struct park_session *session, struct inject *copy)
+static void set_has(struct park_fds *fds, int fd, bool has)
 {
-    const struct inject_order order = { SYS_close, { (uint64_t)session->control } };
-    enum inject_end end = park_call(copy, order, NULL);
-    return end == INJECT_REFUSED && errno == EBADF ? INJECT_OK : end;
+    const uint64_t bit = UINT64_C(1) << fd % 64;
+    fds->bit[fd / 64] = has ? fds->bit[fd / 64] | bit : fds->bit[fd / 64] & ~bit;
 }
 
 /* The rest of parking, off the path of what it was copied from. */
 static enum inject_end finish(const struct park_session *session, struct inject *copy,
-                              const struct park_tasks *tasks, struct park *out)
+                              struct park_fds *fds, const struct park_tasks *tasks,
+                              struct park *out)
 {
+    const struct inject_order close_control = { SYS_close, { (uint64_t)session->control } };
+    const struct park_claim claim = {
+        .pid = copy->pid, .inside = out->inside, .parked = true, .fds = fds, .tasks = tasks,
+        .control = -1,
+    };
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
-    enum inject_end end = pidfd < 0 ? INJECT_REFUSED : move(copy, pidfd, tasks);
+    /* Our stdin leads nowhere. */
+    enum inject_end end =
+        pidfd < 0 ? INJECT_REFUSED : equip(session, copy, pidfd, STDIN_FILENO, tasks);
     if (end == INJECT_OK && has_two_uids(session)) /* within a session all may send SIGCONT */
         end = park_call(copy, (struct inject_order){ SYS_setsid, { 0 } }, NULL);
     if (end == INJECT_OK)
-        end = close_control(session, copy);
+        end = park_call(copy, close_control, NULL);
+    set_has(fds, session->control, false);
+    if (end == INJECT_OK &&
+        (park_confirm(session, &claim) < 0 || park_check_limits(session, copy->pid) < 0))
+        end = INJECT_REFUSED;
     if (end == INJECT_OK)
         end = inject_settle(copy);
     if (end != INJECT_OK)
@@ -220,9 +246,14 @@ static enum inject_end said_of_copy(enum inject_end end)
 static enum inject_end copy_stopped(const struct park_session *session, struct inject *from,
                                     bool live, const struct park_tasks *tasks, struct park *out)
 {
+    static struct park made;
     struct inject copy;
-    struct park made = { .pid = 0 };
+    struct park_fds fds;
+    made = (struct park){ .pid = 0 };
     enum inject_end end = make_copy(session, from, live, &copy, &made.inside);
+    if (end == INJECT_OK && (park_list_fds(session->proc, copy.pid, &fds) < 0 ||
+                             (live && park_note_files(session, copy.pid, &fds, &made.files) < 0)))
+        end = give_up(copy.pid, INJECT_REFUSED);
     int saved = errno;
     if (live && end == INJECT_OK)
         part(session, copy.pid, from->pid);
@@ -237,7 +268,7 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     if (end != INJECT_OK)
         return parted == INJECT_OK ? said_of_copy(end) : parted;
     /* If the original was killed just now, its copy is what we want all the more. */
-    end = finish(session, &copy, tasks, &made);
+    end = finish(session, &copy, &fds, tasks, &made);
     if (end == INJECT_OK)
         *out = made;
     return said_of_copy(end);
@@ -280,47 +311,43 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &from);
     if (end == INJECT_OK)
         end = copy_stopped(session, &from, /* live= */ false, tasks, out);
+    if (end == INJECT_OK)
+        out->files = parked->files;
     inject_end_work(&before);
     return end;
 }
 
 /* --- back to life --- */
 
-/* The received socket to its place, unless it has got that number by itself. */
-static enum inject_end place_control(const struct park_session *session, struct inject *copy,
-                                     int got)
-{
-    const struct inject_order orders[] = {
-        { SYS_dup3, { (uint64_t)got, (uint64_t)session->control, O_CLOEXEC } },
-        { SYS_close, { (uint64_t)got } },
-    };
-    return got == session->control ? INJECT_OK : park_call_all(copy, orders, array_len(orders));
-}
-
-static enum inject_end revive(const struct park_session *session, struct inject *copy, int pidfd,
-                              int control, const struct park_tasks *tasks)
+static enum inject_end revive(const struct park_session *session, struct inject *copy,
+                              const struct park *parked, int control,
+                              const struct park_tasks *tasks, uint32_t *out_lost)
 {
     const struct inject_order own_uid = {
         SYS_setresuid, { session->own, session->own, session->holder },
     };
-    int fds[PARK_GIFTS_MAX] = { control };
-    struct park_gifts gifts = { .count = 0 };
-    memcpy(fds + 1, tasks->fd, tasks->count * sizeof fds[0]);
-    enum inject_end end = park_hand_over(copy, pidfd, fds, 1 + tasks->count, &gifts);
+    struct park_fds fds;
+    const struct park_claim claim = {
+        .pid = copy->pid, .inside = parked->inside, .fds = &fds, .tasks = tasks,
+        .control = control,
+    };
+    if (park_list_fds(session->proc, copy->pid, &fds) < 0)
+        return INJECT_REFUSED;
+    set_has(&fds, session->control, true);
+    enum inject_end end = equip(session, copy, parked->pidfd, control, tasks);
+    if (end == INJECT_OK)
+        end = park_restore_files(session, copy, &parked->files, out_lost);
     if (end == INJECT_OK && has_two_uids(session))
         end = park_call(copy, own_uid, NULL);
-    if (end == INJECT_OK)
-        end = set_dumpable(copy, 1);
-    if (end == INJECT_OK)
-        end = park_enter_groups(copy, &gifts, 1); /* first: one may sit in the control's place */
-    if (end == INJECT_OK)
-        end = place_control(session, copy, gifts.fd[0]);
-    return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
+    if (end == INJECT_OK && park_confirm(session, &claim) < 0)
+        end = INJECT_REFUSED;
+    return end == INJECT_OK ? set_dumpable(copy, 1) : end; /* its /proc files are its own then */
 }
 
 enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
-                          const struct park_tasks *tasks, pid_t *out_live)
+                          const struct park_tasks *tasks, pid_t *out_live, uint32_t *out_lost)
 {
+    uint32_t lost = 0;
     if (!valid(tasks)) {
         park_drop(parked);
         return INJECT_REFUSED;
@@ -330,10 +357,12 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     inject_begin_work(-1, &before);
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &copy);
     if (end == INJECT_OK)
-        end = revive(session, &copy, parked->pidfd, control, tasks);
+        end = revive(session, &copy, parked, control, tasks, &lost);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);
-    if (end == INJECT_OK)
+    if (end == INJECT_OK) {
         *out_live = parked->pid;
+        *out_lost = lost;
+    }
     inject_end_work(&before);
     own_close_fd(&parked->pidfd);
     *parked = PARK_NONE;
@@ -381,7 +410,8 @@ enum inject_end park_copy_parked(const struct park_session *session attr_unused,
 
 enum inject_end park_wake(const struct park_session *session attr_unused,
                           struct park *parked attr_unused, int control attr_unused,
-                          const struct park_tasks *tasks attr_unused, pid_t *out_live attr_unused)
+                          const struct park_tasks *tasks attr_unused, pid_t *out_live attr_unused,
+                          uint32_t *out_lost attr_unused)
 {
     return unsupported();
 }

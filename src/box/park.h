@@ -15,7 +15,9 @@
  *    the live process's end is seen as its end; other descriptors (stdio) it shares.
  * 4. A call either does all of it or leaves no copy behind. If the keeper dies, so do
  *    all parked copies.
- * 5. A copy is the live process's sibling (CLONE_PARENT): its parent must take its end,
+ * 5. No answer of a call that a copy made is believed where it matters: its uids, session,
+ *    number, filters, control groups and descriptors are read back from /proc.
+ * 6. A copy is the live process's sibling (CLONE_PARENT): its parent must take its end,
  *    after the keeper has. */
 #ifndef BOX_PARK_H
 #define BOX_PARK_H
@@ -29,6 +31,8 @@
 
 #define PARK_TASKS_MAX 12
 #define PARK_PAGES_MAX 384
+#define PARK_FDS 1024      /* an interpreter has no descriptor of this number or above */
+#define PARK_FILES_MAX 128 /* of which the place is known in each state */
 
 /* Pages that the next cell will surely write: they are made the live process's own while it
  * stands still, because each is a fault on the path of a cell otherwise. */
@@ -42,6 +46,9 @@ struct park_session {
     int proc;          /* a procfs that knows the pids, of the keeper's pid namespace */
     int control;       /* the descriptor on which the interpreter waits in recvmsg */
     uid_t own, holder; /* S and H, as the interpreter's user namespace numbers them */
+    uid_t seen_own, seen_holder; /* the same, as our /proc shows them */
+    int filters;       /* how many system call filters an interpreter has; 0: not known */
+    int copies;        /* of one interpreter at once: its limit of processes must allow them */
     int warden;        /* where S and H are one: the socket with it; 0: none */
     int timeout_ms;    /* for each call: what does not answer by then is killed */
     int settle_ms;     /* how long a live interpreter may take to become quiet */
@@ -49,10 +56,23 @@ struct park_session {
 };
 
 /* Control groups to move into: open `tasks` files, which check the uid of their opener.
- * It must be H for a copy that parks; H or S for one that wakes. */
+ * It must be H. */
 struct park_tasks {
     size_t count; /* at most PARK_TASKS_MAX; 0: it stays where it is */
     int fd[PARK_TASKS_MAX];
+    const char *name; /* of the group, in all of these hierarchies; NULL: is not read back */
+    const char *controller[PARK_TASKS_MAX];
+};
+
+/* Copies share open files with the interpreter: where these stand, and their flags, is noted
+ * when it is copied, and set back when a copy is woken. */
+struct park_files {
+    uint32_t lost; /* bits of BOX_LOST: what it had open and cannot be set back */
+    uint32_t count;
+    struct park_file {
+        int64_t place; /* -1: it has none */
+        int32_t fd, flags;
+    } at[PARK_FILES_MAX];
 };
 
 struct park {
@@ -60,12 +80,16 @@ struct park {
     pid_t inside;     /* in its own */
     int pidfd;        /* readable once it has died: then park_drop */
     int64_t pause_ns; /* how long what it was copied from stood still */
+    struct park_files files;
 };
 #define PARK_NONE ((struct park){ .pid = 0, .pidfd = -1 })
 
 /* Copy a live interpreter. At OK, NOT_QUIET, THREADS and REFUSED (errno) it goes on as
  * if nothing had happened; DIED and LOST are said of it, and never of the copy. *out is
- * untouched but at OK. */
+ * untouched but at OK. REFUSED with these says that a copy was made and is not what the calls
+ * answered (EPROTO), that it has a filter which could fake them (EPROTOTYPE), or that it could
+ * not be woken later: no room for descriptors (EMFILE, EBADF), for memory or mappings (ENOMEM),
+ * for processes (EAGAIN). */
 enum inject_end park_copy(const struct park_session *session, pid_t live,
                           const struct park_tasks *tasks, struct park *out) attr_must_use;
 /* Copy a parked copy, which stays as it is, in order to wake the new one: its number is an
@@ -73,12 +97,16 @@ enum inject_end park_copy(const struct park_session *session, pid_t live,
 enum inject_end park_copy_parked(const struct park_session *session, const struct park *from,
                                  const struct park_tasks *tasks, struct park *out) attr_must_use;
 /* Make a parked copy the live interpreter: uids (S,S,H), dumpable, `control` (which stays
- * the caller's too) in the place of its control descriptor, with close-on-exec. It goes
+ * the caller's too) in the place of its control descriptor, with close-on-exec. Its open
+ * files stand where they stood; *out_lost has the bits of BOX_LOST that do not. It goes
  * on in recvmsg there. At any end *parked is PARK_NONE; at OK *out_live is the process,
- * no longer the keeper's; else it is dead. It takes three descriptors for a moment: one
- * whose table is full cannot be woken, nor be parked with tasks. */
+ * no longer the keeper's; else it is dead. It takes a mapping and a few descriptors for a
+ * moment: parking does the same, so that one which has no room for it is not kept. */
 enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
-                          const struct park_tasks *tasks, pid_t *out_live) attr_must_use;
+                          const struct park_tasks *tasks, pid_t *out_live, uint32_t *out_lost)
+    attr_must_use;
+/* How many system call filters the caller has; 0: the kernel does not say. */
+int park_own_filters(int proc);
 /* Choose the numbers of processes in the box, by its warden: of the range, or ordinary.
  * Nothing where there is none. 0, or -1 with errno. */
 int park_number_reserved(const struct park_session *session) attr_must_use;

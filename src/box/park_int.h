@@ -2,7 +2,10 @@
 #ifndef BOX_PARK_INT_H
 #define BOX_PARK_INT_H
 
+#include <stdbool.h>
+
 #include "box/park.h"
+#include "box/proto.h"
 
 #if INJECT_HERE
 
@@ -14,6 +17,38 @@ struct park_gifts {
     size_t count;
     int fd[PARK_GIFTS_MAX];
 };
+
+/* Which descriptors a process has. */
+struct park_fds {
+    uint64_t bit[PARK_FDS / 64];
+};
+
+/* park_proc.c: what the kernel says. Each 0, or -1 with errno. */
+int park_list_fds(int proc, pid_t pid, struct park_fds *out) attr_must_use;
+/* All of a short file of /proc/PID, as text; E2BIG: as much as there is room for. */
+int park_read_proc(int proc, pid_t pid, const char *name, char *text, size_t room) attr_must_use;
+int park_read_path(int proc, const char *path, char *text, size_t room) attr_must_use;
+/* "PID/fd/N", for "fd/". */
+void park_fd_path(char out[INJECT_PROC_PATH], pid_t pid, const char *folder, int fd);
+struct park_claim {
+    pid_t pid, inside;
+    bool parked;              /* else it is about to go on */
+    const struct park_fds *fds;
+    const struct park_tasks *tasks;
+    int control;              /* ours, which it should have in the control's place; -1: none */
+};
+/* Is it what the calls that it made should have made of it? */
+int park_confirm(const struct park_session *session, const struct park_claim *claim) attr_must_use;
+/* Does its limit of processes leave room for copies of it? */
+int park_check_limits(const struct park_session *session, pid_t pid) attr_must_use;
+
+/* park_files.c: note what is open in a stopped copy with a table of its own. 0, or -1. */
+int park_note_files(const struct park_session *session, pid_t pid, const struct park_fds *fds,
+                    struct park_files *out) attr_must_use;
+/* Set it back in a copy of it; *out_lost: what was not. */
+enum inject_end park_restore_files(const struct park_session *session, struct inject *copy,
+                                   const struct park_files *files, uint32_t *out_lost)
+    attr_must_use;
 
 /* Calls that must succeed: REFUSED with errno where the kernel answers an error. */
 enum inject_end park_call(struct inject *at, struct inject_order order, long *out) attr_must_use;

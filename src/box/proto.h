@@ -118,7 +118,7 @@ enum box_op {
     BOX_OP_PARK,      /* copy the occupant, which waits, into a free place: PARKED */
     BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; control attached: AWAKE */
     BOX_OP_DROP,      /* forget what is in a place; no answer */
-    BOX_OP_PREPARE,   /* WAKE of a place will follow: copy it while a sweep goes on; no answer */
+    BOX_OP_PREPARE,   /* SWEEP and WAKE of a place will follow: show that it can be: PREPARED */
     BOX_OP_FORK_INTO, /* what is in a place becomes the state of another box's occupant, which
                          waits: FORKED_INTO, told of the first box */
     BOX_OP_SWEEP,     /* kill all but init and what is in places: SWEPT, once they are gone */
@@ -212,6 +212,7 @@ enum box_news_kind {
     BOX_NEWS_ZYGOTE, /* it is ready to fork */
     BOX_NEWS_ZYGOTE_GONE,
     BOX_NEWS_PARKED,
+    BOX_NEWS_PREPARED,
     BOX_NEWS_AWAKE,
     BOX_NEWS_SWEPT,
     BOX_NEWS_FORKED_INTO,
@@ -251,14 +252,14 @@ struct box_news {
     uint32_t kind;
     uint32_t box;
     uint32_t step;    /* FAILED */
-    int32_t error;    /* FAILED, PARKED, AWAKE: errno */
+    int32_t error;    /* FAILED, PARKED, PREPARED, AWAKE: errno */
     uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
     uint32_t overdue;  /* EXITED: enum box_overdue */
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
-    uint32_t place;    /* PARKED, AWAKE, FORKED_INTO, PLACE_LOST */
-    uint32_t end;      /* PARKED, AWAKE, FORKED_INTO: enum inject_end */
+    uint32_t place;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, PLACE_LOST */
+    uint32_t end;      /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
     uint32_t lost;     /* AWAKE, FORKED_INTO: bits of BOX_LOST */
     uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
     int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */

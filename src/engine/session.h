@@ -77,7 +77,7 @@ enum session_stage {
 
 enum session_wait {
     SESSION_NO_WAIT, SESSION_BUILT, SESSION_STARTED, SESSION_PORTER, SESSION_SWEPT, SESSION_AWAKE,
-    SESSION_PARKED, SESSION_FORKED_INTO, SESSION_FILES, SESSION_DRIVER
+    SESSION_PARKED, SESSION_PREPARED, SESSION_FORKED_INTO, SESSION_FILES, SESSION_DRIVER
 };
 
 struct session {
@@ -120,8 +120,8 @@ struct session {
     bool (*answered)(const struct driver *driver);
     char *line;
     struct str to_control;
-    struct { uint32_t end; int error; } kept; /* of PARKED, AWAKE */
-    uint64_t ticket;    /* PARKED, AWAKE: which is awaited */
+    struct { uint32_t end; int error; } kept; /* of PARKED, PREPARED, AWAKE */
+    uint64_t ticket;    /* PARKED, PREPARED, AWAKE: which is awaited */
     uint64_t tickets;   /* given so far */
     int64_t held_bytes; /* of the box, when it was parked last */
 
@@ -158,6 +158,7 @@ struct session {
     uint32_t goal;      /* the place that is being gone back to, or kept in */
     struct session_place goal_state; /* what was there: the place may be lost on the way */
     bool going_back;
+    char stayed[128]; /* why the last going back did not begin: the session is as it was; or "" */
     uint32_t lost; /* bits of BOX_LOST: what did not come back, or was not carried */
     int64_t asked_state; /* by undo */
     bool keeper_gone;   /* meanwhile */
@@ -211,8 +212,8 @@ void session_need_porter(struct session *session, void (*then)(struct session *s
 void session_park(struct session *session, uint32_t place,
                   void (*then)(struct session *session));
 void session_wake(struct session *session, void (*then)(struct session *session));
-/* The wake of a place will follow. */
-void session_prepare(struct session *session, uint32_t place);
+/* Show that what is gone back to can be woken, before the live interpreter is given up. */
+void session_prepare(struct session *session, void (*then)(struct session *session));
 /* What is in a place of the parent becomes the state of the other's interpreter: a step of
  * the other one. */
 void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
@@ -257,7 +258,8 @@ void session_protect_then(struct session *session, void (*then)(struct session *
 /* The same for a state that is kept already, by a name which stays with that copy. */
 void session_keep_again(struct session *session, void (*then)(struct session *session));
 /* Back to what is in a place, or to an older level where that is dead; `then` with
- * session->failed. */
+ * session->failed. A live interpreter is given up only once a copy of that state is there:
+ * else session->stayed, and it is as it was. */
 void session_go_back(struct session *session, uint32_t place,
                      void (*then)(struct session *session));
 /* The newest level, or SESSION_NOBODY. */

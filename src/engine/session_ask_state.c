@@ -74,6 +74,13 @@ static void on_undone(struct session *session)
 {
     struct engine_ask *ask = session->ask;
     char name[RESULT_STATE_TEXT];
+    if (session->stayed[0]) {
+        char text[200];
+        snprintf(text, sizeof text, "that state cannot be woken: %s; the session is as it was",
+                 session->stayed);
+        session_ask_refuse(ask, ERR_HOST, text, NULL);
+        return;
+    }
     if (session->failed.kind != ERR_NONE) { /* the newest state is mostly the one that it was in */
         session_lost_place(session, session->goal, session->goal_state.ticket);
         if (session->levels > 0)

@@ -283,11 +283,12 @@ void session_park(struct session *session, uint32_t place, void (*then)(struct s
     call(session, &order, NULL, 0, SESSION_PARKED, then);
 }
 
-void session_prepare(struct session *session, uint32_t place)
+void session_prepare(struct session *session, void (*then)(struct session *session))
 {
-    struct box_call order = { .op = BOX_OP_PREPARE, .box = session->box,
-                              .keep = { .place = place, .ticket = session->place[place].ticket } };
-    house_call(&session->engine->house, &order, NULL, 0);
+    session->ticket = session->goal_state.ticket;
+    struct box_call order = { .op = BOX_OP_PREPARE,
+                              .keep = { .place = session->goal, .ticket = session->ticket } };
+    call(session, &order, NULL, 0, SESSION_PREPARED, then);
 }
 
 void session_wake(struct session *session, void (*then)(struct session *session))

@@ -87,6 +87,7 @@ static void go(struct session *session)
                                      session->forked && session->fresh ? &session->request : NULL,
                                      session->cells, session->hush);
     session->fresh = false;
+    session->stayed[0] = 0;
     run->to_control = str_of(run->line);
     drain_control(session->fd[RUN_CONTROL]);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
@@ -195,10 +196,22 @@ static void on_swept_again(struct session *session)
         restart(session);
 }
 
+static void on_porter_out(struct session *session);
+
+static void keep_cell(struct session *session)
+{
+    if (session_has_files(session))
+        session_need_porter(session, on_porter_out);
+    else
+        finish(session, RESULT_STATE_KEPT);
+}
+
 static void on_back(struct session *session)
 {
     if (session->failed.kind == ERR_NONE)
         finish(session, RESULT_STATE_ROLLED_BACK);
+    else if (session->stayed[0])
+        keep_cell(session);
     else
         session_sweep(session, on_swept_again);
 }
@@ -253,12 +266,13 @@ void session_cell_done(struct engine_run *run)
     run->stage = RUN_FILES_OUT;
     take_back(run);
     session->stage = SESSION_WORKING;
-    if (run->request->on_error == REQUEST_ROLLBACK && failed(run) && session->is_protected)
+    bool unwanted = run->request->on_error == REQUEST_ROLLBACK && failed(run);
+    if (unwanted && !session->is_protected)
+        snprintf(session->stayed, sizeof session->stayed, "%s", session->unprotected);
+    if (unwanted && session->is_protected)
         session_go_back(session, session_newest(session), on_back);
-    else if (session_has_files(session))
-        session_need_porter(session, on_porter_out);
     else
-        finish(session, RESULT_STATE_KEPT);
+        keep_cell(session);
 }
 
 void session_cell_swept(struct engine_run *run)
@@ -360,13 +374,16 @@ void session_explain(struct engine_run *run)
     } else if (state == RESULT_STATE_LOST) {
         buf_add_text(&text, "the interpreter was started anew: names are gone, files are as the "
                             "cell left them");
+    } else if (state == RESULT_STATE_KEPT && session->stayed[0]) {
+        buf_printf(&text, "what the cell did is kept: the state before it cannot be brought back: "
+                   "%s", session->stayed);
     } else {
         return;
     }
     if (error->kind != RESULT_E_NONE) {
         free(error->hint);
         error->hint = buf_take(&text);
-    } else if (!session->ended[0]) {
+    } else if (!session->ended[0] && state != RESULT_STATE_KEPT) {
         /* It ended well, and its interpreter died just after: the result has no error to say it. */
         session_tell_death(session, "just after the cell", state);
     }

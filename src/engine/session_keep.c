@@ -191,10 +191,23 @@ static const char *why_not(uint32_t end, int error)
         [INJECT_DIED] = "its interpreter died", [INJECT_LOST] = "its interpreter did not answer",
         [INJECT_UNSUPPORTED] = "this processor is not supported",
     };
-    if (end == INJECT_REFUSED && error == ENOTSUP)
-        return "this host does not let us choose the numbers of its processes";
-    if (end == INJECT_REFUSED && error == EPERM)
-        return "its interpreter was started anew, or gave up its saved uid";
+    static const struct {
+        int error;
+        const char *why;
+    } refusals[] = {
+        { ENOTSUP, "this host does not let us choose the numbers of its processes" },
+        { EPERM, "its interpreter was started anew, or gave up its saved uid" },
+        { EMFILE, "its limit of open files leaves no room to wake a copy" },
+        { EBADF, "its limit of open files leaves no room to wake a copy" },
+        { ENOMEM, "its limits of memory or mappings leave no room to wake a copy" },
+        { EAGAIN, "its limit of processes leaves no room for copies" },
+        { EPROTOTYPE, "it has a system call filter of its own" },
+        { EPROTO, "its copy is not what it should be" },
+    };
+    for (size_t i = 0; end == INJECT_REFUSED && i < array_len(refusals); i++) {
+        if (refusals[i].error == error)
+            return refusals[i].why;
+    }
     return end < array_len(whys) && whys[end] ? whys[end] : "it could not be copied";
 }
 
@@ -375,15 +388,47 @@ static void on_swept(struct session *session)
         session_wake(session, on_awake);
 }
 
+static bool is_dead(uint32_t end, int error)
+{
+    return end == INJECT_DIED || end == INJECT_LOST ||
+           (end == INJECT_REFUSED && (error == ENOENT || error == ESTALE));
+}
+
+/* The live interpreter is there still. Where its processes alone leave no room for another
+ * (EAGAIN), a sweep makes it: the limit of what is kept allows enough. */
+static void on_prepared(struct session *session)
+{
+    bool crowded = session->kept.end == INJECT_REFUSED && session->kept.error == EAGAIN;
+    if (session->failed.kind == ERR_NONE && (session->kept.end == INJECT_OK || crowded)) {
+        session_sweep(session, on_swept);
+        return;
+    }
+    bool answered = session->failed.kind == ERR_NONE;
+    snprintf(session->stayed, sizeof session->stayed, "%.120s",
+             answered ? why_not(session->kept.end, session->kept.error) : session->failed.text);
+    err_set(&session->failed, ERR_HOST, "that state cannot be woken: %s", session->stayed);
+    session->going_back = false;
+    if (answered && is_dead(session->kept.end, session->kept.error))
+        session_lost_place(session, session->goal, session->goal_state.ticket);
+    if (session->keeper_gone) {
+        session_forget_places(session);
+        snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
+    }
+    session->keeper_gone = false;
+    session->back_then(session);
+}
+
 void session_go_back(struct session *session, uint32_t place,
                      void (*then)(struct session *session))
 {
     session->goal = place;
     session->goal_state = session->place[place];
     session->going_back = true;
+    session->stayed[0] = 0;
     session->lost = 0;
     session->back_then = then;
-    if (!session->place[place].birth)
-        session_prepare(session, place);
-    session_sweep(session, on_swept);
+    if (session->gone || session->swept || session->place[place].birth)
+        session_sweep(session, on_swept);
+    else
+        session_prepare(session, on_prepared);
 }

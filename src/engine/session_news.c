@@ -71,9 +71,9 @@ static void on_keeper_gone(struct session *session)
  * another; if it is a copy, nobody knows of it. */
 static bool take_kept(struct session *session, const struct box_news *news)
 {
-    bool parked = news->kind == BOX_NEWS_PARKED;
-    if (session->wait != (parked ? SESSION_PARKED : SESSION_AWAKE) ||
-        news->ticket != session->ticket) {
+    bool parked = news->kind == BOX_NEWS_PARKED, awake = news->kind == BOX_NEWS_AWAKE;
+    enum session_wait wait = parked ? SESSION_PARKED : awake ? SESSION_AWAKE : SESSION_PREPARED;
+    if (session->wait != wait || news->ticket != session->ticket) {
         if (parked && news->end == INJECT_OK)
             session_drop_copy(session, news->place, news->ticket);
         return false;
@@ -82,7 +82,7 @@ static bool take_kept(struct session *session, const struct box_news *news)
     session->kept.error = news->error;
     if (parked)
         session->held_bytes = news->held_bytes;
-    if (!parked && news->end == INJECT_OK) {
+    if (awake && news->end == INJECT_OK) {
         session->gone = session->swept = session->fresh = false;
         session->lost |= news->lost;
     }
@@ -111,6 +111,7 @@ void session_on_news(struct house_tenant *tenant, const struct box_news *news,
         { BOX_NEWS_READY, SESSION_BUILT },   { BOX_NEWS_STARTED, SESSION_STARTED },
         { BOX_NEWS_PORTER, SESSION_PORTER }, { BOX_NEWS_SWEPT, SESSION_SWEPT },
         { BOX_NEWS_AWAKE, SESSION_AWAKE },   { BOX_NEWS_PARKED, SESSION_PARKED },
+        { BOX_NEWS_PREPARED, SESSION_PREPARED },
     };
     struct session *session = loop_owner(tenant, struct session, tenant);
     if (news->kind == BOX_NEWS_EMPTY) {
@@ -121,7 +122,8 @@ void session_on_news(struct house_tenant *tenant, const struct box_news *news,
         take_started(session, news, fds);
     if (news->kind == BOX_NEWS_PORTER && session->wait == SESSION_PORTER)
         session->porter = take_fd(&fds[0]);
-    if ((news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_AWAKE) &&
+    if ((news->kind == BOX_NEWS_PARKED || news->kind == BOX_NEWS_PREPARED ||
+         news->kind == BOX_NEWS_AWAKE) &&
         !take_kept(session, news))
         return;
     if (news->kind == BOX_NEWS_EXITED)

@@ -23,8 +23,10 @@
 #include "check.h"
 
 struct park_session session = { .control = CONTROL, .own = 61001, .holder = 61002,
+                                .seen_own = 61001, .seen_holder = 61002,
                                 .timeout_ms = 5000, .settle_ms = 2000 };
 const struct park_tasks stay = { .count = 0 };
+uint32_t woken_lost;
 
 static const char script[] =
     "import os, resource, signal, socket, subprocess, sys, threading, time\n"
@@ -64,7 +66,7 @@ bool may_run(void)
         write_file("/proc/self/uid_map", map);
         snprintf(map, sizeof map, "0 %u 1", gid);
         write_file("/proc/self/gid_map", map);
-        session.own = session.holder = 0;
+        session.own = session.holder = session.seen_own = session.seen_holder = 0;
     }
     session.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     CHECK(session.proc >= 0);
@@ -176,7 +178,7 @@ struct python wake(struct park *parked, const struct park_tasks *tasks)
     int pair[2];
     struct python made = { .pid = 0 };
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    enum inject_end end = park_wake(&session, parked, pair[1], tasks, &made.pid);
+    enum inject_end end = park_wake(&session, parked, pair[1], tasks, &made.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     CHECK(parked->pid == 0 && parked->pidfd == -1);
     close(pair[1]);

@@ -19,6 +19,7 @@ struct python {
 
 extern struct park_session session;
 extern const struct park_tasks stay; /* in their control groups */
+extern uint32_t woken_lost; /* bits of BOX_LOST, of the last wake */
 
 /* False, and said, where this host has neither root nor user namespaces for us. */
 bool may_run(void);

@@ -385,7 +385,12 @@ static const struct {
     { SYS_prctl, PR_SET_DUMPABLE, 1, 0, TRACED },
     { SYS_prctl, PR_SET_DUMPABLE | BIT32, 1, 0, TRACED },
     { SYS_prctl, PR_SET_NAME, 0, 0, ALLOW },
-    { SYS_prctl, PR_SET_SECCOMP, 1, 0, QUIET(EINVAL) },
+    { SYS_prctl, PR_SET_SECCOMP, 2, 0, QUIET(EINVAL) },
+    { SYS_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, 0, QUIET(EINVAL) },
+    { SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, 0, LOUD },
+    { SYS_seccomp, SECCOMP_SET_MODE_FILTER | BIT32, 1, 0, LOUD },
+    { SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0x8, 0, LOUD },
+    { SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, 0, ALLOW },
     { SYS_prctl, 35 /* PR_SET_MM */, 0, 0, LOUD },
     { SYS_setpriority, 0, 0, 5, ALLOW },
     { SYS_setpriority, 0, 7, 5, QUIET(EPERM) },
@@ -420,7 +425,7 @@ TEST(box_filter_of_a_session_is_the_occupants_elsewhere)
 {
     static const int differ[] = { SYS_setresuid, SYS_setuid, SYS_setreuid, SYS_setfsuid, SYS_prctl,
                                   SYS_setpriority, SYS_sched_setaffinity, SYS_sched_setparam,
-                                  SYS_sched_setscheduler };
+                                  SYS_sched_setscheduler, SYS_seccomp };
     static const uint64_t args[] = { 0, 1, 4, 16, 35, 1001, 0x10000000, 0x5a5a5a5a, UINT64_MAX };
     for (int nr = 0; nr < NUMBERS; nr++) {
         bool same = true;

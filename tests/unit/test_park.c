@@ -228,7 +228,7 @@ TEST(park_of_the_dead_says_so)
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &other), INJECT_DIED);
     park_drop(&parked);
     kill(third.pid, SIGKILL);
-    CHECK_INT(park_wake(&session, &third, 0, &stay, &live.pid), INJECT_DIED);
+    CHECK_INT(park_wake(&session, &third, 0, &stay, &live.pid, &woken_lost), INJECT_DIED);
     CHECK(other.pid == 0 && third.pid == 0);
     check_nothing_left();
 }

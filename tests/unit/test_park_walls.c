@@ -23,8 +23,6 @@
 
 #if INJECT_HERE
 
-#define KEEPER_UID 61003
-
 /* What a process of uid S can do to another, as bits. */
 static int reach(pid_t pid)
 {
@@ -118,11 +116,8 @@ static void keep_with_one_capability(const struct python *live)
     const uint32_t bit = 1u << CAP_SYS_PTRACE;
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct one[2] = { { bit, bit, 0 } };
-    CHECK_INT(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), 0);
-    CHECK_INT(setresuid(KEEPER_UID, KEEPER_UID, KEEPER_UID), 0);
     CHECK_INT(syscall(SYS_capset, &head, one), 0);
     struct park parked = copy_of(live), other = PARK_NONE, dropped = PARK_NONE;
-    CHECK_INT(kill(parked.pid, 0), -1);
     CHECK_TEXT(ask(live->sock, "x = 2"), "None");
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &other), INJECT_OK);
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &dropped), INJECT_OK);
@@ -135,7 +130,7 @@ static void keep_with_one_capability(const struct python *live)
 }
 
 /* As it will be: the target in a user and a pid namespace below, with an init; the
- * keeper neither its parent nor root. */
+ * keeper is not its parent, and its uid has no power. */
 TEST(park_needs_one_capability)
 {
     if (!may_run() || !two_uids())
@@ -233,7 +228,8 @@ TEST(park_tasks_are_written_and_closed)
     struct park none = PARK_NONE;
     CHECK_INT(park_copy(&session, live.pid, &tasks, &none), INJECT_REFUSED);
     CHECK_INT(errno, EBADF);
-    CHECK_INT(park_wake(&session, &other, live.sock, &tasks, &live.pid), INJECT_REFUSED);
+    CHECK_INT(park_wake(&session, &other, live.sock, &tasks, &live.pid, &woken_lost),
+              INJECT_REFUSED);
     CHECK(none.pid == 0 && other.pid == 0);
     /* Room for the pair and some of them, not for all. */
     CHECK_TEXT(ask(live.sock, "resource.setrlimit(7, (10, 10))"), "None");
@@ -278,8 +274,14 @@ TEST(park_copies_live_in_a_control_group_of_their_own)
         printf("# skipped: no pids hierarchy of cgroup v1\n");
         return;
     }
-    struct park_tasks to_parked = { 1, { group_tasks(parked_group, session.holder) } };
-    struct park_tasks to_live = { 1, { group_tasks(live_group, session.own) } };
+    struct park_tasks to_parked = { .count = 1, .fd = { group_tasks(parked_group, session.holder) },
+                                    .name = strrchr(parked_group, '/') + 1,
+                                    .controller = { "pids" } };
+    struct park_tasks to_live = { .count = 1, .fd = { group_tasks(live_group, session.holder) },
+                                  .name = strrchr(live_group, '/') + 1, .controller = { "pids" } };
+    struct park_tasks of_own = { .count = 1, .fd = { group_tasks(live_group, session.own) } };
+    struct park_tasks elsewhere = to_live; /* it moves, and not where it should */
+    elsewhere.name = to_parked.name;
     struct python live = start(false);
     struct park parked = PARK_NONE, other = PARK_NONE;
     enum inject_end copied = park_copy(&session, live.pid, &to_parked, &parked);
@@ -288,7 +290,9 @@ TEST(park_copies_live_in_a_control_group_of_their_own)
                  is_in_group(other.pid, "cupel-park");
     /* What S has opened does not move what is H's. */
     struct park dragged = PARK_NONE;
-    enum inject_end drag = park_copy_parked(&session, &other, &to_live, &dragged);
+    enum inject_end drag = park_copy_parked(&session, &other, &of_own, &dragged);
+    enum inject_end astray = park_copy_parked(&session, &other, &elsewhere, &dragged);
+    int why = errno;
     struct python woken = wake(&parked, &to_live);
     bool back = is_in_group(woken.pid, "cupel-live");
     park_drop(&other);
@@ -297,6 +301,7 @@ TEST(park_copies_live_in_a_control_group_of_their_own)
     CHECK(rmdir(parked_group) == 0 && rmdir(live_group) == 0);
     CHECK(copied == INJECT_OK && again == INJECT_OK && apart && back);
     CHECK(drag == INJECT_REFUSED && dragged.pid == 0);
+    CHECK(astray == INJECT_REFUSED && why == EPROTO);
     check_nothing_left();
 }
 

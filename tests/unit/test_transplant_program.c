@@ -307,7 +307,8 @@ static void check_same(struct python *filled, struct python *fresh)
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     struct python woken = { .sock = pair[0] };
-    enum inject_end end = park_wake(&cells_session, &parked, pair[1], &stay, &woken.pid);
+    enum inject_end end =
+        park_wake(&cells_session, &parked, pair[1], &stay, &woken.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     close(pair[1]);
     CHECK_TEXT(ask(woken.sock, "describe"), before);
@@ -337,7 +338,8 @@ TEST(transplant_a_program_into_a_fork_of_it)
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     struct python fresh = { .sock = pair[0] };
-    CHECK_INT(park_wake(&cells_session, &parked, pair[1], &stay, &fresh.pid), INJECT_OK);
+    CHECK_INT(park_wake(&cells_session, &parked, pair[1], &stay, &fresh.pid, &woken_lost),
+              INJECT_OK);
     close(pair[1]);
     check_same(&filled, &fresh);
     stop(&filled);

@@ -143,7 +143,8 @@ struct cells cells_fork(const struct cells *at)
     struct cells made = { .count = 0 };
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    enum inject_end end = park_wake(&cells_session, &parked, pair[1], &stay, &made.pid);
+    enum inject_end end =
+        park_wake(&cells_session, &parked, pair[1], &stay, &made.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     close(pair[1]);
     made.sock = pair[0];
