@@ -22,6 +22,7 @@ AGAIN = 11                   # errno
 NULL_DEVICE = 0x103          # of /dev/null
 
 driver = names = None        # the modules; whoever loads this file sets them
+compile_python = None        # the driver's own
 channel = scope = None
 held, held_files = [], []    # what has come of the next line
 sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
@@ -151,6 +152,28 @@ def without_indent(code):
     return "\n".join([line.removeprefix(indent) for line in code.split("\n")]) if indent else code
 
 
+def magics():
+    """The module, which is read when a cell needs it."""
+    module = driver.load("magics")
+    module.names, module.scope, module.sources = names, scope, sources
+    return module
+
+
+def compile_cell():
+    """The cell's code. One that is no Python may be magics; what is shown of it stays as it was written."""
+    try:
+        return compile_python()
+    except SyntaxError:
+        if not any([sign in driver.source for sign in "%!?"]):
+            raise
+    shown = driver.source
+    driver.source = magics().as_python(shown, driver.program)
+    try:
+        return compile_python()
+    finally:
+        driver.source = shown
+
+
 def take(request):
     """What the line says of the cell and its world. Arguments stay until others come, so that
     what the code did to sys.argv does too."""
@@ -174,9 +197,12 @@ def run(request, files):
     take(request)
     if not blocked:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
-    value = driver.run_program(request, scope)
+    try:
+        value = driver.run_program(request, scope)
+    finally:
+        "magics" in driver.loaded and driver.loaded["magics"].over()
     if value is not None:
-        builtins._ = value   # a name `_` of the code's own comes first, as at the interpreter's prompt
+        names.keep(request["cell"], value)
 
 
 def guard(step, *args):
@@ -276,8 +302,15 @@ def renew(request, files):
 
 def check(request, files):
     """What is wrong with code that was not run yet. It stays unrun, and leaves no trace."""
+    code = without_indent(request["code"])
     try:
-        problems = driver.load("advice").check(without_indent(request["code"]), scope, sources)
+        if any([sign in code for sign in "%!?"]):
+            code = magics().as_python(code, "<check>")
+        problems = driver.load("advice").check(code, scope, sources)
+    except SyntaxError as problem:
+        advice = driver.load("advice")
+        hint = advice.syntax_hint(problem, code)
+        problems = [advice.problem_at("syntax", problem.lineno, problem.offset, None, str(problem.msg), hint)]
     except Exception:   # nothing is known to be wrong
         problems = []
     driver.send(driver.to_json({"op": "check", "problems": problems}))
@@ -297,9 +330,11 @@ def end(status=None):
 
 def serve(scope_, line=None, files=()):
     """Lines until the last: each is answered before the next is waited for. Does not return."""
-    global scope, stdin_form
+    global scope, stdin_form, compile_python
     scope = names.scope = scope_
     names.driver, driver.loaded["names"] = driver, names
+    names.open_history(sources)
+    compile_python, driver.compile_program = driver.compile_program, compile_cell
     if sys.__stdin__:
         stdin_form = sys.__stdin__.encoding, sys.__stdin__.errors
     driver.our_files.append(serve.__code__.co_filename)

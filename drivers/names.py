@@ -7,6 +7,7 @@ import sys
 
 __builtins__ = {**vars(builtins)}
 ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
+VALUES_MAX, VALUES_BYTES_MAX = 100, 64 << 20
 MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10
 
 driver = scope = None        # the module; a session's names, which cells.py sets
@@ -175,6 +176,51 @@ def tell():
     driver.send(driver.to_json({"op": "names", "names": entries, **({"more": more} if more else {})}))
 
 
+# ---- values of earlier cells ----
+class Values(dict):
+    """Out: the values that cells have shown, by the numbers of the cells."""
+
+    def __missing__(self, number):
+        raise KeyError(f"cell {number} has no value, or it is no longer kept: the last {VALUES_MAX} are, "
+                       f"and {VALUES_BYTES_MAX >> 20} MiB of them")
+
+
+class Texts:
+    """In: the texts of the cells, by their numbers, or from the last one back."""
+
+    def __init__(self, sources):
+        self.sources = sources
+
+    def __getitem__(self, number):
+        return [*self.sources.values()][number] if number < 0 else self.sources[f"<cell {number}>"]
+
+    def __len__(self):
+        return len(self.sources)
+
+    def __repr__(self):
+        return repr([*self.sources.values()])
+
+
+def open_history(sources):
+    """In and Out, for a session. They are builtins, like `_`: names of the code's own come first."""
+    global values, sizes
+    values, sizes = Values(), {}
+    builtins.Out, builtins.In = values, Texts(sources)
+
+
+def keep(number, value):
+    """`_` is the last value, `__` and `___` the ones before, `Out` has them by the cell."""
+    if value is values:
+        return
+    space = vars(builtins)
+    space.update({"___": space["__"]} if "__" in space else {}, **({"__": space["_"]} if "_" in space else {}), _=value)
+    sizes[number], values[number] = describe("_", value).get("size_bytes", 0), value
+    while len(values) > 1 and (len(values) > VALUES_MAX or sum(sizes.values()) > VALUES_BYTES_MAX):
+        oldest = next(iter(values))
+        del values[oldest]
+        sizes.pop(oldest, None)
+
+
 # ---- completion ----
 def members(value):
     """The attributes of a value by name, without asking it: what __getattr__ and __dir__ would
@@ -200,25 +246,104 @@ def resolve(path):
     return value
 
 
-def complete(request):
-    """What may stand at the cursor: names and keywords, or attributes behind a dot."""
-    text = request["code"][: max(int(request["cursor"]), 0)]
+def open_string(text):
+    """What stands in the string that is open at the end of the text; None if none is."""
+    quote, at, begun = "", 0, 0
+    while at < len(text):
+        char = text[at]
+        if not quote and char == "#":
+            at = text.find("\n", at) if "\n" in text[at:] else len(text)
+        elif not quote and char in "'\"":
+            quote = char * 3 if text[at: at + 3] == char * 3 else char
+            at = begun = at + len(quote)
+        elif quote and text.startswith(quote, at):
+            at, quote = at + len(quote), ""
+        elif len(quote) == 1 and char == "\n":
+            at, quote = at + 1, ""
+        else:
+            at += 2 if quote and char == "\\" else 1
+    return text[begun:] if quote else None
+
+
+def paths(text):
+    """The files that a path may go on with."""
+    folder, slash, begun = text.rpartition("/")
+    with driver.posix.scandir(folder + slash or ".") as entries:
+        found = [entry.name + "/" * entry.is_dir() for entry, _ in zip(entries, range(LOOKED_AT_MAX))
+                 if entry.name.startswith(begun) and (begun or entry.name[:1] != ".")]
+    return begun, found
+
+
+def folders(package):
+    """Where the modules of a package lie, or all modules."""
+    if not package:
+        return [path or "." for path in sys.path if type(path) is str]
+    loaded = sys.modules.get(package)
+    if MODULE in line_of(type(loaded)):
+        return [path for path in module_names(loaded).get("__path__") or () if type(path) is str]
+    above, _, name = package.rpartition(".")
+    return [f"{folder}/{name}" for folder in folders(above)]
+
+
+def modules(package):
+    found = dict.fromkeys(() if package else sys.builtin_module_names)
+    for folder in folders(package):
+        try:
+            entries = driver.posix.listdir(folder)
+        except OSError:
+            continue
+        found.update(dict.fromkeys([entry.partition(".")[0] for entry in entries[:LOOKED_AT_MAX]
+                                    if "." not in entry or entry.endswith((".py", ".so"))]))
+    return [name for name in found if name.isidentifier()]
+
+
+def imported(line):
+    """What an import may go on with: the word that is begun, and the choices. None: it is no import."""
+    words = line.replace(",", " , ").split() + [""] * (line[-1:] in (" ", ","))
+    if words[:1] == ["from"] and "import" in words[2:-1]:
+        found = modules(words[1])
+        if MODULE in line_of(type(sys.modules.get(words[1]))):
+            found += members(sys.modules[words[1]])
+        return words[-1], found
+    if words[:1] in (["from"], ["import"]) and 1 < len(words) and (words[-2] in ("from", "import", ",")):
+        package, _, begun = words[-1].rpartition(".")
+        return begun, modules(package)
+    return None
+
+
+def choices(text):
+    """The word that is begun at the end of the text, and what it may become."""
+    string, line = open_string(text), text.rpartition("\n")[2].lstrip()
+    if string is not None:
+        return paths(string)
     start = len(text)
     while start and (text[start - 1] == "." or ("x" + text[start - 1]).isidentifier()):
         start -= 1
-    *path, prefix = text[start:].split(".")
+    *path, begun = text[start:].split(".")
+    if line.startswith("%") and line.lstrip("%").isidentifier():
+        magics = driver.load("magics")
+        return begun, [*(magics.CELL if line[:2] == "%%" else magics.LINE)]
+    found = imported(line)
+    if found:
+        return found
+    if path:
+        return begun, members(resolve(path))
+    return begun, {**vars(builtins), **scope, **dict.fromkeys(__import__("keyword").kwlist)}
+
+
+def complete(request):
+    """What may stand at the cursor: names and keywords, attributes behind a dot, modules in an import, files
+    in a string."""
+    text = request["code"][: max(int(request["cursor"]), 0)]
+    begun, matches = "", []
     try:
-        if path:
-            found = members(resolve(path))
-        else:
-            found = {**vars(builtins), **scope, **dict.fromkeys(__import__("keyword").kwlist)}
-        matches = sorted([name for name in found if type(name) is str and name.startswith(prefix)
-                          and len(name) <= NAME_MAX and (prefix or name[:1] != "_")])
+        begun, found = choices(text)
+        matches = sorted([name for name in found if type(name) is str and name.startswith(begun)
+                          and len(name) <= NAME_MAX and (begun or name[:1] != "_")])
     except Exception:
-        matches = []
+        pass   # code would have to run to know it, or there is no such folder
     matches = [driver.clean(name) for name in matches[:MATCHES_MAX]]
-    driver.send(driver.to_json({"op": "complete", "matches": matches,
-                                "start": len(text) - len(prefix)}))
+    driver.send(driver.to_json({"op": "complete", "matches": matches, "start": len(text) - len(begun)}))
 
 
 # ---- which one was meant ----

@@ -1,5 +1,5 @@
 /* `cupel repl`: lines in, cells to a session, results out, until Ctrl-D. The cli process.
- * Steps as in `cupel run`: what must be opened as the caller is opened first (libedit, the
+ * Steps as in `cupel run`: what must be opened as the caller is opened first (the
  * history, the folder of pictures, the engine); then that power is given up, and only then
  * a line is read. */
 #include <stdio.h>
@@ -18,6 +18,8 @@
 #include "cli/run_request.h"
 #include "cli/session_start.h"
 #include "cli/term.h"
+
+#define PERSONS_PROFILE "analysis"
 
 static const char *const prompts[REQUEST_LANGUAGES][2] = {
     [REQUEST_PYTHON] = { ">>> ", "... " },
@@ -54,6 +56,7 @@ static int take_session(struct cli_repl *repl, bool own, struct err *err)
     repl->options.session = repl->id;
     repl->language = (enum request_language)found;
     repl->own = own;
+    repl->told = (struct cli_term_size){ 0 };
     return 0;
 }
 
@@ -61,7 +64,8 @@ int cli_repl_begin(struct cli_repl *repl, struct err *err)
 {
     json_t *request = cli_remote_request(&repl->made_of);
     json_object_del(request, "code");
-    own_json ask = json_pack("{s:s, s:o}", "do", "new", "request", request);
+    own_json ask = json_pack("{s:s, s:o, s:I}", "do", "new", "request", request, "life_s",
+                             (json_int_t)FRAME_LIFE_MAX_S);
     return cli_repl_ask(repl, ask, err) < 0 ? -1 : take_session(repl, /* own= */ true, err);
 }
 
@@ -94,6 +98,24 @@ static void drain(int fd)
         ;
 }
 
+/* The request of a cell. The size of the terminal goes along where the session does not know it:
+ * what the code sets itself stays until the terminal changes. */
+static int make_cell(struct cli_repl *repl, struct err *err)
+{
+    struct cli_job *job = &repl->job;
+    struct cli_term_size now = cli_term_size();
+    char columns[32], lines[32];
+    const char *texts[] = { columns, lines };
+    struct opt_list env = { texts, 2 };
+    snprintf(columns, sizeof columns, "COLUMNS=%zu", now.columns);
+    snprintf(lines, sizeof lines, "LINES=%zu", now.rows);
+    bool known = now.columns == repl->told.columns && now.rows == repl->told.rows;
+    if (!repl->reader.prompts || known)
+        env.count = 0;
+    repl->told = now;
+    return cli_run_request_cell(&repl->options, &job->inputs, &env, &job->request, err);
+}
+
 static void run_cell(struct cli_repl *repl, const struct buf *cell)
 {
     struct cli_job *job = &repl->job;
@@ -102,20 +124,33 @@ static void run_cell(struct cli_repl *repl, const struct buf *cell)
     cli_job_again(job);
     job->inputs.code = code;
     drain(job->interrupt_fd);
-    if (cli_run_request_cell(&repl->options, &job->inputs, &job->request, &err) < 0 ||
-        cli_job_run(job, &err) < 0)
+    if (make_cell(repl, &err) < 0 || cli_job_run(job, &err) < 0)
         repl->code = cli_term_refuse(&err, /* json= */ false);
     else
         repl->code = cli_job_tell(job);
     job->inputs.code = NULL;
+    if (job->result.state != RESULT_STATE_KEPT)
+        repl->told = (struct cli_term_size){ 0 };
     /* The engine is gone, or nobody reads, or we were told to end. */
     if (err.kind == ERR_HOST || job->out.closed || cli_interrupt_signal())
         repl->quit = true;
 }
 
+/* A session ends when nobody uses it; a prompt that is open does. */
+static void keep_alive(void *user)
+{
+    own_json ask = json_pack("{s:s, s:b}", "do", "info", "names", 1);
+    struct err unheard = ERR_INIT;
+    cli_repl_ask(user, ask, &unheard);
+}
+
 static json_t *complete(void *user, struct str code, size_t cursor, size_t *out_start)
 {
     struct cli_repl *repl = user;
+    if (code.len > 0 && code.at[0] == ':') {
+        *out_start = 1;
+        return cli_repl_commands_like((struct str){ code.at + 1, code.len - 1 });
+    }
     struct err unheard = ERR_INIT;
     json_t *text = json_stringn(code.at, code.len);
     own_json ask = text ? json_pack("{s:s, s:o, s:I}", "do", "complete", "code", text, "cursor",
@@ -134,10 +169,40 @@ static bool is_blank(const struct buf *text)
     return strspn(buf_str(text).at, " \t\r\n") >= text->len;
 }
 
+/* What people type to leave: exit, quit(), exit(3), and "exit 3" of a shell. */
+static bool is_end(struct cli_repl *repl, const struct buf *line)
+{
+    static const char *const words[] = { "exit", "quit" };
+    const char *at = line->at + strspn(line->at, " \t");
+    size_t i = 0;
+    while (i < array_len(words) && strncmp(at, words[i], 4) != 0)
+        i++;
+    if (i == array_len(words))
+        return false;
+    at += 4;
+    bool called = *at == '(';
+    if (!called && (repl->language == REQUEST_BASH ? !strchr(" \t;\r\n", *at)
+                                                   : at[strspn(at, " \t;\r\n")] != 0))
+        return false;
+    at += called;
+    char *end = NULL;
+    unsigned long code = strtoul(at, &end, 10);
+    bool number = end != at && strchr("0123456789", end[-1]);
+    at = number ? end : at;
+    if (called && *at++ != ')')
+        return false;
+    if (at[strspn(at, " \t;\r\n")])
+        return false;
+    repl->quit = true;
+    repl->code = number ? (int)(code & 0xff) : 0;
+    return true;
+}
+
 /* One cell, or one command. */
 static void read_one(struct cli_repl *repl)
 {
     own_buf cell = BUF_INIT(REQUEST_CODE_MAX), line = BUF_INIT(REQUEST_CODE_MAX);
+    repl->reader.pasted = false;
     for (;;) {
         repl->reader.prompt = prompts[repl->language][cell.len > 0];
         repl->reader.before = buf_str(&cell);
@@ -147,13 +212,15 @@ static void read_one(struct cli_repl *repl)
             return;
         if (got == CLI_REPL_END)
             break;
-        if (cell.len == 0 && (is_blank(&line) || cli_repl_command(repl, line.at)))
+        if (cell.len == 0 && !repl->reader.pasting &&
+            (is_blank(&line) || is_end(repl, &line) || cli_repl_command(repl, line.at)))
             return;
         if (buf_add_str(&cell, buf_str(&line)) < 0) {
             cli_term_note("a cell has at most %u bytes: it was left out", REQUEST_CODE_MAX);
             return;
         }
-        if (cli_repl_is_whole(repl->language, buf_str(&cell)))
+        if (!repl->reader.pasting &&
+            cli_repl_is_whole(repl->language, buf_str(&cell), repl->reader.pasted))
             break;
     }
     bool ended = repl->quit;
@@ -171,6 +238,22 @@ static int open_engine(struct cli_repl *repl, struct err *err)
                                  : cli_session_carry(remote, err);
 }
 
+/* A person waits as long as they like, and has Ctrl-C. */
+static void set_defaults(struct cli_repl *repl)
+{
+    struct cli_run_options *options = &repl->options;
+    const struct limits_profile *profile = limits_profile_find(PERSONS_PROFILE);
+    const struct limits_row *wall = &limits_rows[LIMITS_TIMEOUT];
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    if (!repl->reader.prompts)
+        return;
+    if (!options->timeout.given)
+        options->timeout = (struct opt_number){ true, (double)wall->most / (double)wall->scale };
+    if (!options->session && !options->profile &&
+        profile->defaults.value[LIMITS_MEMORY] <= memory)
+        options->profile = PERSONS_PROFILE;
+}
+
 static int prepare(struct cli_repl *repl, struct err *err)
 {
     struct cli_job *job = &repl->job;
@@ -181,6 +264,7 @@ static int prepare(struct cli_repl *repl, struct err *err)
     job->pictures = repl->options.out ? NULL : folder;
     job->save_hint = ":get saves";
     cli_repl_reader_open(&repl->reader);
+    set_defaults(repl);
     if (open_engine(repl, err) < 0 || box_drop_door(err) < 0)
         return -1;
     if (repl->options.session) {
@@ -196,6 +280,7 @@ static int prepare(struct cli_repl *repl, struct err *err)
     if (cli_interrupt_open(&job->interrupt_fd, err) < 0)
         return -1;
     repl->reader.interrupt_fd = job->interrupt_fd;
+    repl->reader.rest = repl->reader.prompts ? keep_alive : NULL;
     return 0;
 }
 

@@ -91,8 +91,10 @@ static void add_error(const struct result *result, const struct cli_print *how, 
     own_buf line = BUF_INIT(TEXT_MAX);
     error_line(error, &line);
     struct str traceback = str_of(error->traceback ? error->traceback : "");
-    /* A plain non-zero exit has nothing to add to the status line. */
-    bool of_code = result->status == RESULT_ERROR && error->kind != RESULT_E_EXIT;
+    /* A plain non-zero exit has nothing to add to the status line; an interrupt says where
+     * the code was. */
+    bool of_code = (result->status == RESULT_ERROR && error->kind != RESULT_E_EXIT) ||
+                   (result->status == RESULT_INTERRUPTED && traceback.len > 0);
     if (of_code && !is_in_stderr(result, traceback)) {
         add_lines(out, traceback, how->raw);
         /* A traceback ends in that line by itself. */

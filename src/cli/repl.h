@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "cli/repl_edit.h"
 #include "cli/run_options.h"
+#include "cli/term.h"
 #include "contract/request.h"
 
 struct cli_repl {
@@ -21,6 +22,7 @@ struct cli_repl {
     bool own;  /* the session ends with us */
     bool quit;
     int code;  /* exit code of the last cell */
+    struct cli_term_size told; /* the size of the terminal that the session knows; 0: none */
 };
 
 /* Ask something of the session, in which "session" is filled in. The answer stays in
@@ -35,5 +37,7 @@ void cli_repl_leave(struct cli_repl *repl);
 
 /* ":name operands": do it. What fails is told. False: the line is no command. */
 bool cli_repl_command(struct cli_repl *repl, const char *line);
+/* The names of commands that begin so. */
+json_t *cli_repl_commands_like(struct str begun);
 
 #endif

@@ -50,6 +50,7 @@ static int do_undo(struct cli_repl *repl, const char *name, const char *second, 
     if (ask_plain(repl, "undo", "to", name, err) < 0)
         return -1;
     cli_session_show_undo(repl->job.remote.answer);
+    repl->told = (struct cli_term_size){ 0 };
     return 0;
 }
 
@@ -165,14 +166,44 @@ static int do_quit(struct cli_repl *repl, const char *first, const char *second,
     return 0;
 }
 
+/* What a cell may have of its own; the rest is the session's for its life. */
+static int do_set(struct cli_repl *repl, const char *name, const char *value, struct err *err)
+{
+    struct opt_number *timeout = &repl->options.timeout;
+    char *end = NULL;
+    double seconds = strtod(value, &end);
+    if (!name[0]) {
+        own_buf line = BUF_INIT(256);
+        if (timeout->given)
+            buf_printf(&line, "  timeout %.12g\n", timeout->value);
+        else
+            buf_add_text(&line, "  timeout as the session has it\n");
+        cli_term_write(STDOUT_FILENO, buf_str(&line));
+        return 0;
+    }
+    if (strcmp(name, "timeout") != 0) {
+        err_set(err, ERR_USAGE, "'%.40s' cannot be set at the prompt: it is the session's", name);
+        err_hint(err, "begin again with an option ('cupel repl --help')");
+        return -1;
+    }
+    const struct limits_row *row = &limits_rows[LIMITS_TIMEOUT];
+    double most = (double)row->most / (double)row->scale;
+    if (!value[0] || *end || !(seconds >= 0.01 && seconds <= most))
+        return err_set(err, ERR_USAGE, "timeout is a number of seconds, 0.01 to %.12g", most);
+    *timeout = (struct opt_number){ .given = true, .value = seconds };
+    return 0;
+}
+
 static command do_help;
 
+/* The operands in words, and how many there may be at most. */
 static const struct {
     const char *name;
     command *go;
     const char *operands, *about;
 } commands[] = {
     { "help", do_help, "", "this list" },
+    { "set", do_set, "[timeout S]", "the seconds that a cell may take, from now on" },
     { "undo", do_undo, "[NAME]", "undo the last cell, or go back to a checkpoint" },
     { "checkpoint", do_checkpoint, "NAME", "keep the state as it is under a name" },
     { "fork", do_fork, "", "make a second session from here, and print its id" },
@@ -216,15 +247,49 @@ static int refuse(const char *name, struct err *err)
     return -1;
 }
 
-/* The next word, ended in place; "" where there is none. */
+/* The next word, ended in place; "" where there is none. One in quotes may have blanks. */
 static char *word_of(char **rest)
 {
-    static char none[] = "";
-    char *word;
-    while ((word = strsep(rest, " \t\n")))
-        if (word[0])
-            return word;
-    return none;
+    char *word = *rest + strspn(*rest, " \t\n");
+    bool quoted = *word == '"' || *word == '\'';
+    const char ends[] = { *word, 0 };
+    word += quoted;
+    *rest = word + strcspn(word, quoted ? ends : " \t\n");
+    if (**rest)
+        *(*rest)++ = 0;
+    return word;
+}
+
+/* "FILE [PATH]" has two. */
+static size_t count_operands(const char *operands)
+{
+    size_t count = operands[0] != 0;
+    for (; *operands; operands++)
+        count += *operands == ' ';
+    return count;
+}
+
+json_t *cli_repl_commands_like(struct str begun)
+{
+    json_t *found = json_array();
+    for (size_t i = 0; i < array_len(commands); i++)
+        if (strncmp(commands[i].name, begun.at, begun.len) == 0)
+            json_array_append_new(found, json_string(commands[i].name));
+    return found;
+}
+
+static int go(struct cli_repl *repl, size_t i, char *rest, struct err *err)
+{
+    const char *first = word_of(&rest), *second = word_of(&rest), *third = word_of(&rest);
+    const char *given[] = { first, second, third };
+    size_t most = count_operands(commands[i].operands);
+    if (given[most][0]) {
+        err_set(err, ERR_USAGE, "':%s' takes %s, but got '%.80s' too", commands[i].name,
+                most ? commands[i].operands : "no operands", given[most]);
+        err_hint(err, "a name with blanks needs quotes");
+        return -1;
+    }
+    return commands[i].go(repl, first, second, err);
 }
 
 bool cli_repl_command(struct cli_repl *repl, const char *line)
@@ -234,13 +299,12 @@ bool cli_repl_command(struct cli_repl *repl, const char *line)
         return false;
     own_str copy = buf_strdup(str_of(line + 1));
     char *rest = copy;
-    const char *name = word_of(&rest), *first = word_of(&rest), *second = word_of(&rest);
+    const char *name = word_of(&rest);
     struct err err = ERR_INIT;
     size_t i = 0;
     while (i < array_len(commands) && strcmp(name, commands[i].name) != 0)
         i++;
-    int rc = i < array_len(commands) ? commands[i].go(repl, first, second, &err)
-                                     : refuse(name, &err);
+    int rc = i < array_len(commands) ? go(repl, i, rest, &err) : refuse(name, &err);
     if (rc < 0)
         repl->code = cli_term_refuse(&err, /* json= */ false);
     return true;

@@ -1,4 +1,4 @@
-/* Reading lines. The cli process. Without a terminal, or without libedit, lines are read
+/* Reading lines. The cli process. Without a terminal that can place its cursor, lines are read
  * as they come. Ctrl-C arrives as a byte in a pipe, so that nothing here is asynchronous. */
 #include "cli/repl_edit.h"
 
@@ -12,6 +12,7 @@
 
 #define INPUT_MAX (8u << 20)
 #define READ_PART 4096
+#define REST_MS 300000
 
 void cli_repl_reader_open(struct cli_repl_reader *reader)
 {
@@ -21,8 +22,6 @@ void cli_repl_reader_open(struct cli_repl_reader *reader)
         return;
     reader->history_fd = cli_repl_history_open();
     reader->editor = cli_repl_editor_new(reader);
-    if (!reader->editor)
-        cli_term_note("no line editing: libedit.so.2 is not installed");
 }
 
 void cli_repl_reader_close(struct cli_repl_reader *reader)
@@ -39,11 +38,13 @@ static int wait_for_input(struct cli_repl_reader *reader)
     for (;;) {
         struct pollfd ready[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                   { .fd = reader->interrupt_fd, .events = POLLIN } };
-        if (poll(ready, array_len(ready), -1) < 0) {
-            if (errno == EINTR)
-                continue;
+        int count = poll(ready, array_len(ready), reader->rest ? REST_MS : -1);
+        if (count == 0)
+            reader->rest(reader->user);
+        if (count == 0 || (count < 0 && errno == EINTR))
+            continue;
+        if (count < 0)
             return 0;
-        }
         if (ready[1].revents) {
             char wishes[64];
             ssize_t n = read(reader->interrupt_fd, wishes, sizeof wishes);

@@ -1,4 +1,4 @@
-/* Lines from a person: libedit where it is there, plain reading otherwise. */
+/* Lines from a person: edited at a terminal, read as they come otherwise. */
 #ifndef CLI_REPL_EDIT_H
 #define CLI_REPL_EDIT_H
 
@@ -15,7 +15,7 @@ enum cli_repl_read { CLI_REPL_LINE, CLI_REPL_END, CLI_REPL_INTERRUPTED };
  * where they begin. NULL: none. */
 typedef json_t *cli_repl_complete(void *user, struct str code, size_t cursor, size_t *out_start);
 
-struct cli_repl_editor; /* libedit's side */
+struct cli_repl_editor; /* src/cli/repl_editor.h */
 
 struct cli_repl_reader {
     int interrupt_fd;      /* each byte is one Ctrl-C; 'k' means that we are to end */
@@ -27,6 +27,9 @@ struct cli_repl_reader {
     int history_fd;        /* -1: none */
     struct buf input;      /* plain: read, not yet taken */
     bool interrupted, ended;
+    bool pasting; /* more lines of the same paste follow */
+    bool pasted;  /* a paste has begun; whoever reads a cell sets it back */
+    void (*rest)(void *user); /* called now and then while nothing is typed */
     struct cli_repl_editor *editor; /* NULL: plain */
 };
 
@@ -39,8 +42,8 @@ enum cli_repl_read cli_repl_reader_next(struct cli_repl_reader *reader, struct b
 /* One byte of standard input, waiting: 1; 0 at its end; -1 interrupted. */
 int cli_repl_reader_byte(struct cli_repl_reader *reader, char *out);
 
-/* --- src/cli/repl_libedit.c --- */
-/* NULL where libedit cannot be loaded. */
+/* --- src/cli/repl_keys.c --- */
+/* NULL for a terminal that cannot place its cursor. */
 struct cli_repl_editor *cli_repl_editor_new(struct cli_repl_reader *reader);
 void cli_repl_editor_free(struct cli_repl_editor *editor);
 enum cli_repl_read cli_repl_editor_next(struct cli_repl_editor *editor, struct buf *out);

@@ -100,6 +100,7 @@ static bool take_bracket(struct scan *s, char c)
 struct python_line {
     bool begun;  /* something stands on this logical line */
     bool opens;  /* it begins what has a block */
+    bool indented;
     char last;   /* its last character */
 };
 
@@ -124,23 +125,26 @@ static bool is_blank_last_line(struct str text)
     return at == 0 || text.at[at - 1] == '\n';
 }
 
-static void python_first(struct scan *s, struct python_line *line)
+static void python_first(struct scan *s, struct str text, struct python_line *line)
 {
     const char *from = s->at;
     line->begun = true;
+    line->indented = s->at > text.at && s->at[-1] != '\n';
     line->opens = *s->at == '@' || is_one_of(take_word(s), python_blocks);
     s->at = from;
 }
 
-static bool python_is_whole(struct scan *s, struct str text)
+static bool python_is_whole(struct scan *s, struct str text, bool pasted)
 {
     struct python_line line = { 0 };
-    bool block = false;
+    bool block = false, flat = false;
     while (s->at < s->end) {
         char c = *s->at;
         if (c == '\n') {
             if (s->depth == 0) {
-                block = block || line.opens || line.last == ':';
+                bool opens = line.opens || line.last == ':';
+                block = block || opens;
+                flat = line.begun ? !line.indented && !opens : flat;
                 line = (struct python_line){ 0 };
             }
         } else if (c == '#') {
@@ -153,7 +157,7 @@ static bool python_is_whole(struct scan *s, struct str text)
             continue;
         } else if (!isspace((unsigned char)c)) {
             if (!line.begun)
-                python_first(s, &line);
+                python_first(s, text, &line);
             line.last = c;
             if (c == '"' || c == '\'') {
                 int rc = python_quote(s);
@@ -166,7 +170,7 @@ static bool python_is_whole(struct scan *s, struct str text)
         }
         s->at++;
     }
-    return s->depth == 0 && (!block || is_blank_last_line(text));
+    return s->depth == 0 && (!block || is_blank_last_line(text) || (pasted && flat));
 }
 
 /* --- javascript --- */
@@ -270,11 +274,11 @@ static bool javascript_is_whole(struct scan *s, struct str text)
     return s->depth == 0 && !ends_in_backslash(text);
 }
 
-bool cli_repl_is_whole(enum request_language language, struct str text)
+bool cli_repl_is_whole(enum request_language language, struct str text, bool pasted)
 {
     struct scan s = { .at = text.at, .end = text.at + text.len };
     if (language == REQUEST_PYTHON)
-        return python_is_whole(&s, text);
+        return python_is_whole(&s, text, pasted);
     if (language == REQUEST_JAVASCRIPT)
         return javascript_is_whole(&s, text);
     return cli_repl_bash_is_whole(text);

@@ -210,12 +210,12 @@ int cli_run_request_session(const struct cli_run_options *options,
 }
 
 int cli_run_request_cell(const struct cli_run_options *options,
-                         const struct cli_run_inputs *inputs, struct request *out,
-                         struct err *err)
+                         const struct cli_run_inputs *inputs, const struct opt_list *env,
+                         struct request *out, struct err *err)
 {
     struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
     const struct cli_run_options of_cell = { .session = options->session,
-                                             .timeout = options->timeout };
+                                             .timeout = options->timeout, .env = *env };
     own_json root = json_object();
     if (set_text(root, "code", str_of(inputs->code), err) < 0 ||
         fill_settings(root, &of_cell, NULL, err) < 0)

@@ -20,10 +20,10 @@ int cli_run_request_session(const struct cli_run_options *options,
                             struct err *err);
 
 /* A cell of options->session, of inputs->code, with what a cell may have of its own: how
- * long it runs. */
+ * long it runs, and an environment. */
 int cli_run_request_cell(const struct cli_run_options *options,
-                         const struct cli_run_inputs *inputs, struct request *out,
-                         struct err *err);
+                         const struct cli_run_inputs *inputs, const struct opt_list *env,
+                         struct request *out, struct err *err);
 
 /* Language that a script's "#!" line names, or -1. Pure. */
 int cli_run_request_shebang(struct str code);

@@ -14,6 +14,8 @@
 void cli_stream_init(struct cli_stream *stream, int fd, bool raw)
 {
     *stream = (struct cli_stream){ .fd = fd, .raw = raw, .pending = BUF_INIT(PENDING_MAX) };
+    /* On a terminal it begins the same line again: progress is shown so. */
+    stream->visible.returns = isatty(fd);
 }
 
 void cli_stream_done(struct cli_stream *stream)

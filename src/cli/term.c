@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -40,6 +41,14 @@ const char *cli_term_style(int fd, enum cli_term_style style)
         [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
     };
     return has_colour(fd) ? sequences[style] : "";
+}
+
+struct cli_term_size cli_term_size(void)
+{
+    struct winsize now = { 0 };
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &now) == 0 && now.ws_col > 0 && now.ws_row > 0;
+    return known ? (struct cli_term_size){ now.ws_col, now.ws_row }
+                 : (struct cli_term_size){ 80, 24 };
 }
 
 static bool lost_output; /* something meant for stdout could not be written */

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/attr.h"
 #include "base/buf.h"
@@ -19,6 +20,12 @@ bool cli_term_is_quiet(void);
 /* The sequence that starts a style on this fd: "" unless it is a terminal that
  * may have colour (NO_COLOR unset, TERM not "dumb"). CLI_PLAIN ends a style. */
 const char *cli_term_style(int fd, enum cli_term_style style);
+
+struct cli_term_size {
+    size_t columns, rows;
+};
+/* Of the terminal on stdout, as it is now; 80 by 24 where it does not say. */
+struct cli_term_size cli_term_size(void);
 
 /* A line "cupel: ..." on stderr; nothing when quiet. */
 void cli_term_note(const char *fmt, ...) attr_printf(1, 2);

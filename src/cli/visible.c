@@ -44,10 +44,10 @@ static size_t sequence_len(unsigned char lead)
 }
 
 /* Could more bytes still make a good sequence of this good beginning? */
-static bool is_cut(struct str rest)
+static bool is_cut(const struct cli_visible *state, struct str rest)
 {
     if (rest.at[0] == '\r')
-        return rest.len == 1;
+        return rest.len == 1 && !state->returns;
     if (rest.len >= sequence_len((unsigned char)rest.at[0]))
         return false;
     for (size_t i = 1; i < rest.len; i++)
@@ -57,7 +57,7 @@ static bool is_cut(struct str rest)
 }
 
 /* One character at the start of rest; returns its length, 0 when the ceiling is met. */
-static size_t add_one(struct str rest, struct buf *out)
+static size_t add_one(const struct cli_visible *state, struct str rest, struct buf *out)
 {
     uint32_t point = 0;
     size_t n = str_decode_utf8(rest, &point);
@@ -68,7 +68,7 @@ static size_t add_one(struct str rest, struct buf *out)
     } else if (point == '\r' && rest.len > 1 && rest.at[1] == '\n') {
         n = 2;
         rc = buf_add(out, "\n", 1);
-    } else if (is_unsafe(point)) {
+    } else if (is_unsafe(point) && !(point == '\r' && state->returns)) {
         rc = add_point(out, point);
     } else {
         rc = buf_add(out, rest.at, n);
@@ -93,12 +93,12 @@ static int add_all(struct cli_visible *state, struct str bytes, struct buf *out,
         if (n > 0) {
             if (buf_add(out, bytes.at, n) < 0)
                 return -1;
-        } else if (!at_end && is_cut(bytes)) {
+        } else if (!at_end && is_cut(state, bytes)) {
             memcpy(state->held, bytes.at, bytes.len);
             state->held_len = bytes.len;
             return 0;
         } else {
-            n = add_one(bytes, out);
+            n = add_one(state, bytes, out);
             if (n == 0)
                 return -1;
         }

@@ -2,6 +2,7 @@
 #ifndef CLI_VISIBLE_H
 #define CLI_VISIBLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -11,13 +12,14 @@
 struct cli_visible {
     char held[4];
     size_t held_len;
+    bool returns; /* a carriage return passes, which begins the same line again */
 };
 
 /* Append `bytes` to out with everything that could drive a terminal written as
  * text: control characters but newline and tab, DEL, C1 controls, bytes that are
  * no UTF-8, and characters that change the direction of text. A carriage return
- * right before a newline is dropped, any other is shown (\r): it could overwrite
- * a line with another. -1 where out's ceiling would be passed. */
+ * right before a newline is dropped, any other is shown (\r) unless `returns` is set:
+ * it could overwrite a line with another. -1 where out's ceiling would be passed. */
 int cli_visible_add(struct cli_visible *state, struct str bytes, struct buf *out);
 /* The end: show what is still held. */
 int cli_visible_end(struct cli_visible *state, struct buf *out);

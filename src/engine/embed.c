@@ -12,6 +12,7 @@ EMBED(embed_cells_sh, "drivers/cells.sh");
 EMBED(embed_cells_py, "drivers/cells.py");
 EMBED(embed_names_py, "drivers/names.py");
 EMBED(embed_advice_py, "drivers/advice.py");
+EMBED(embed_magics_py, "drivers/magics.py");
 EMBED(embed_cells_js, "drivers/cells.cjs");
 EMBED(embed_names_js, "drivers/names.cjs");
 EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
@@ -31,6 +32,7 @@ static const struct {
     [ENGINE_EMBED_CELLS_PY] = { "cells.py", embed_cells_py, embed_cells_py_end },
     [ENGINE_EMBED_NAMES_PY] = { "names.py", embed_names_py, embed_names_py_end },
     [ENGINE_EMBED_ADVICE_PY] = { "advice.py", embed_advice_py, embed_advice_py_end },
+    [ENGINE_EMBED_MAGICS_PY] = { "magics.py", embed_magics_py, embed_magics_py_end },
     [ENGINE_EMBED_CELLS_JS] = { "cells.cjs", embed_cells_js, embed_cells_js_end },
     [ENGINE_EMBED_NAMES_JS] = { "names.cjs", embed_names_js, embed_names_js_end },
     [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },

@@ -83,6 +83,6 @@ int state_open(int *out_fd, struct err *err);
 /* hint.c: what could be used instead of a package that is not there. */
 void hint_add(const struct request *request, struct result *result);
 /* The same for problems that a check of `code` found: for modules and a notebook's syntax. */
-void hint_problems(const char *image, struct str code, json_t *problems);
+void hint_problems(const char *image, json_t *problems);
 
 #endif

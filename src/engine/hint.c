@@ -90,7 +90,7 @@ static bool mentions(struct str code, const char *words)
     return memmem(code.at, code.len, words, strlen(words)) != NULL;
 }
 
-/* A notebook's own syntax, which models write from habit. */
+/* A notebook's own syntax, which models write from habit. Sessions have it (drivers/magics.py). */
 static const char magic_hint[] =
     "lines that begin with % or ! are a notebook's, not Python's: leave %matplotlib out, figures "
     "are shown by themselves; run a program with subprocess.run";
@@ -117,7 +117,7 @@ void hint_add(const struct request *request, struct result *result)
         buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
     else if (request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
-             error->snippet && is_magic(str_of(error->snippet)))
+             !request->session && error->snippet && is_magic(str_of(error->snippet)))
         buf_add_text(&text, magic_hint);
     if (text.len == 0)
         return;
@@ -125,21 +125,7 @@ void hint_add(const struct request *request, struct result *result)
     error->hint = buf_take(&text);
 }
 
-/* The line of that number, from 1; empty where there is none. */
-static struct str line_of(struct str code, int64_t number)
-{
-    const char *at = code.at, *end = code.at + code.len;
-    for (; at && number > 1; number--) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        at = at ? at + 1 : NULL;
-    }
-    if (!at || number < 1)
-        return STR("");
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    return (struct str){ at, (size_t)((stop ? stop : end) - at) };
-}
-
-void hint_problems(const char *image, struct str code, json_t *problems)
+void hint_problems(const char *image, json_t *problems)
 {
     json_t *one;
     size_t i;
@@ -150,9 +136,6 @@ void hint_problems(const char *image, struct str code, json_t *problems)
         own_buf text = BUF_INIT(2048);
         if (kind && name && strcmp(kind, "module") == 0)
             import_hint(image, name, &text);
-        else if (kind && strcmp(kind, "syntax") == 0 &&
-                 is_magic(line_of(code, json_integer_value(json_object_get(one, "line")))))
-            buf_add_text(&text, magic_hint);
         if (text.len > 0)
             json_object_set_new(one, "hint", json_text(buf_str(&text)));
     }

@@ -14,7 +14,7 @@ struct plan {
     struct box_call start;
 };
 #define PLAN_INIT                                                            \
-    ((struct plan){ .plant_fds = { -1, -1, -1, -1, -1, -1, -1, -1 }, .exec_block = -1 })
+    ((struct plan){ .plant_fds = { [0 ... BOX_PLANTS_MAX - 1] = -1 }, .exec_block = -1 })
 void plan_done(struct plan *plan);
 
 /* font_list: a font list file prepared ahead (its name and an open descriptor),

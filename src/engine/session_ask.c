@@ -121,7 +121,7 @@ static void reply_problems(struct engine_ask *ask, json_t *problems)
 {
     const struct request *request = &ask->session->request;
     own_json kept = json_is_array(problems) ? json_incref(problems) : json_array();
-    hint_problems(request->image, ask->what->code, kept);
+    hint_problems(request->image, kept);
     json_object_set(ask->answer, "problems", kept);
     session_ask_reply(ask, NULL);
 }

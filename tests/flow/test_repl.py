@@ -5,6 +5,7 @@ import os
 import re
 import select
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -128,15 +129,16 @@ def test_a_named_engine_that_is_not_there_is_an_error(cupel_as, folder):
 class Terminal:
     """A prompt at a pty, to which keys are typed."""
 
-    def __init__(self, engine, *args, env=None):
+    def __init__(self, engine, *args, env=None, size=(80, 24)):
         self.fd, theirs = os.openpty()
+        self.resize(*size)
 
         def own_terminal():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         self.child = engine.cupel.popen(["repl", *args], stdin=theirs, stdout=theirs, stderr=theirs,
                                         start_new_session=True, preexec_fn=own_terminal,
-                                        env={**engine.use(), "TERM": "xterm", **(env or {})})
+                                        env={**engine.use(), "TERM": "xterm", "NO_COLOR": "1", **(env or {})})
         os.close(theirs)
         self.seen = ""
 
@@ -156,10 +158,17 @@ class Terminal:
         finally:
             os.close(self.fd)
 
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def type(self, keys):
         os.write(self.fd, keys.encode())
 
-    def expect(self, text, seconds=30):
+    def paste(self, text):
+        """As a terminal does it, once it was told to mark pastes."""
+        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
+
+    def expect(self, text, seconds=15):
         """What came up to `text`, which must come."""
         end = time.monotonic() + seconds
         while text not in self.seen:
@@ -272,3 +281,158 @@ def test_a_signal_ends_it_and_its_session(engine):
         terminal.child.send_signal(signal.SIGTERM)
         assert terminal.child.wait(timeout=20) == 128 + signal.SIGTERM
     assert before and all(sessions(engine)[one] == "ended" for one in before)
+
+
+# What people do at a prompt that they keep open.
+
+@pytest.mark.parametrize("word", ["exit()", "quit()", "exit", " quit", "exit(3)", ":quit", "\x04"])
+def test_people_leave_as_they_are_used_to(engine, word):
+    with Terminal(engine) as terminal:
+        terminal.type(word + "\r" * (word != "\x04"))
+        assert terminal.child.wait(timeout=20) == 0
+
+
+def test_leaving_words_also_end_a_pipe(engine):
+    done = piped(engine, "1\nexit\n2\n")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert piped(engine, "quit(3)\n2\n").returncode == 3
+    done = piped(engine, "exits = 4\nexits\nexit + 1\n")
+    assert done.stdout == "4\n" and "TypeError" in done.stderr
+    done = piped(engine, "echo 1\nexit 4\necho 2\n", "-l", "bash")
+    assert (done.returncode, done.stdout) == (4, "1\n")
+
+
+CLASS = "class A:\n    def f(self):\n\n        return 41\n\n    def g(self):\n        return self.f() + len('\t')\n"
+
+
+@pytest.mark.parametrize("text, keys, seen", [
+    (CLASS, "\r", None),
+    (CLASS.rstrip("\n"), "\r\r", None),
+    (CLASS + "A().g()", "\r", "42"),
+    ("text = '''\n  two\n\n   three\'\'\'\nlen(text)", "\r", "16"),
+    ("6 * 7\n", "\r", "42"),
+    ("6 * 7", " + 1\r", "43"),
+    ("x = [1,\n2]\nx * 2 + [3", "]\r", "[1, 2, 1, 2, 3]"),
+])
+def test_a_paste_is_one_cell_as_it_was_pasted(engine, text, keys, seen):
+    with Terminal(engine) as terminal:
+        terminal.paste(text)
+        terminal.type(keys)
+        if seen:
+            terminal.expect("\r\n" + seen + "\r\n")
+        terminal.enter("", "")
+        if text == CLASS:
+            terminal.enter("A().g()", "\r\n42")
+            terminal.type("In[1] == " + ascii(CLASS + "\n") + "\r")
+            terminal.expect("\r\nTrue\r\n")
+
+
+def test_a_paste_into_a_line_goes_where_the_cursor_is(terminal):
+    terminal.type("x = (, 9)" + "\x1b[D" * 4)
+    terminal.paste("1,\n2,\n3")
+    terminal.expect("3, 9)")
+    terminal.enter("", "")
+    terminal.enter("x", "(1, 2, 3, 9)")
+
+
+def test_wide_and_joined_characters_are_edited_whole(engine):
+    with Terminal(engine, env={"LC_ALL": "C"}) as terminal:
+        left, back = "\x1b[D", "\x7f"
+        for typed, text in [
+            ("'日本語x'" + left * 3 + "Z", "日本Z語x"),
+            ("'a👩\u200d💻b'" + left * 2 + back + "-", "a-b"),
+            ("'e\u0301o\u0302'" + left + back, "e\u0301"),
+            ("'🇩🇪🇫🇷'" + left + back, "🇩🇪"),
+            ("'👍🏽!'" + left * 3 + "\x1b[3~", "!"),
+            ("'abc'" + "\x02\x02\x14", "acb"),
+        ]:
+            terminal.type(typed + "\x05")
+            terminal.enter("\x01print(ascii(\x05))", "\r\n" + ascii(text))
+
+
+def test_a_line_longer_than_the_screen_can_be_edited(engine):
+    with Terminal(engine, size=(20, 5)) as terminal:
+        terminal.type("'" + "x" * 500 + "'" + "\x01" + "len(" + "\x05" + ")")
+        terminal.enter("", "\r\n500")
+
+
+def test_the_history_is_searched(terminal):
+    terminal.enter("first = 6 * 7", "")
+    terminal.enter("second = 5", "")
+    terminal.type("\x12firs")
+    terminal.expect("(search) firs: first = 6 * 7")
+    terminal.enter("\x05; first + 1", "43")
+
+
+def test_the_size_of_the_terminal_reaches_the_code_and_follows_it(engine):
+    ask = "import os, shutil; tuple(shutil.get_terminal_size()), os.environ['LINES']"
+    with Terminal(engine, size=(123, 45)) as terminal:
+        terminal.enter(ask, "((123, 45), '45')")
+        terminal.resize(101, 33)
+        terminal.enter(ask, "((101, 33), '33')")
+        terminal.enter("os.environ['COLUMNS'] = '55'", "")
+        terminal.enter(ask, "((55, 33), '33')")
+        terminal.type(":reset\r")
+        terminal.expect(">>> ")
+        terminal.enter(ask, "((101, 33), '33')")
+
+
+def test_progress_on_one_line_is_shown_as_it_happens(engine):
+    with Terminal(engine) as terminal:
+        terminal.type("import sys, time; print('a' * 3, end='\\r', flush=True); input() if 0 else time.sleep(3)\r")
+        assert terminal.expect("aaa\r", 2.5)
+        terminal.type("\x03")
+        terminal.expect(">>> ")
+        terminal.enter("sys.stderr.write('50%\\r100%\\n'); None", "50%\r100%\r\n")
+        terminal.enter("print('\\x1b[31m')", "\\x1b[31m")
+
+
+def test_an_interrupt_says_where_the_code_was(terminal):
+    terminal.paste("import time\ndef slow():\n    print('rea' + 'dy', flush=True)\n    time.sleep(60)\nslow()")
+    terminal.type("\r")
+    terminal.expect("ready\r\n")
+    terminal.type("\x03")
+    shown = terminal.expect("cupel: interrupted")
+    assert "line 4, in slow" in shown and "time.sleep(60)" in shown and "KeyboardInterrupt" in shown
+    terminal.expect(">>> ")
+    terminal.enter("6 * 7", "42")
+
+
+def test_a_person_has_the_profile_for_analysis_and_an_hour(terminal):
+    terminal.type(":info\r")
+    shown = terminal.expect(">>> ")
+    assert "analysis" in shown
+    terminal.type(":set\r")
+    assert "timeout 3600" in terminal.expect(">>> ")
+    terminal.type(":set timeout 0.5\r")
+    terminal.expect(">>> ")
+    terminal.type("while True: pass\r\r")
+    terminal.expect("cupel: timeout")
+    terminal.expect(">>> ")
+    for wrong in ("memory 1G", "timeout x", "timeout 9999", "timeout"):
+        terminal.type(f":set {wrong}\r")
+        assert "cupel: " in terminal.expect(">>> ")
+
+
+def test_a_command_refuses_operands_that_it_does_not_take(engine, folder):
+    (folder / "my file.txt").write_text("data")
+    done = piped(engine, ":files now\n:checkpoint a b\n:put x y z\n:undo a b\n:put 'my file.txt' \"a b\"\n"
+                 "open('a b').read()\n", folder=folder)
+    assert done.stderr.count("too") == 4 and "':files' takes no operands, but got 'now' too" in done.stderr
+    assert "':put' takes FILE [PATH], but got 'z' too" in done.stderr and done.stdout == "'data'\n"
+
+
+def test_tab_completes_commands_only_behind_a_colon(terminal):
+    terminal.enter("cheap = chunk = 1", "")
+    terminal.type(":ch\t one\r")
+    terminal.expect(":checkpoint")
+    terminal.expect(">>> ")
+    terminal.type(":u\t")
+    terminal.type("\t")
+    assert "undo  use" in terminal.expect("use")
+    terminal.type("\x15import matplotl\t")
+    terminal.expect("import matplotlib")
+    terminal.type("\x15")
+    terminal.enter("_ = open('data.csv', 'w').write('12345')", "")
+    terminal.type("len(open('dat\t")
+    terminal.enter("').read())", "\r\n5")

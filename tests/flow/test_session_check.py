@@ -83,7 +83,7 @@ FOUND = {
     "prose": ("x = 1\nNow we print the sum of it", "syntax", 2, 8, None, "text outside of code?"),
     "a string": ("x = 'abc", "syntax", 1, 5, None, "a string ends where its line ends"),
     "LaTeX": ("x = \\frac{1}{2}", "syntax", 1, 6, None, "LaTeX"),
-    "magic": ("%matplotlib inline", "syntax", 1, 1, None, "notebook"),
+    "no magic": ("x = 1\n%nosuchmagic", "syntax", 2, 1, None, None),
     "a fence": ("```python\nx = 1\n```", "syntax", 1, 1, None, "leave out"),
     "curly quotes": ("print(“a”)", "syntax", 1, 7, None, "Python has"),
     "return outside": ("return 5", "syntax", 1, 1, None, None),
@@ -118,6 +118,7 @@ def test_each_name_is_told_once_in_the_order_of_the_lines_within_a_cap(shared):
 
 # ---- what is right ----
 FINE = {
+    "magics": "%matplotlib inline\n!ls\nx = !ls",
     "nothing": "", "comments": "# only\n\n# words", "a live name": "total + len(rows)",
     "its own names": "import json as j\nfrom os import path as p\nx = 1\ndef f(): return x\nclass C: pass\n"
                      "for k, (a, *b) in []: pass\nwith open('f') as g: pass\nprint(j, p, f, C, k, a, b, g)",

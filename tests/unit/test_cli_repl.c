@@ -17,7 +17,7 @@ struct scan_case {
 static void check_all(enum request_language language, const struct scan_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        bool whole = cli_repl_is_whole(language, str_of(cases[i].text));
+        bool whole = cli_repl_is_whole(language, str_of(cases[i].text), /* pasted= */ false);
         if (whole != cases[i].whole)
             CHECK_TEXT(cases[i].text, whole ? "should want more" : "should be whole");
     }
@@ -71,6 +71,22 @@ TEST(cli_repl_python_ends_a_block_with_an_empty_line)
         { "x: int\n", true },
     };
     check_all(REQUEST_PYTHON, cases, array_len(cases));
+}
+
+TEST(cli_repl_a_paste_ends_at_the_margin)
+{
+    static const struct scan_case cases[] = {
+        { "def f():\n    return 1\nf()\n", true },
+        { "def f():\n    return 1\n", false },
+        { "def f():\n\n    return 1\n\n", true },
+        { "if x:\n    y\nelse:\n", false },
+        { "x = 1\nf(1,\n", false },
+        { "def f():\n    return 1\n@cache\n", false },
+        { "for i in x:\n    y\nz = 1\n# end\n", true },
+    };
+    for (size_t i = 0; i < array_len(cases); i++)
+        if (cli_repl_is_whole(REQUEST_PYTHON, str_of(cases[i].text), true) != cases[i].whole)
+            CHECK_TEXT(cases[i].text, cases[i].whole ? "should be whole" : "should want more");
 }
 
 TEST(cli_repl_javascript_goes_on_while_something_is_open)
@@ -157,7 +173,8 @@ TEST(cli_repl_scanners_take_any_bytes)
         CHECK(exact != NULL);
         memcpy(exact, text, len);
         for (int language = 0; language < REQUEST_LANGUAGES; language++)
-            cli_repl_is_whole((enum request_language)language, (struct str){ exact, len });
+            cli_repl_is_whole((enum request_language)language, (struct str){ exact, len },
+                              /* pasted= */ len % 2 == 0);
     }
 }
 
