@@ -44,7 +44,7 @@ STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter 
 STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s
 
 # Both sides use these.
-STATIC_BASE := src/base/io.c src/base/mounts.c src/box/landlock.c src/box/counters.c src/box/due.c
+STATIC_BASE := src/base/io.c src/base/mounts.c src/box/clone.c src/box/landlock.c src/box/counters.c src/box/due.c
 PARKING     := $(wildcard src/box/park*.c) src/box/inject.c src/box/pin.c $(wildcard src/box/transplant*.c)
 PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
@@ -215,6 +215,7 @@ install: all
 	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/cupel.service
 	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/cupel.service
 	install -D -m 0644 dev/apparmor/cupel $(DESTDIR)$(PREFIX)/share/cupel/apparmor/cupel
+	install -D -m 0644 dev/containers/seccomp.json $(DESTDIR)$(PREFIX)/share/cupel/seccomp.json
 	for p in man/*.1; do install -D -m 0644 $$p $(DESTDIR)$(PREFIX)/share/man/man1/$${p##*/} || exit 1; done
 	install -D -m 0644 completions/cupel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cupel
 	install -D -m 0644 completions/_cupel $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cupel

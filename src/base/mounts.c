@@ -48,8 +48,9 @@ static bool is_filled(const char *path)
     return false;
 }
 
-static int take(struct mounts *out, const char *path)
+static int take(void *to, const char *path)
 {
+    struct mounts *out = to;
     if (strncmp(path, USR, strlen(USR)) != 0)
         return 0;
     out->parted = true;
@@ -92,43 +93,58 @@ static char *mount_point(char *line)
     return line;
 }
 
+struct reader {
+    int (*seen)(void *to, const char *path);
+    void *to;
+    size_t have;
+    bool cut; /* the line that comes first has been seen: it was too long */
+    char text[32768]; /* a path of PATH_MAX, each byte of it as four */
+};
+
 /* Take every whole line; of one that is too long the start, where its path is. */
-static int take_lines(struct mounts *out, char *text, size_t *have, bool full, bool *cut)
+static int take_lines(struct reader *in)
 {
-    char *line = text;
-    for (char *end; (end = strchr(line, '\n')) || (full && line == text); line = end + 1) {
-        bool skip = *cut;
-        *cut = !end;
-        end = end ? end : text + *have - 1;
+    bool full = in->have == sizeof in->text - 1;
+    char *line = in->text;
+    for (char *end; (end = strchr(line, '\n')) || (full && line == in->text); line = end + 1) {
+        bool skip = in->cut;
+        in->cut = !end;
+        end = end ? end : in->text + in->have - 1;
         *end = 0;
         const char *path = skip ? NULL : mount_point(line);
-        if (path && take(out, path) < 0)
+        if (path && in->seen(in->to, path) < 0)
             return -1;
     }
-    *have -= (size_t)(line - text);
-    memmove(text, line, *have + 1);
+    in->have -= (size_t)(line - in->text);
+    memmove(in->text, line, in->have + 1);
     return 0;
 }
 
-int mounts_read(struct mounts *out)
+int mounts_each(int (*seen)(void *to, const char *path), void *to)
 {
-    static char text[32768]; /* a path of PATH_MAX, each byte of it as four */
-    size_t have = 0;
-    bool cut = false;
+    static struct reader in;
     ssize_t n = 0;
-    int failed = 0;
-    out->parted = false;
-    out->len = 0;
-    int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    int failed = 0, fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    while (!failed && (n = read(fd, text + have, sizeof text - 1 - have)) > 0) {
-        have += (size_t)n;
-        text[have] = 0;
-        failed = take_lines(out, text, &have, have == sizeof text - 1, &cut);
+    in.seen = seen;
+    in.to = to;
+    in.have = 0;
+    in.cut = false;
+    while (!failed && (n = read(fd, in.text + in.have, sizeof in.text - 1 - in.have)) > 0) {
+        in.have += (size_t)n;
+        in.text[in.have] = 0;
+        failed = take_lines(&in);
     }
     int saved = errno;
     close(fd);
     errno = saved;
     return failed || n < 0 ? -1 : 0;
+}
+
+int mounts_read(struct mounts *out)
+{
+    out->parted = false;
+    out->len = 0;
+    return mounts_each(take, out);
 }

@@ -17,7 +17,10 @@ struct mounts {
     char hidden[MOUNTS_ROOM]; /* absolute paths, sorted, each ended by NUL */
 };
 
-/* Read /proc/self/mountinfo. 0, or -1 with errno (E2BIG: more than there is room for). */
+/* Every mount point of this process, oldest first; `seen` ends it by -1. 0, or -1 with errno. */
+int mounts_each(int (*seen)(void *to, const char *path), void *to);
+
+/* What is below /usr. 0, or -1 with errno (E2BIG: more than there is room for). */
 int mounts_read(struct mounts *out);
 
 /* Is this path, or a folder above it, hidden? */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/sched.h>
 #include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +24,9 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/boot.h"
+#include "box/clone.h"
 #include "box/confine.h"
+#include "box/container.h"
 #include "box/embed.h"
 #include "box/hierarchy.h"
 #include "box/janitor.h"
@@ -88,6 +89,7 @@ int box_drop_door(struct err *err)
 /* --- the child that becomes the broker: no heap, no stdio --- */
 
 #define KEPT 7
+#define LOST_PATIENCE_MS 200 /* until a broker whose socket is closed has ended */
 
 struct seed {
     int go;     /* pipe: the parent's word that the id maps are written */
@@ -110,8 +112,9 @@ static void grow(const struct seed *seed)
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(92);
     /* A view of processes that matches our pid namespace, seen by no one else. */
-    if ((!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        _exit(97);
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         _exit(93);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -141,23 +144,37 @@ static int explain_seed(int status, struct err *err)
     static const struct {
         int code;
         const char *what;
-        const char *fix;
+        const char *fix; /* NULL: what forbids namespaces and mounts */
     } rows[] = {
-        { 92, "switch to uid 0 of the user namespace", "allow user namespaces for this user" },
-        { 93, "mount a private /proc in the user namespace",
-          "run cupel where /proc is not covered (in a container: unmask /proc, for Docker "
-          "--security-opt systempaths=unconfined)" },
+        { 92, "switch to uid 0 of the user namespace", NULL },
+        { 93, "mount a private /proc in the user namespace", NULL },
         { 96, "exec the broker from memory",
           "set vm.memfd_noexec to 0: sysctl -w vm.memfd_noexec=0" },
+        { 97, "mount anything in the user namespace", NULL },
     };
     for (size_t i = 0; i < array_len(rows); i++) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == rows[i].code) {
-            err_set(err, ERR_HOST, "%s", rows[i].what);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != rows[i].code)
+            continue;
+        err_set(err, ERR_HOST, "could not %s", rows[i].what);
+        if (rows[i].fix)
             err_hint(err, "%s", rows[i].fix);
-            return -1;
-        }
+        else
+            box_container_hint(err);
     }
-    return -1; /* what was said of the socket stands */
+    return -1; /* else what was said of the socket stands */
+}
+
+int box_broker_lost(const struct box_broker *broker, struct err *err)
+{
+    int status = 0;
+    err_set(err, ERR_BUG, "the broker is gone");
+    for (int i = 0; broker->broker > 0 && i < LOST_PATIENCE_MS; i++) {
+        pid_t ended = waitpid(broker->broker, &status, WNOHANG);
+        if (ended != 0)
+            return ended > 0 ? explain_seed(status, err) : -1;
+        usleep(1000);
+    }
+    return -1;
 }
 
 static int write_map(pid_t pid, const char *file, const char *text, struct err *err)
@@ -168,8 +185,23 @@ static int write_map(pid_t pid, const char *file, const char *text, struct err *
     if (fd >= 0 && io_write_all(fd, text, strlen(text)) == 0)
         return 0;
     err_sys(err, "write %s of the new user namespace", file);
-    err_hint(err, "allow user namespaces: on Ubuntu load cupel's AppArmor profile or run "
-             "'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'; see 'cupel doctor'");
+    box_container_hint(err);
+    return -1;
+}
+
+/* Without a range, a box has our own uid: it must not be root's. */
+static int refuse_root(struct err *err)
+{
+    unsigned long first = 0, outside = 1, count = 0;
+    FILE *file = geteuid() == 0 ? fopen("/proc/self/uid_map", "re") : NULL;
+    int got = file ? fscanf(file, "%lu %lu %lu", &first, &outside, &count) : 0;
+    if (file)
+        fclose(file);
+    if (got != 3 || outside != 0 || count < UINT32_MAX)
+        return 0; /* not the host's */
+    err_set(err, ERR_HOST, "root without the power to give boxes uids of their own runs no code");
+    err_hint(err, "start cupel as an ordinary user (for docker and podman: --user 1000), or leave "
+             "root the capabilities SETUID, SETGID, SETPCAP, DAC_OVERRIDE and CHOWN");
     return -1;
 }
 
@@ -182,7 +214,7 @@ static int write_maps(pid_t pid, uid_t owner, bool range, struct err *err)
     } else {
         snprintf(uids, sizeof uids, "0 %u 1\n", (unsigned)geteuid());
         snprintf(gids, sizeof gids, "0 %u 1\n", (unsigned)getegid());
-        if (write_map(pid, "setgroups", "deny", err) < 0)
+        if (refuse_root(err) < 0 || write_map(pid, "setgroups", "deny", err) < 0)
             return -1;
     }
     return write_map(pid, "uid_map", uids, err) < 0 || write_map(pid, "gid_map", gids, err) < 0
@@ -194,12 +226,10 @@ static int clone_failure(struct err *err)
 {
     int why = errno;
     err_sys(err, "create a user namespace");
-    if (why == EPERM || why == EACCES)
-        err_hint(err, "allow user namespaces for this user: 'sysctl -w "
-                 "kernel.unprivileged_userns_clone=1' (Debian) or 'sysctl -w "
-                 "kernel.apparmor_restrict_unprivileged_userns=0' (Ubuntu)");
-    else if (why == ENOSPC || why == EUSERS)
+    if (why == ENOSPC || why == EUSERS)
         err_hint(err, "raise the number of namespaces: 'sysctl -w user.max_user_namespaces=10000'");
+    else
+        box_container_hint(err);
     return -1;
 }
 
@@ -219,33 +249,25 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
                           struct err *err)
 {
     int go[2];
-    struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID,
-        .exit_signal = SIGCHLD,
-    };
-    if (h->broker_leaf >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)h->broker_leaf;
-    }
     if (pipe2(go, O_CLOEXEC) < 0)
         return err_sys(err, "make a pipe");
     seed->go = go[0];
     fflush(NULL);
     if (seed->range && act_as(owner) < 0)
         return err_sys(err, "become the owner of the user namespace");
-    long pid = syscall(SYS_clone3, &args, sizeof args);
+    long pid = clone_child(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, NULL, h->broker_leaf);
     if (pid == 0) {
         close(go[1]);
         grow(seed);
     }
-    int why = errno;
-    int failed = seed->range && act_as(0) < 0 ? err_sys(err, "return to the caller's uid") : 0;
-    errno = why;
     close(go[0]);
     own_fd tell = go[1];
+    /* Still as the owner, whom the kernel allows it without CAP_SYS_ADMIN out here. */
+    int failed = pid < 0 ? clone_failure(err) : write_maps((pid_t)pid, owner, seed->range, err);
+    if (seed->range && act_as(0) < 0)
+        failed = err_sys(err, "return to the caller's uid");
     if (pid < 0)
-        return failed ? -1 : clone_failure(err);
-    failed = failed ? failed : write_maps((pid_t)pid, owner, seed->range, err);
+        return -1;
     if (!failed && io_write_all(tell, "g", 1) < 0)
         failed = err_sys(err, "speak with the new user namespace");
     if (failed) {
@@ -281,11 +303,7 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
     }
     if (box_send(broker, &call, fds, count, err) == 0)
         return 0;
-    int status = 0;
-    own_close_fd(&broker->sock); /* should it still wait for our first word, it ends */
-    pid_t pid = broker->broker;
-    broker->broker = 0;
-    return waitpid(pid, &status, 0) < 0 ? -1 : explain_seed(status, err); /* err is set */
+    return -1;
 }
 
 static uid_t owner_of(const struct slot *slot)

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "box/container.h"
 #include "box/filter.h"
 
 const char *const box_wall_names[BOX_WALL_COUNT] = {
@@ -41,7 +42,7 @@ int box_send(const struct box_broker *broker, const struct box_call *call, const
              size_t count, struct err *err)
 {
     if (io_send(broker->sock, call, sizeof *call, fds, count) < 0)
-        return err_set(err, ERR_BUG, "the broker is gone: %s", strerror(errno));
+        return box_broker_lost(broker, err);
     return 0;
 }
 
@@ -54,8 +55,7 @@ int box_receive(const struct box_broker *broker, struct box_news *news, int fds[
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         fds[i] = -1;
     if (got != 1)
-        return err_set(err, ERR_BUG, "the broker is gone%s%s", got < 0 ? ": " : "",
-                       got < 0 ? strerror(errno) : "");
+        return box_broker_lost(broker, err);
     /* Where the bits are not set they come in order from the first place on. */
     for (int i = 0; i < BOX_NEWS_FDS && next < count; i++) {
         if (news->fds & 1u << i || !news->fds)
@@ -83,19 +83,24 @@ int box_failure(const struct box_news *news, struct err *err)
     static const struct {
         enum box_step step;
         int error; /* 0: any */
-        const char *fix;
+        const char *fix; /* NULL: what forbids namespaces and mounts */
     } fixes[] = {
         { BOX_STEP_CLONE, ENOSPC, "raise the limits: 'sysctl -w user.max_user_namespaces=10000 "
                                   "user.max_net_namespaces=10000'" },
-        { BOX_STEP_CLONE, EPERM, "allow nested user namespaces; 'cupel doctor' tells how" },
+        { BOX_STEP_CLONE, EPERM, NULL },
+        { BOX_STEP_ID_MAP, EPERM, NULL },
+        { BOX_STEP_JOIN, EPERM, NULL },
+        { BOX_STEP_PRIVATE, 0, NULL },
+        { BOX_STEP_ROOT, 0, NULL },
+        { BOX_STEP_PIVOT, EPERM, NULL },
+        { BOX_STEP_PROC, 0, NULL },
+        { BOX_STEP_ENTER, EPERM, NULL },
         { BOX_STEP_IMAGE, ENODEV, "load the kernel's module: 'sudo modprobe overlay'" },
         { BOX_STEP_IMAGE, EPERM, "the kernel must allow overlayfs in user namespaces: Linux 5.11 "
                                  "or later" },
         { BOX_STEP_IMAGE, EINVAL, "the kernel makes no overlay of /usr here: run 'cupel doctor' "
                                   "and see what 'dmesg' says of overlayfs" },
         { BOX_STEP_IMAGE, E2BIG, "too much is mounted below /usr: 'findmnt -R /usr' shows it" },
-        { BOX_STEP_PROC, 0, "run cupel where /proc is not covered (in a container: unmask /proc, "
-                            "for Docker --security-opt systempaths=unconfined)" },
         { BOX_STEP_SECCOMP, EBUSY, "run cupel outside of a sandbox that itself listens to system "
                                    "calls" },
         { BOX_STEP_POSTURE, 0, "'cupel doctor' tells which wall this host cannot raise" },
@@ -106,8 +111,12 @@ int box_failure(const struct box_news *news, struct err *err)
             strerror(news->error));
     err->sys = news->error;
     for (size_t i = 0; i < array_len(fixes); i++) {
-        if (fixes[i].step == news->step && (!fixes[i].error || fixes[i].error == news->error))
+        if (fixes[i].step != news->step || (fixes[i].error && fixes[i].error != news->error))
+            continue;
+        if (fixes[i].fix)
             err_hint(err, "%s", fixes[i].fix);
+        else
+            box_container_hint(err);
     }
     return -1;
 }

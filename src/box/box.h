@@ -36,6 +36,8 @@ int box_send(const struct box_broker *broker, const struct box_call *call, const
              size_t count, struct err *err);
 int box_receive(const struct box_broker *broker, struct box_news *news, int fds[BOX_NEWS_FDS],
                 struct err *err);
+/* The broker has closed its end: say why, where the host kept it from starting. -1. */
+int box_broker_lost(const struct box_broker *broker, struct err *err);
 
 extern const char *const box_wall_names[BOX_WALL_COUNT];
 /* Walls that every profile requires, and all there are. */

@@ -3,28 +3,18 @@
 #include "box/broker.h"
 
 #include <errno.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "box/clone.h"
 
 long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd)
 {
-    struct clone_args args = {
-        .flags = flags | (pidfd ? CLONE_PIDFD : 0),
-        .exit_signal = SIGCHLD,
-        .pidfd = (uint64_t)(uintptr_t)pidfd,
-    };
-    if (cgroup_fd >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)cgroup_fd;
-    }
-    return syscall(SYS_clone3, &args, sizeof args);
+    return clone_child(flags, pidfd, cgroup_fd);
 }
 
 static int await(int sock)

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,6 +90,18 @@ static bool is_inside(const struct broker_box *box, pid_t pid)
     return stat(path, &st) == 0 && st.st_ino == box->pid_ns_ino;
 }
 
+/* A copy that the keeper made ahead, and that is in no place yet. Only the keeper traces. */
+static bool is_kept(const struct broker_box *box, pid_t pid)
+{
+    char path[48], status[2048];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    own_fd fd = box->keep.keeper && !box->keep.warden ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t len = fd < 0 ? -1 : read(fd, status, sizeof status - 1);
+    status[len < 0 ? 0 : len] = 0;
+    const char *tracer = strstr(status, "\nTracerPid:\t");
+    return tracer && strtol(tracer + strlen("\nTracerPid:\t"), NULL, 10) == box->keep.keeper;
+}
+
 /* Until one says that it is enough, or that there is none. */
 static bool for_each_left(const struct broker_box *box,
                           bool (*enough)(const struct broker_box *box, pid_t pid))
@@ -100,7 +113,7 @@ static bool for_each_left(const struct broker_box *box,
     for (const struct dirent *entry; !found && (entry = readdir(proc));) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         found = pid > 0 && is_inside(box, pid) && !broker_sweep_spares(box, pid) &&
-                enough(box, pid);
+                !is_kept(box, pid) && enough(box, pid);
     }
     closedir(proc);
     return found;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "box/proto.h"
@@ -182,10 +183,16 @@ static uint32_t read_rlimits(void)
     return ok ? BOX_WALL_BIT(RLIMITS) : 0;
 }
 
+static uint32_t read_name(void)
+{
+    struct utsname name;
+    return uname(&name) == 0 && strcmp(name.nodename, "box") == 0 ? BOX_WALL_BIT(OWN_NAME) : 0;
+}
+
 uint32_t posture_read(const struct posture_outside *outside, const int *keep_fds, int keep_count)
 {
     uint32_t walls = read_namespaces(outside) | read_status() | read_mounts() |
-                     read_fds(keep_fds, keep_count) | read_rlimits();
+                     read_fds(keep_fds, keep_count) | read_rlimits() | read_name();
     uid_t real, effective, saved;
     if (getresuid(&real, &effective, &saved) < 0 || real == 0 || real != effective ||
         (real != saved && saved != BOX_ID_HOLDER))

@@ -73,10 +73,27 @@ static int try_overlay(unsigned uid, unsigned gid)
                  "lowerdir=" COVER "/a:" COVER "/b");
 }
 
+/* In a process of the new pid namespace, as /proc belongs to whoever mounts it. */
+static int try_proc(unsigned uid, unsigned gid)
+{
+    int status = 0;
+    (void)uid, (void)gid;
+    if (mkdir(COVER "/proc", 0700) < 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(mount("proc", COVER "/proc", "proc", MS_NOSUID | MS_NODEV, NULL) < 0 ? errno : 0);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (child > 0)
+        errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+    return child < 0 || status ? -1 : 0;
+}
+
 static int (*const steps[BOX_PROBE_DONE])(unsigned uid, unsigned gid) = {
     [BOX_PROBE_USER] = try_user,       [BOX_PROBE_MAP] = try_map,
     [BOX_PROBE_SPACES] = try_spaces,   [BOX_PROBE_MOUNT] = try_mount,
-    [BOX_PROBE_OVERLAY] = try_overlay,
+    [BOX_PROBE_OVERLAY] = try_overlay, [BOX_PROBE_PROC] = try_proc,
 };
 
 static attr_noreturn void raise_walls(int report)

@@ -12,6 +12,7 @@ enum box_probe_step {
     BOX_PROBE_SPACES,  /* mount, pid, network, ipc, uts and cgroup namespaces in it */
     BOX_PROBE_MOUNT,   /* a tmpfs in them */
     BOX_PROBE_OVERLAY, /* an overlay of folders on that tmpfs */
+    BOX_PROBE_PROC,    /* a /proc of a pid namespace of its own */
     BOX_PROBE_DONE,    /* all of it worked */
 };
 

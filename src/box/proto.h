@@ -41,6 +41,7 @@
     X(LANDLOCK, "landlock", 0)                                                     \
     X(PRIVATE_UID, "private_uid", 0)         /* no other process has this uid */   \
     X(NO_GROUPS, "no_groups", 0)             /* no supplementary groups */         \
+    X(OWN_NAME, "private_host_name", 0)      /* it is called "box" */              \
     X(OWN_FILES, "private_files", 0)         /* no inode of /usr is another box's */ \
     X(MEMORY_CG, "memory_limit", 0)                                                \
     X(PIDS_CG, "pids_limit", 0)                                                    \

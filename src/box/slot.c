@@ -6,19 +6,32 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "box/boot.h"
 
+/* What the bootstrap needs to hand out uids. Root of a container may lack it. */
+static bool has_power(void)
+{
+    const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP |
+                          1u << CAP_DAC_OVERRIDE | 1u << CAP_CHOWN;
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+    return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & need) == need;
+}
+
 bool box_is_root(void)
 {
     unsigned long first, outside, count;
     bool mapped = false;
-    if (geteuid() != 0)
+    if (geteuid() != 0 || !has_power())
         return false;
     FILE *file = fopen("/proc/self/uid_map", "re");
     while (file && !mapped && fscanf(file, "%lu %lu %lu", &first, &outside, &count) == 3)

@@ -14,8 +14,8 @@ struct slot {
     int number;
 };
 
-/* Are we root with the whole range of uids that slots stand for? Root of a user
- * namespace without them is an ordinary user to cupel. */
+/* Are we root with the whole range of uids that slots stand for, and the power to hand them
+ * out? Root without either, as in some containers, is an ordinary user to cupel. */
 bool box_is_root(void);
 
 /* Open the directory for what only lives while we run, made where it is missing:

@@ -10,6 +10,7 @@
 
 #include "base/attr.h"
 #include "base/own.h"
+#include "box/container.h"
 #include "box/landlock.h"
 #include "box/probe.h"
 #include "cli/doctor.h"
@@ -85,6 +86,40 @@ static void check_apparmor(struct cli_doctor_report *out)
         apparmor_fix(out);
 }
 
+/* Of a wall that cannot be raised: the container's flags, or a setting of the host. */
+static void wall_fix(struct cli_doctor_report *out, int error)
+{
+    struct box_container around;
+    char fix[400];
+    box_container_look(&around);
+    bool inside = box_container_fix(&around, fix, sizeof fix);
+    if (!inside)
+        box_container_host_fix(fix, sizeof fix);
+    if (!inside && cli_doctor_number(SYSCTL "kernel/apparmor_restrict_unprivileged_userns", 0) > 0)
+        apparmor_fix(out);
+    else if (error == ENOSPC)
+        cli_doctor_fix(out, "sudo sysctl -w user.max_user_namespaces=15000");
+    else if (fix[0])
+        cli_doctor_fix(out, "%s", fix);
+    else if (around.filtered)
+        cli_doctor_fix(out, "start cupel without the system call filter that it inherited");
+}
+
+static void check_container(struct cli_doctor_report *out)
+{
+    struct box_container around;
+    box_container_look(&around);
+    if (around.kind == BOX_CONTAINER_NONE) {
+        cli_doctor_say(out, CLI_DOCTOR_OK, "cupel runs in no container");
+        return;
+    }
+    /* Whether any of it stops us is what the checks below find out by trying. */
+    cli_doctor_say(out, CLI_DOCTOR_OK, "%s: %s, %s, %s%s", around.name,
+                   around.filtered ? "a system call filter" : "no system call filter",
+                   around.masked ? "/proc is masked" : "/proc is whole",
+                   around.label[0] ? "confined as " : "no other confinement", around.label);
+}
+
 static void check_walls(struct cli_doctor_report *out)
 {
     static const char *const names[] = {
@@ -104,30 +139,42 @@ static void check_walls(struct cli_doctor_report *out)
     }
     cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not %s: %s", names[walls.step],
                    strerror(walls.error));
-    if (cli_doctor_number(SYSCTL "kernel/apparmor_restrict_unprivileged_userns", 0) > 0)
-        apparmor_fix(out);
-    else if (walls.error == ENOSPC)
-        cli_doctor_fix(out, "sudo sysctl -w user.max_user_namespaces=15000");
-    else
-        cli_doctor_fix(out, "inside a container: start it with --security-opt seccomp=unconfined "
-                            "--security-opt apparmor=unconfined; else: "
-                            "sudo sysctl -w kernel.unprivileged_userns_clone=1");
+    wall_fix(out, walls.error);
+}
+
+/* A step after the namespaces: false where it is not the one that failed. */
+static bool later_step_failed(struct cli_doctor_report *out, enum box_probe_step step,
+                              const char *fine, struct box_probe_walls *walls)
+{
+    *walls = (struct box_probe_walls){ .step = BOX_PROBE_USER };
+    if (box_probe_walls(walls) == 0 && walls->step > step)
+        cli_doctor_say(out, CLI_DOCTOR_OK, "%s", fine);
+    else if (walls->step < step)
+        cli_doctor_say(out, CLI_DOCTOR_MISSING, "not tried: needs what is missing above");
+    return walls->step == step;
 }
 
 static void check_overlay(struct cli_doctor_report *out)
 {
-    struct box_probe_walls walls = { .step = BOX_PROBE_USER };
-    if (box_probe_walls(&walls) == 0 && walls.step == BOX_PROBE_DONE) {
-        cli_doctor_say(out, CLI_DOCTOR_OK, "overlayfs mounts in a user namespace");
+    struct box_probe_walls walls;
+    if (!later_step_failed(out, BOX_PROBE_OVERLAY, "overlayfs mounts in a user namespace", &walls))
         return;
-    }
-    if (walls.step < BOX_PROBE_OVERLAY) {
-        cli_doctor_say(out, CLI_DOCTOR_MISSING, "not tried: needs the namespaces");
-        return;
-    }
     cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not mount an overlay: %s",
                    strerror(walls.error));
-    cli_doctor_fix(out, "sudo modprobe overlay (a kernel from 5.11 on is needed)");
+    if (walls.error == ENODEV)
+        cli_doctor_fix(out, "sudo modprobe overlay");
+    else
+        cli_doctor_fix(out, "boot a kernel from 5.11 on, which allows it in user namespaces");
+}
+
+static void check_proc(struct cli_doctor_report *out)
+{
+    struct box_probe_walls walls;
+    if (!later_step_failed(out, BOX_PROBE_PROC, "a box can have a /proc of its own", &walls))
+        return;
+    cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not mount a /proc of a box's own: %s",
+                   strerror(walls.error));
+    wall_fix(out, walls.error);
 }
 
 static void check_seccomp(struct cli_doctor_report *out)
@@ -178,10 +225,22 @@ static bool own_cgroup(const char *controller, char *out, size_t room)
 
 static const char *const controllers[] = { "memory", "pids", "cpu" };
 
+/* Groups that are ours to divide: as root only a container keeps them from us. */
 static void delegation_fix(struct cli_doctor_report *out)
 {
-    cli_doctor_fix(out, "run as root, or: systemd-run --user --scope -p Delegate=yes cupel run ... "
-                        "(a user session of systemd on cgroup v2)");
+    struct box_container around;
+    box_container_look(&around);
+    if (around.kind == BOX_CONTAINER_PODMAN)
+        cli_doctor_fix(out, "podman run --security-opt unmask=/sys/fs/cgroup (on cgroup v2)");
+    else if (around.kind == BOX_CONTAINER_DOCKER || around.kind == BOX_CONTAINER_OTHER)
+        cli_doctor_fix(out, "docker run --cgroupns=private --security-opt writable-cgroups=true "
+                            "(Docker 28 or later, on cgroup v2)");
+    else if (around.kind == BOX_CONTAINER_KUBERNETES)
+        cli_doctor_fix(out, "allow writable cgroups on the node (containerd: cgroup_writable)");
+    if (out->fix[0] || geteuid() == 0)
+        return;
+    cli_doctor_fix(out, "run as root, or in a user session of systemd on cgroup v2: "
+                        "systemd-run --user --scope -p Delegate=yes cupel run ...");
 }
 
 static void check_cgroup_v2(struct cli_doctor_report *out)
@@ -222,8 +281,7 @@ static void check_cgroup_v1(struct cli_doctor_report *out, const char *kind)
         cli_doctor_say(out, CLI_DOCTOR_WEAK,
                        "%s, controller '%s' not usable: limits fall back to rlimits and a watchdog",
                        kind, controllers[i]);
-        cli_doctor_fix(out, "run as root, or boot with cgroup v2: "
-                            "systemd.unified_cgroup_hierarchy=1");
+        delegation_fix(out);
         return;
     }
     cli_doctor_say(out, CLI_DOCTOR_OK, "%s, with memory, pids and cpu", kind);
@@ -284,8 +342,10 @@ static void check_ksm(struct cli_doctor_report *out)
 const struct cli_doctor_check cli_doctor_kernel[] = {
     { "user namespaces", check_switches, true },
     { "apparmor", check_apparmor, false },
+    { "container", check_container, false },
     { "walls", check_walls, true },
     { "overlay", check_overlay, true },
+    { "proc", check_proc, true },
     { "seccomp", check_seccomp, true },
     { "landlock", check_landlock, false },
     { "cgroup", check_cgroup, false },

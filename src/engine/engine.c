@@ -76,7 +76,7 @@ int engine_warm_up(struct engine *engine, struct err *err)
 {
     struct request host = { .image = "host" };
     const struct image *image = engine_find_image(engine, &host, err);
-    if (!image)
+    if (!image || engine_probe(engine, err) < 0)
         return -1;
     find_fonts(engine, image);
     return pools_open(&engine->pools, engine, err);

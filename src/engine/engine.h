@@ -35,8 +35,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
  * more. NULL is fine. */
 void engine_close(struct engine *engine);
 
-/* For an engine opened with `warm`: look at the image, then start to fill the pools,
- * in the background. */
+/* For an engine opened with `warm`: look at the image, build a first box (ERR_HOST with the
+ * fix where none can be built), then start to fill the pools, in the background. */
 int engine_warm_up(struct engine *engine, struct err *err);
 
 /* The loop that drives it: a door adds its own sources, and calls loop_turn. */

@@ -43,6 +43,9 @@ void engine_asks_silence(struct engine *engine);
 /* Whatever is over is let go of in the next turn of the loop. */
 void engine_tidy_soon(struct engine *engine);
 
+/* Can a box be built here at all? 0, or -1 with the host's fault and its fix. */
+int engine_probe(struct engine *engine, struct err *err);
+
 /* Somebody may go now. */
 void engine_admit(struct engine *engine);
 

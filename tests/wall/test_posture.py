@@ -10,8 +10,8 @@ import host
 REQUIRED = set("""user_namespace mount_namespace pid_namespace network_namespace ipc_namespace
     uts_namespace cgroup_namespace read_only_root private_proc no_new_namespaces no_capabilities
     no_new_privileges system_call_filter closed_descriptors rlimits""".split())
-MAY_LACK = {"landlock", "private_uid", "no_groups", "private_files", "memory_limit", "pids_limit",
-            "cpu_limit"}
+MAY_LACK = {"landlock", "private_uid", "no_groups", "private_host_name", "private_files",
+            "memory_limit", "pids_limit", "cpu_limit"}
 DAC_OVERRIDE = 1 << 1
 NAMESPACES = "user mnt pid net ipc uts cgroup".split()
 SLEEPER = "print('ready', flush=True)\nimport time\ntime.sleep(20)"
