@@ -203,26 +203,35 @@ static void set_has(struct park_fds *fds, int fd, bool has)
     fds->bit[fd / 64] = has ? fds->bit[fd / 64] | bit : fds->bit[fd / 64] & ~bit;
 }
 
-/* The rest of parking, off the path of what it was copied from. */
-static enum inject_end finish(const struct park_session *session, struct inject *copy,
+/* As waking will do it, but our stdin, which leads nowhere, is in the control's place, and closed
+ * again. `fds`: what it had before. */
+static enum inject_end rehearse(const struct park_session *session, struct inject *copy, int pidfd,
+                                struct park_fds *fds, const struct park_tasks *tasks)
+{
+    const struct inject_order close_control = { SYS_close, { (uint64_t)session->control } };
+    enum inject_end end = equip(session, copy, pidfd, STDIN_FILENO, tasks);
+    set_has(fds, session->control, false);
+    return end == INJECT_OK ? park_call(copy, close_control, NULL) : end;
+}
+
+/* The rest of parking, off the path of what it was copied from. A copy of a parked copy that stays
+ * where it is has done all of it before, and will be looked at when it is woken. */
+static enum inject_end finish(const struct park_session *session, struct inject *copy, bool live,
                               struct park_fds *fds, const struct park_tasks *tasks,
                               struct park *out)
 {
-    const struct inject_order close_control = { SYS_close, { (uint64_t)session->control } };
+    const bool whole = live || tasks->count > 0;
     const struct park_claim claim = {
         .pid = copy->pid, .inside = out->inside, .parked = true, .fds = fds, .tasks = tasks,
         .control = -1,
     };
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
-    /* Our stdin leads nowhere. */
-    enum inject_end end =
-        pidfd < 0 ? INJECT_REFUSED : equip(session, copy, pidfd, STDIN_FILENO, tasks);
+    enum inject_end end = pidfd < 0 ? INJECT_REFUSED : INJECT_OK;
+    if (end == INJECT_OK && whole)
+        end = rehearse(session, copy, pidfd, fds, tasks);
     if (end == INJECT_OK && has_two_uids(session)) /* within a session all may send SIGCONT */
         end = park_call(copy, (struct inject_order){ SYS_setsid, { 0 } }, NULL);
-    if (end == INJECT_OK)
-        end = park_call(copy, close_control, NULL);
-    set_has(fds, session->control, false);
-    if (end == INJECT_OK &&
+    if (end == INJECT_OK && whole &&
         (park_confirm(session, &claim) < 0 || park_check_limits(session, copy->pid) < 0))
         end = INJECT_REFUSED;
     if (end == INJECT_OK)
@@ -268,7 +277,7 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     if (end != INJECT_OK)
         return parted == INJECT_OK ? said_of_copy(end) : parted;
     /* If the original was killed just now, its copy is what we want all the more. */
-    end = finish(session, &copy, &fds, tasks, &made);
+    end = finish(session, &copy, live, &fds, tasks, &made);
     if (end == INJECT_OK)
         *out = made;
     return said_of_copy(end);
