@@ -254,7 +254,7 @@ int curator_forget(uint32_t slot)
     return tree_remove(curator_places.store, name, &work);
 }
 
-int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out)
+int curator_snap(uint32_t slot, uint32_t base, bool compare, struct curator_facts *out)
 {
     static const struct curator_walk walk = { snap_entry, snap_leave, false };
     char name[TREE_NAME_ROOM];
@@ -269,6 +269,7 @@ int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out)
     facts = (struct curator_facts){ .changed = base >= BOX_PLACES };
     now_slot = slot;
     may_compare = base >= BOX_PLACES || !curator_has_links[base];
+    curator_compares = compare;
     curator_links_clear();
     tree_set_deadline(clock_now_ns() + CURATOR_SNAP_MS * INT64_C(1000000));
     error = curator_walk(&walk, slot, base);

@@ -9,8 +9,10 @@
  * compared byte by byte the next time.
  * Kept as well: which names are one file, extended attributes that code can set, all bits
  * of a mode. Of a socket only its inode is noted: it stays if it is still there.
- * Known limit: on tmpfs a change through a shared writable memory map does not change
- * the ctime, and is not seen. */
+ * On tmpfs a change through a shared writable memory map does not change the ctime: where
+ * there is such a map, files are compared.
+ * Known limit: a map that is made, written and gone between two snapshots is not seen by the
+ * second. */
 #ifndef BOX_CURATOR_H
 #define BOX_CURATOR_H
 
@@ -31,13 +33,18 @@ struct curator_facts {
     bool changed;     /* it is not what `base` is; times of directories do not count */
 };
 /* Each gives 0 or an errno. A snapshot that fails leaves no slot. `base` is the slot to
- * share files with, or BOX_PLACES. */
-int curator_snap(uint32_t slot, uint32_t base, struct curator_facts *out);
+ * share files with, or BOX_PLACES. `compare`: by bytes, whatever the keys say. A restore
+ * always does. */
+int curator_snap(uint32_t slot, uint32_t base, bool compare, struct curator_facts *out);
 /* Make /workspace what the slot says; BOX_PLACES: empty. Changed files keep their
  * inodes. *out_lost: bits of BOX_LOST, what is not back. A failure leaves /workspace
  * between the two. */
 int curator_restore(uint32_t slot, uint32_t *out_lost);
 int curator_forget(uint32_t slot);
+/* Before the filter: hold what is beside /workspace. */
+void curator_open_outside(void);
+/* Has something there a ctime from then on? 0: nobody asks. */
+bool curator_outside_changed(int64_t since_ns);
 /* A slot to another curator, over a stream socket, and from one. */
 int curator_send(uint32_t slot, int to);
 int curator_receive(uint32_t slot, int from);

@@ -343,6 +343,7 @@ int curator_restore(uint32_t slot, uint32_t *out_lost)
     work = CURATOR_WORK_MAX;
     now_slot = slot;
     lost = 0;
+    curator_compares = true;
     curator_links_clear();
     int error = slot == BOX_PLACES ? make_empty_slot() : 0;
     if (!error)

@@ -14,6 +14,7 @@
 #define SECOND_NS INT64_C(1000000000)
 
 struct curator_places curator_places = { -1, -1 };
+bool curator_compares;
 
 static struct curator_level levels[CURATOR_DEPTH_MAX + 1];
 static int depth; /* of the level that is read; -1: none */
@@ -154,7 +155,8 @@ bool curator_looks_same(const struct stat *here, const struct stat *kept)
 
 bool curator_unchanged(const struct stat *here, const struct stat *kept)
 {
-    return curator_looks_same(here, kept) && curator_same_time(key_of(here), kept->st_atim);
+    return !curator_compares && curator_looks_same(here, kept) &&
+           curator_same_time(key_of(here), kept->st_atim);
 }
 
 int curator_set_key(int kept, const struct stat *here)

@@ -50,6 +50,8 @@ int curator_open_kept(int dir, const char *name, int flags);
 /* Sockets, and what else can be neither copied nor made: a snapshot notes its inode. */
 bool curator_is_special(mode_t mode);
 
+/* Keys are not believed: each file is compared. */
+extern bool curator_compares;
 /* Is what lies in /workspace, by its key, what the store has of it? */
 bool curator_unchanged(const struct stat *here, const struct stat *kept);
 /* The same but for the key. */

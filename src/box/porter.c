@@ -246,8 +246,12 @@ static int keep(const struct box_porter_call *call)
         curator_forget(call->slot); /* what cannot go now goes with the next of its number */
         return 0;
     }
-    word.error = call->op == BOX_PORTER_SNAP ? curator_snap(call->slot, call->base, &facts)
-                                             : curator_restore(call->slot, &word.lost);
+    if (call->op == BOX_PORTER_SNAP)
+        word.error = curator_snap(call->slot, call->base, call->compare, &facts);
+    else
+        word.error = curator_restore(call->slot, &word.lost);
+    if (curator_outside_changed(call->since_ns))
+        word.lost |= BOX_LOST_BIT(OUTSIDE);
     word.changed = facts.changed;
     word.entries = facts.entries;
     return answer(&word, NULL);
@@ -260,6 +264,8 @@ static int carry(const struct box_porter_call *call, int sock)
         return -1;
     word.error = call->op == BOX_PORTER_SEND ? curator_send(call->slot, sock)
                                              : curator_receive(call->slot, sock);
+    if (curator_outside_changed(call->since_ns))
+        word.lost |= BOX_LOST_BIT(OUTSIDE);
     return answer(&word, NULL);
 }
 
@@ -305,6 +311,7 @@ static int take_store(void)
         call.op != BOX_PORTER_STAY || count != 2)
         return -1;
     curator_open(root, fds[0], fds[1]);
+    curator_open_outside();
     return 1;
 }
 

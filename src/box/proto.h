@@ -303,8 +303,10 @@ struct box_porter_call {
     uint32_t replace;   /* PUT, resident: a file that is there gives way */
     uint32_t slot;      /* SNAP, FORGET, RESTORE: below BOX_PLACES; there it is nothing */
     uint32_t base;      /* SNAP: the slot to share files with; BOX_PLACES: none */
+    uint32_t compare;   /* SNAP: by bytes: memory maps may have changed what looks the same */
     uint64_t size;      /* PUT: bytes to take from the descriptor */
-    int64_t since_ns;   /* LIST: 0, or only what is no directory and has this ctime or later */
+    int64_t since_ns;   /* LIST: 0, or only what is no directory and has this ctime or later;
+                           RESTORE, SEND: 0, or whether something outside of /workspace has */
     uint32_t path_len;
     char path[BOX_PATH_MAX];
 }; /* fds: PUT: content; SEND, RECEIVE: the socket; STAY: the store, /proc/self/fd */

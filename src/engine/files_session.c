@@ -186,42 +186,46 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
 }
 
 void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                        uint32_t base, files_done *done)
+                        uint32_t base, bool compare, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base };
+    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base,
+                                          .compare = compare };
     int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
     files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
 }
 
 void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                           files_done *done)
+                           int64_t since_ns, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot };
+    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot,
+                                          .since_ns = since_ns };
     int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
     files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
 }
 
-static void carry(struct files_job *job, struct loop *loop, int sock, enum box_porter_op op,
-                  uint32_t slot, int end, files_done *done)
+static void carry(struct files_job *job, struct loop *loop, int sock,
+                  const struct box_porter_call *call, int end, files_done *done)
 {
-    const struct box_porter_call call = { .op = op, .slot = slot };
     int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
-    files_started(job, state < 0 ? -1 : files_ask(job, &call, end));
+    files_started(job, state < 0 ? -1 : files_ask(job, call, end));
 }
 
 void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
-                        files_done *done)
+                        int64_t since_ns, files_done *done)
 {
-    carry(job, loop, sock, BOX_PORTER_SEND, slot, to, done);
+    const struct box_porter_call call = { .op = BOX_PORTER_SEND, .slot = slot,
+                                          .since_ns = since_ns };
+    carry(job, loop, sock, &call, to, done);
 }
 
 void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                            int from, files_done *done)
 {
-    carry(job, loop, sock, BOX_PORTER_RECEIVE, slot, from, done);
+    const struct box_porter_call call = { .op = BOX_PORTER_RECEIVE, .slot = slot };
+    carry(job, loop, sock, &call, from, done);
 }
 
 int files_session_forget(int sock, uint32_t slot)

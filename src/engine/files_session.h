@@ -34,15 +34,16 @@ void files_session_get(struct files_job *job, struct loop *loop, int sock, struc
 
 /* Snapshots: see box/curator.h. ERR_LIMIT, with err.sys: it does not fit, is too many
  * or too deep, or somebody is too busy in it. ERR_ABSENT: there is nothing in the slot.
- * Snap: job->changed, job->kept. Restore of BOX_PLACES empties /workspace. */
+ * Snap: job->changed, job->kept. Restore of BOX_PLACES empties /workspace. since_ns, here and
+ * below: 0, or say in job->lost whether files outside of /workspace have changed since. */
 void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                        uint32_t base, files_done *done);
+                        uint32_t base, bool compare, files_done *done);
 void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                           files_done *done);
+                           int64_t since_ns, files_done *done);
 /* A slot of one session to a slot of another: each porter has an end of a pair of stream
  * sockets, which stays the caller's. */
 void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
-                        files_done *done);
+                        int64_t since_ns, files_done *done);
 void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                            int from, files_done *done);
 /* At any time, also while a job is under way: it has no answer. 0, or -1 with errno. */

@@ -96,6 +96,7 @@ static void on_opened(struct session *session)
         return;
     }
     session->unkept = true;
+    session->opened_ns = session_files_now_ns();
     session_next(session);
 }
 

@@ -46,6 +46,7 @@ struct session_place {
     unsigned lineage; /* whose streams it has */
     unsigned pins; /* forks that are made from it */
     int64_t cell; /* after which it was made */
+    int64_t kept_ns; /* when: files with a later ctime are not of it */
     uint64_t ticket; /* its own, in this session: places are used again */
     char name[FRAME_NAME_MAX + 1]; /* of a checkpoint, or "" */
 };
@@ -124,6 +125,9 @@ struct session {
     uint64_t ticket;    /* PARKED, PREPARED, AWAKE: which is awaited */
     uint64_t tickets;   /* given so far */
     int64_t held_bytes; /* of the box, when it was parked last */
+    bool maps[2]; /* has it, and had it the time before, files in shared memory maps? */
+    int64_t kept_ns;   /* when it began to be kept */
+    int64_t opened_ns; /* when its interpreter was there first */
 
     /* While one is forked from the other (session_fork.c): */
     struct session *parent, *coming;

@@ -120,6 +120,7 @@ static void on_renewed(struct session *coming)
     json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost));
     coming->fork_ask = NULL;
     coming->unkept = true;
+    coming->opened_ns = session_files_now_ns();
     coming->state = coming->cells;
     part(coming);
     session_next(coming);
@@ -183,7 +184,7 @@ static void on_end(struct session *coming, const struct err *failed)
     if (!went_well(coming))
         return;
     session_await_files(coming, on_restored);
-    files_session_restore(&coming->files, &coming->engine->loop, coming->porter, CARRIED_SLOT,
+    files_session_restore(&coming->files, &coming->engine->loop, coming->porter, CARRIED_SLOT, 0,
                           session_files_done);
 }
 
@@ -226,7 +227,7 @@ static void begin_carry(struct session_job *job)
     session_await_files(parent, on_sent);
     session_await_files(coming, on_received);
     files_session_send(&parent->files, loop, parent->porter, coming->fork_place, to,
-                       session_files_done);
+                       parent->opened_ns, session_files_done);
     files_session_receive(&coming->files, loop, coming->porter, CARRIED_SLOT, from,
                           session_files_done);
 }

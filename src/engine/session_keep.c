@@ -135,7 +135,8 @@ static void accept(struct session *session, bool snapped)
     struct session_place *place = &session->place[session->goal];
     *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
                                      .birth = session->fresh, .lineage = session->lineage,
-                                     .cell = session->state, .ticket = session->ticket };
+                                     .cell = session->state, .ticket = session->ticket,
+                                     .kept_ns = session->kept_ns };
     while (session->levels > session->levels_most)
         leave_level(session, 0);
     session->stack[session->levels++] = session->goal;
@@ -180,7 +181,8 @@ static void on_porter(struct session *session)
     }
     session_await_files(session, on_snapped);
     files_session_snap(&session->files, &session->engine->loop, session->porter, session->goal,
-                       newest_slot(session), session_files_done);
+                       newest_slot(session), session->maps[0] || session->maps[1],
+                       session_files_done);
 }
 
 static const char *why_not(uint32_t end, int error)
@@ -237,6 +239,7 @@ void session_protect(struct session *session)
 void session_protect_then(struct session *session, void (*then)(struct session *session))
 {
     session->kept_then = then;
+    session->kept_ns = session_files_now_ns();
     session->stage = SESSION_WORKING;
     session->is_protected = false;
     session->goal = free_place(session);
@@ -290,7 +293,8 @@ void session_renew_newest(struct session *session)
     session->stage = SESSION_WORKING;
     session_await_files(session, on_snapped_again);
     files_session_snap(&session->files, &session->engine->loop, session->porter, newest,
-                       newest_slot(session), session_files_done);
+                       newest_slot(session), session->maps[0] || session->maps[1],
+                       session_files_done);
 }
 
 /* --- going back --- */
@@ -354,7 +358,7 @@ static void on_porter_back(struct session *session)
     session_await_files(session, on_files_restored);
     const uint32_t slot = session->goal_state.snapped ? session->goal : BOX_PLACES;
     files_session_restore(&session->files, &session->engine->loop, session->porter, slot,
-                          session_files_done);
+                          session->goal_state.kept_ns, session_files_done);
 }
 
 static void on_there(struct session *session)

@@ -34,6 +34,12 @@ KINDS = {
               "oct(os.stat('p').st_mode) if os.path.exists('p') else 'gone'", None, None),
     "a socket file that goes": ("import os, socket; k = socket.socket(socket.AF_UNIX); k.bind('sk'); k.listen()",
                                 "os.unlink('sk')", "os.listdir()", "socket files", "socket files"),
+    "files outside": ("open('/tmp/a', 'w').write('old')", "open('/tmp/a', 'w').write('new')", "open('/tmp/a').read()",
+                      "files outside /workspace", "files outside /workspace"),
+    "a file in a map": ("import mmap, time; open('a', 'wb').write(b'GOOD' * 1024); f = open('a', 'r+b')\n"
+                        "time.sleep(0.1)",
+                        "m = mmap.mmap(f.fileno(), 4096); m[:4] = b'EVIL'; m.close()",
+                        "open('a', 'rb').read(4)", None, None),
     "memory that forks do not get": (C + "m = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                                      "m[:4] = b'GOOD'\n"
                                      "at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"

@@ -133,7 +133,7 @@ static enum err_kind get(const char *path, uint64_t most)
 
 static enum err_kind snap(uint32_t slot, uint32_t base, bool *changed)
 {
-    files_session_snap(&job, &loop, sock, slot, base, on_done);
+    files_session_snap(&job, &loop, sock, slot, base, false, on_done);
     enum err_kind kind = outcome();
     CHECK(kind == ERR_NONE || kind == ERR_LIMIT);
     CHECK_INT(job.err.sys, kind == ERR_LIMIT ? ENOSPC : 0);
@@ -144,7 +144,7 @@ static enum err_kind snap(uint32_t slot, uint32_t base, bool *changed)
 
 static enum err_kind restore(uint32_t slot)
 {
-    files_session_restore(&job, &loop, sock, slot, on_done);
+    files_session_restore(&job, &loop, sock, slot, 0, on_done);
     return over();
 }
 
