@@ -100,6 +100,8 @@ class Engine:
         self.process = self.cupel.popen(["serve", "--socket", self.path, *self.args], env=self.env, text=True)
         ready, _, _ = select.select([self.process.stderr], [], [], START_S)
         line = self.process.stderr.readline() if ready else "nothing"
+        while line.startswith("trace:"):
+            line = self.process.stderr.readline()
         if "ready on" not in line:
             self.process.kill()
             raise AssertionError(f"the engine is not ready: {line}{self.process.communicate()[1]}")

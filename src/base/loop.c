@@ -104,8 +104,30 @@ static int wait_awake(struct loop *loop)
     return count;
 }
 
+static void enter(struct loop *loop, const char *where)
+{
+    atomic_store_explicit(&loop->turn.where, where, memory_order_relaxed);
+}
+
+static void begin_turn(struct loop *loop)
+{
+    enter(loop, "no handler");
+    atomic_store(&loop->turn.since_ns, clock_now_ns());
+}
+
+/* What is done between two calls of loop_turn counts, too. */
+static void end_turn(struct loop *loop)
+{
+    int64_t since = atomic_load(&loop->turn.since_ns);
+    int64_t took = since ? clock_now_ns() - since : 0;
+    atomic_store(&loop->turn.since_ns, 0);
+    loop->longest_ns = took > loop->longest_ns ? took : loop->longest_ns;
+    loop->stalls += took >= LOOP_STALL_NS;
+}
+
 int loop_turn(struct loop *loop)
 {
+    end_turn(loop);
     int count = 0, patience = patience_ms(loop);
     if (loop->awake_until_ns && patience != 0)
         count = wait_awake(loop);
@@ -115,17 +137,22 @@ int loop_turn(struct loop *loop)
     }
     if (count < 0)
         return errno == EINTR ? 0 : -1;
+    begin_turn(loop);
     loop->batch_len = count;
     for (int i = 0; i < count; i++) {
         struct loop_source *source = loop->batch[i].data.ptr;
-        if (source)
-            source->ready(source, loop->batch[i].events);
+        if (!source)
+            continue;
+        enter(loop, source->name);
+        source->ready(source, loop->batch[i].events);
     }
     loop->batch_len = 0;
     int64_t now = loop->timers ? clock_now_ns() : 0;
     for (struct loop_timer *timer; (timer = earliest(loop)) && timer->at_ns <= now;) {
         loop_set_timer(loop, timer, LOOP_NEVER);
+        enter(loop, timer->name);
         timer->due(timer);
     }
+    enter(loop, "what follows the handlers");
     return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,17 +15,30 @@
 
 #define LOOP_BATCH 64
 #define LOOP_NEVER INT64_MAX
+#define LOOP_STALL_NS INT64_C(1000000000)
 
 struct loop_source {
     int fd; /* -1: not watched */
     void (*ready)(struct loop_source *source, uint32_t events);
+    const char *name; /* of that handler */
 };
 
 struct loop_timer {
     int64_t at_ns; /* of the monotonic clock */
     void (*due)(struct loop_timer *timer);
+    const char *name; /* of that handler */
     struct loop_timer *before, *after;
     bool set;
+};
+
+/* A handler with its name, for whoever asks what takes so long. */
+#define LOOP_HANDLER(handler) handler, __FILE__ " " #handler
+#define loop_due(timer, handler) ((timer)->due = (handler), (timer)->name = __FILE__ " " #handler)
+
+/* From one wait to the next. Another thread may read it. */
+struct loop_turn {
+    _Atomic int64_t since_ns;  /* 0: the loop waits */
+    const char *_Atomic where; /* the handler under way */
 };
 
 struct loop {
@@ -33,6 +47,9 @@ struct loop {
     struct epoll_event batch[LOOP_BATCH];
     int batch_len;
     int64_t awake_until_ns; /* do not sleep before: something is due at any moment */
+    struct loop_turn turn;
+    int64_t longest_ns; /* turn so far */
+    uint64_t stalls;    /* turns of LOOP_STALL_NS and more */
 };
 #define LOOP_INIT ((struct loop){ .epoll = -1 })
 

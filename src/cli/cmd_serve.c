@@ -19,6 +19,7 @@
 #include "engine/engine.h"
 #include "serve/place.h"
 #include "serve/serve.h"
+#include "serve/stall.h"
 
 struct door {
     struct cli_serve_options options;
@@ -80,7 +81,7 @@ static int open_door(struct door *door, struct err *err)
     return serve_place_open(named && *named ? named : NULL, &door->place, err);
 }
 
-static struct serve *open_serve(struct door *door, struct err *err)
+static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
 {
     struct engine_options how = {
         .warm = true,
@@ -100,10 +101,12 @@ static struct serve *open_serve(struct door *door, struct err *err)
         options.stop_fd = door->stop_fd;
         serve = serve_open(&options, err);
     }
-    if (serve)
+    if (serve) {
         door->fd = -1; /* the connection's by now */
-    else
+        serve_stall_watch(stall, engine_loop(engine));
+    } else {
         engine_close(engine);
+    }
     return serve;
 }
 
@@ -117,14 +120,19 @@ static int refuse(struct door *door, const struct err *err)
 static int serve_until_told(struct door *door)
 {
     struct err err = ERR_INIT;
-    struct serve *serve = open_serve(door, &err);
-    if (!serve)
+    struct serve_stall stall = SERVE_STALL_INIT;
+    serve_stall_open(&stall);
+    struct serve *serve = open_serve(door, &stall, &err);
+    if (!serve) {
+        serve_stall_close(&stall);
         return refuse(door, &err);
+    }
     notify(door, "READY=1");
     if (door->place.listener >= 0)
         cli_term_note("ready on %s", door->place.path);
     int rc = serve_go(serve, &err);
     notify(door, "STOPPING=1");
+    serve_stall_close(&stall);
     serve_close(serve);
     if (rc == 0)
         return 0;

@@ -49,9 +49,9 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     engine->font_fd = engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
     engine->options = *options;
-    engine->admit.due = on_admit;
-    engine->breakdown.due = on_broken_down;
-    engine->tidy.due = on_tidy;
+    loop_due(&engine->admit, on_admit);
+    loop_due(&engine->breakdown, on_broken_down);
+    loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
     if (state_open(&engine->state, err) == 0 &&
         box_broker_open(&engine->house.broker, err) == 0 && box_drop_door(err) == 0) {
@@ -332,9 +332,11 @@ int engine_run(struct engine *engine, const struct request *request,
 
 json_t *engine_describe(const struct engine *engine)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:o}", "runs", (int)engine->queue.going, "queued",
-                     (int)engine->queue.waiting, "boxes", (int)engine->house.taken, "sessions",
-                     (int)engine->session_count, "pools",
+    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:f, s:o, s:o}", "runs",
+                     (int)engine->queue.going, "queued", (int)engine->queue.waiting, "boxes",
+                     (int)engine->house.taken, "sessions",
+                     (int)engine->session_count, "stalls", (json_int_t)engine->loop.stalls,
+                     "longest_turn_ms", (double)engine->loop.longest_ns / 1e6, "pools",
                      pools_describe(&engine->pools), "zygotes",
                      pools_describe_zygotes(&engine->pools));
 }

@@ -117,8 +117,8 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
                  struct err *err);
 
 /* What the engine has and does now, for `cupel info` and tests: {"runs","queued",
- * "boxes","pools":[{"name","ready","making","wanted"}],"zygotes":[{"name","state",
- * "generation","forks"}]}. */
+ * "boxes","sessions","stalls","longest_turn_ms","pools":[{"name","ready","making",
+ * "wanted"}],"zygotes":[{"name","state","generation","forks"}]}. */
 json_t *engine_describe(const struct engine *engine);
 
 #endif

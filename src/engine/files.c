@@ -62,8 +62,8 @@ void files_begin(struct files_job *job, struct loop *loop, int sock,
     job->loop = loop;
     job->done = done;
     job->tag = ++tags;
-    job->patience.due = on_patience;
-    job->porter = (struct loop_source){ .fd = sock, .ready = on_answer };
+    loop_due(&job->patience, on_patience);
+    job->porter = (struct loop_source){ .fd = sock, .ready = LOOP_HANDLER(on_answer) };
     if (loop_add(loop, &job->porter, EPOLLIN) < 0)
         err_sys(&job->err, "watch the porter");
     be_patient(job);

@@ -130,7 +130,7 @@ int house_open(struct house *house, struct loop *loop)
 {
     struct rlimit files;
     house->loop = loop;
-    house->quiet.due = kill_doomed;
+    loop_due(&house->quiet, kill_doomed);
     house->limit = BOX_MAX;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -140,7 +140,8 @@ int house_open(struct house *house, struct loop *loop)
                                ? 1
                                : (uint32_t)((files.rlim_max - FDS_BESIDE) / FDS_A_BOX);
     }
-    house->source = (struct loop_source){ .fd = house->broker.sock, .ready = on_news };
+    house->source =
+        (struct loop_source){ .fd = house->broker.sock, .ready = LOOP_HANDLER(on_news) };
     return loop_add(loop, &house->source, EPOLLIN);
 }
 

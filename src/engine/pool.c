@@ -174,7 +174,7 @@ static int entry_settle(struct pool_entry *entry, const struct box_news *news,
         entry_is_ready(entry);
         return 0;
     }
-    entry->control = (struct loop_source){ .fd = entry->fd[3], .ready = on_control };
+    entry->control = (struct loop_source){ .fd = entry->fd[3], .ready = LOOP_HANDLER(on_control) };
     return loop_add(&entry->pool->engine->loop, &entry->control, EPOLLIN);
 }
 
@@ -432,8 +432,8 @@ static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, 
 int pools_open(struct pools *pools, struct engine *engine, struct err *err)
 {
     *pools = (struct pools){ .engine = engine, .open = true };
-    pools->refill.due = on_refill;
-    pools->tend.due = on_tend;
+    loop_due(&pools->refill, on_refill);
+    loop_due(&pools->tend, on_tend);
     for (int i = 0; i < POOL_COUNT; i++) {
         if (pool_open(&pools->at[i], engine, (enum pool_id)i, err) < 0)
             return -1;

@@ -130,7 +130,8 @@ struct session *session_make(struct engine *engine, const struct frame_session *
         .ttl_ns = (what->ttl_s < 0 ? SESSION_TTL_S : what->ttl_s) * SECOND,
         .life_ns = (what->life_s < 0 ? SESSION_LIFE_S : what->life_s) * SECOND,
         .levels_most = what->undo_levels < 0 ? SESSION_LEVELS : (unsigned)what->undo_levels,
-        .timer.due = on_timer, .turn.due = on_turn, .box = HOUSE_NOBODY, .plan = PLAN_INIT,
+        .timer = { .due = LOOP_HANDLER(on_timer) }, .turn = { .due = LOOP_HANDLER(on_turn) },
+        .box = HOUSE_NOBODY, .plan = PLAN_INIT,
         .porter = -1,
         .files = FILES_JOB_INIT, .control.fd = -1, .driver = DRIVER_INIT, .goal = SESSION_NOBODY,
     };

@@ -36,7 +36,7 @@ static void await(struct session *session, enum session_wait wait,
     session->wait = wait;
     session->then = then;
     session->failed = ERR_INIT;
-    session->patience.due = on_patience;
+    loop_due(&session->patience, on_patience);
     loop_set_timer(&session->engine->loop, &session->patience,
                    clock_now_ns() + SESSION_STEP_MS * INT64_C(1000000));
 }
@@ -174,7 +174,7 @@ void session_start(struct session *session)
     struct box_call *order = &session->plan.start;
     if (session->request.language == REQUEST_PYTHON &&
         pools_zygote_is_coming(&session->engine->pools, &session->request)) {
-        session->patience.due = on_look_again;
+        loop_due(&session->patience, on_look_again);
         loop_set_timer(&session->engine->loop, &session->patience,
                        clock_now_ns() + LOOK_AGAIN_MS * INT64_C(1000000));
         return;
@@ -386,7 +386,8 @@ void session_ask_driver(struct session *session, char *line,
     session->to_control = line ? str_of(line) : STR_NONE;
     session->answered = answered;
     await(session, SESSION_DRIVER, then);
-    session->control = (struct loop_source){ .fd = session->fd[RUN_CONTROL], .ready = on_control };
+    session->control = (struct loop_source){ .fd = session->fd[RUN_CONTROL],
+                                             .ready = LOOP_HANDLER(on_control) };
     if (loop_add(&session->engine->loop, &session->control, EPOLLIN | EPOLLOUT) < 0)
         session_step_failed(session, ERR_HOST, "cannot watch the channel of the session");
 }

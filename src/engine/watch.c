@@ -390,7 +390,7 @@ static void begin(struct engine_run *run, const struct box_news *news)
     run->deadline_ns = run->started_ns + run_limit(run, LIMITS_TIMEOUT) * MS;
     run->result.start_ms = clock_ms_between(run->began_ns, run->started_ns);
     run->facts.started = true;
-    run->timer.due = on_timer;
+    loop_due(&run->timer, on_timer);
     note_walls(run, news->walls);
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &started);
@@ -402,20 +402,22 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
 {
     static const struct {
         void (*ready)(struct loop_source *source, uint32_t events);
+        const char *name;
         uint32_t events;
     } pipes[RUN_PIPES] = {
-        [RUN_IN] = { on_stdin, EPOLLOUT },
-        [RUN_OUT] = { on_output, EPOLLIN },
-        [RUN_ERR] = { on_output, EPOLLIN },
-        [RUN_CONTROL] = { on_control, EPOLLIN },
-        [RUN_LISTENER] = { on_listener, EPOLLIN },
+        [RUN_IN] = { LOOP_HANDLER(on_stdin), EPOLLOUT },
+        [RUN_OUT] = { LOOP_HANDLER(on_output), EPOLLIN },
+        [RUN_ERR] = { LOOP_HANDLER(on_output), EPOLLIN },
+        [RUN_CONTROL] = { LOOP_HANDLER(on_control), EPOLLIN },
+        [RUN_LISTENER] = { LOOP_HANDLER(on_listener), EPOLLIN },
     };
     int failed = 0;
     for (int i = 0; i < BOX_COUNTERS; i++)
         run->counter[i] = take_fd(&fds[RUN_PIPES + i]);
     begin(run, news);
     for (int i = 0; i < RUN_PIPES; i++)
-        run->pipe[i].source = (struct loop_source){ take_fd(&fds[i]), pipes[i].ready };
+        run->pipe[i].source =
+            (struct loop_source){ take_fd(&fds[i]), pipes[i].ready, pipes[i].name };
     /* The request first: the occupant works while we get ready to listen. */
     int control = run->pipe[RUN_CONTROL].source.fd;
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)

@@ -247,7 +247,7 @@ static void on_ready(struct loop_source *source, uint32_t events)
 struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err)
 {
     struct serve_conn *conn = buf_alloc_zero(1, sizeof *conn);
-    conn->source = (struct loop_source){ .fd = fd, .ready = on_ready };
+    conn->source = (struct loop_source){ .fd = fd, .ready = LOOP_HANDLER(on_ready) };
     conn->serve = serve;
     conn->in = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD + READ_PART);
     conn->out = BUF_INIT((size_t)1 << 40); /* bounded by what is put in, see above */

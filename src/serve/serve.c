@@ -187,7 +187,7 @@ int serve_go(struct serve *serve, struct err *err)
         }
         pump_all(serve);
         if (serve->stopping == 1 && !serve->pause.set) {
-            serve->pause.due = on_late;
+            loop_due(&serve->pause, on_late);
             loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + STOP_MS * NS_PER_MS);
         } else if (serve->stopping > 1) {
             break;
@@ -203,11 +203,12 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->engine = options->engine;
     serve->loop = engine_loop(options->engine);
     serve->listen_fd = options->listener;
-    serve->listener = (struct loop_source){ .fd = options->listener, .ready = on_connect };
-    serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = on_stop };
-    serve->pause.due = on_pause_over;
+    serve->listener =
+        (struct loop_source){ .fd = options->listener, .ready = LOOP_HANDLER(on_connect) };
+    serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = LOOP_HANDLER(on_stop) };
+    loop_due(&serve->pause, on_pause_over);
     serve->owner = options->owner;
-    serve->idle.due = on_idle;
+    loop_due(&serve->idle, on_idle);
     serve->idle_exit_ns = options->idle_exit_s * 1000 * NS_PER_MS;
     serve->idle_since_ns = clock_now_ns();
     if (serve->idle_exit_ns > 0)

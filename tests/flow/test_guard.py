@@ -3,7 +3,11 @@ engine is stopped by a signal, which is the hardest way to stand still."""
 import contextlib
 import json
 import os
+import re
+import select
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +21,7 @@ for _ in range({more}):
     if os.fork() == 0: break
 print("go", flush=True)
 while True: pass"""
+LONG_S = 6  # until all of a test runs
 SOON_S = 20  # a loaded machine; an engine that stands still gets no limit enforced at all
 
 
@@ -56,22 +61,27 @@ def end(client, id):
     return client.finish(id)[1]["result"]
 
 
-def test_a_stopped_engine_does_not_stop_its_limits(engines, who):
-    """Pooled, built and session boxes at once; then the session goes on with what it had."""
+def test_a_stopped_engine_does_not_stop_its_limits(engines, who, cupel_as):
+    """Pooled, built and session boxes at once, and a run without an engine of its own; then the
+    session goes on with what it had."""
     engine = engines[who]
+    limits = {"timeout_s": LONG_S}
     with contextlib.ExitStack() as stack:
         warm, built, cells = (stack.enter_context(engine.client()) for _ in range(3))
         session = Session(cells)
         assert session.run("kept = 41")["status"] == "ok"
         session.wait_until_idle()
-        begin(warm, "w", "spin-warm", timeout_s=2)
-        begin(built, "b", "spin-built", timeout_s=2, memory_bytes=100 << 20)
-        begin(cells, "c", "spin-cell", session=session, timeout_s=2)
-        names = ["spin-warm", "spin-built", "spin-cell"]
-        alive = {name: spinners(engine.process.pid, name) for name in names}
-        assert all(len(rows) == 2 for rows in alive.values()), "the control"
-        with stopped(engine.process.pid):
-            left = lambda: [row for name in names for row in host.same_alive(alive[name])]
+        once = cupel_as.popen(["run", "--json", "-t", str(LONG_S), "-c", SPIN.format(name="spin-once", more=1)],
+                              text=True)
+        begin(warm, "w", "spin-warm", **limits)
+        begin(built, "b", "spin-built", memory_bytes=100 << 20, **limits)
+        begin(cells, "c", "spin-cell", session=session, **limits)
+        names = [(engine.process.pid, f"spin-{kind}") for kind in ("warm", "built", "cell")]
+        names.append((once.pid, "spin-once"))
+        assert host.wait_until(lambda: all(len(spinners(*one)) == 2 for one in names), LONG_S), "the control"
+        alive = [spinners(*one) for one in names]
+        with stopped(engine.process.pid), stopped(once.pid):
+            left = lambda: [row for rows in alive for row in host.same_alive(rows)]
             assert host.wait_until(lambda: not left(), SOON_S), left()
         for client, id in ((warm, "w"), (built, "b"), (cells, "c")):
             result = end(client, id)
@@ -79,6 +89,8 @@ def test_a_stopped_engine_does_not_stop_its_limits(engines, who):
         assert result["state"] == "rolled_back", result
         assert session.value("kept + 1") == "42"
         session.end()
+        output, _ = once.communicate(timeout=SOON_S)
+    assert once.returncode == 124 and json.loads(output)["status"] == "timeout", output
 
 
 def test_a_stopped_engine_does_not_stop_the_limit_of_cpu_time(engines, who):
@@ -93,17 +105,6 @@ def test_a_stopped_engine_does_not_stop_the_limit_of_cpu_time(engines, who):
             assert host.wait_until(lambda: not host.same_alive(rows), 2 * SOON_S), rows
         result = end(client, "c")
     assert result["status"] == "cpu_limit", result
-
-
-def test_a_run_without_an_engine_of_its_own_is_held_as_well(cupel_as):
-    code = SPIN.format(name="spin-once", more=1)
-    child = cupel_as.popen(["run", "--json", "-t", "2", "-c", code], text=True)
-    assert host.wait_until(lambda: len(spinners(child.pid, "spin-once")) == 2, SOON_S)
-    rows = spinners(child.pid, "spin-once")
-    with stopped(child.pid):
-        assert host.wait_until(lambda: not host.same_alive(rows), SOON_S), rows
-    output, _ = child.communicate(timeout=SOON_S)
-    assert child.returncode == 124 and json.loads(output)["status"] == "timeout", output
 
 
 @pytest.mark.slow
@@ -121,3 +122,49 @@ def test_many_boxes_end_in_time_though_the_engine_hears_of_none(cupel_as, place)
             assert host.wait_until(lambda: not spinners(engine.process.pid, "sleeper"), 60)
         ends = [client.receive() for _ in range(many)]
     assert {end["result"]["status"] for end in ends} == {"timeout"}
+
+
+def fill(pipe):
+    """A pipe whose reading end we have has no room any more."""
+    end = os.open(f"/proc/self/fd/{pipe}", os.O_WRONLY | os.O_NONBLOCK)
+    for size in (4096, 1):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(end, b"\n" * size)
+    os.close(end)
+
+
+def read_until(pipe, word):
+    text = ""
+    while word not in text:
+        assert select.select([pipe], [], [], SOON_S)[0], text
+        text += os.read(pipe, 1 << 20).decode()
+    return text
+
+
+def test_a_loop_that_stands_still_is_told_of_with_its_place(cupel_as, place):
+    """The engine writes a trace to a pipe that nobody reads. Limits hold meanwhile; once it goes
+    on, the log and the figures tell of it."""
+    owner = cupel_as.uid if cupel_as.switch else None
+    path = place.fresh("stall", 0o755, owner) / "engine" / "socket"
+    with Engine(cupel_as, path, env={"CUPEL_TRACE": "1"}) as engine, engine.client() as client:
+        pid, log = engine.process.pid, engine.process.stderr.fileno()
+        before = client.info()["state"]
+        assert before["stalls"] == 0, "the control"
+        fill(log)
+        begin(client, "a", "spin-a", timeout_s=3)
+        rows = spinners(pid, "spin-a")
+        with engine.client() as other:
+            other.start("b", "pass")  # its end is traced
+            assert host.wait_until(lambda: not host.same_alive(rows), SOON_S), rows
+            writes = Path(f"/proc/{pid}/syscall").read_text().split()[0] == "1"
+            time.sleep(1.5)
+            text = read_until(log, "stands still")
+            assert writes and end(other, "b")["status"] == "ok"
+        assert end(client, "a")["status"] == "timeout"
+        after = client.info()["state"]
+    line = next(line for line in text.splitlines() if "stands still" in line)
+    assert re.search(r" s in src/engine/\w+\.c \w+; system call write", line), line
+    if cupel_as.uid == 0:
+        assert "; stack: " in line and "pipe_write" in line, line
+    assert after["stalls"] == 1 and after["longest_turn_ms"] >= 1000, after

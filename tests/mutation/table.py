@@ -190,7 +190,7 @@ LIMITS = [
     Mutant("OOM_KILLS_ALL", box("oom_respawner.py")),
     Mutant("WALL_TIMER", status("js timeout")),
     Mutant("CPU_TIMER", status("cpu")),
-    Mutant("BROKER_DUE", flow("guard", "a_run_without_an_engine_of_its_own_is_held_as_well")),
+    Mutant("BROKER_DUE", flow("guard", "a_stopped_engine_does_not_stop_its_limits")),
     *with_posture_off("LIMIT_CORE", RLIMITS, ODD_STATE),
     Mutant("LIMIT_CPU", RLIMITS),
     *with_posture_off("LIMIT_NOFILE", box("descriptors.py"), RLIMITS),
