@@ -97,7 +97,7 @@ struct broker_box {
     uint32_t walls;
     int64_t memory_bytes, disk_bytes, pids;
     int64_t memory_limit; /* memory_bytes, and what was held at the last parking */
-    int64_t blocks_at_start, inodes_at_start;
+    int64_t blocks_at_start, inodes_at_start, work_at_start;
     int64_t cpu_us_at_start;
     int64_t shared_bytes; /* of the zygote's memory, which is not the box's use */
     int64_t cpu_us_waited; /* without cgroups: CPU time before the request came */

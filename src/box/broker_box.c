@@ -70,6 +70,7 @@ static int note_free_space(struct broker_box *box)
         return -1;
     box->blocks_at_start = (int64_t)fs.f_bfree;
     box->inodes_at_start = (int64_t)fs.f_ffree;
+    box->work_at_start = counters_work_size(box->disk, BOX_WORK);
     return 0;
 }
 
@@ -261,6 +262,8 @@ void broker_box_stats(const struct broker_box *box, struct box_stats *out)
         .inodes_free = counted ? (int64_t)fs.f_ffree : -1,
         .blocks_at_start = box->blocks_at_start,
         .inodes_at_start = box->inodes_at_start,
+        .work_size = counters_work_size(box->disk, BOX_WORK),
+        .work_at_start = box->work_at_start,
         .cpu_us_at_start = box->cpu_us_at_start,
         .oom_kills_at_start = before - box->oom_uncounted,
         .pids_hits_at_start = box->cgroup.pids_hits_before,

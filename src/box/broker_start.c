@@ -151,7 +151,7 @@ static void copy_counters(const struct broker_box *box, int *out)
     for (int i = 0; i < BOX_COUNTERS; i++)
         out[i] = box->cgroup.counter[i] < 0 ? -1
                                             : fcntl(box->cgroup.counter[i], F_DUPFD_CLOEXEC, 3);
-    out[BOX_COUNTER_DISK] = openat(box->disk, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    out[BOX_COUNTER_DISK] = openat(box->disk, BOX_WORK, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static enum box_step await_word(struct broker_box *box, enum broker_stage stage)

@@ -1,8 +1,10 @@
 /* Reading counters. Runs in the broker and in the engine; no heap, no stdio. */
 #include "box/counters.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -61,6 +63,12 @@ int64_t counters_memory_peak(int fd)
     return read_text(fd, text, sizeof text) <= 0 ? -1 : number(text);
 }
 
+int64_t counters_work_size(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -1 : st.st_size;
+}
+
 int counters_read(const int fd[BOX_COUNTERS], struct box_stats *stats)
 {
     struct statfs fs;
@@ -75,5 +83,6 @@ int counters_read(const int fd[BOX_COUNTERS], struct box_stats *stats)
     stats->memory_peak_bytes = counters_memory_peak(fd[BOX_COUNTER_PEAK]);
     stats->blocks_free = (int64_t)fs.f_bfree;
     stats->inodes_free = (int64_t)fs.f_ffree;
+    stats->work_size = counters_work_size(fd[BOX_COUNTER_DISK], "");
     return 0;
 }

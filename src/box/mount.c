@@ -336,7 +336,7 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
         const char *from, *to;
         mode_t mode;
     } parts[] = {
-        { "mnt/w", "workspace", 0755 },
+        { "mnt/" BOX_WORK, "workspace", 0755 },
         { "mnt/t", "tmp", 01777 },
         { "mnt/s", "dev/shm", 01777 },
     };

@@ -95,8 +95,7 @@
     X(PORTER_RESOLVE)    /* the porter opens paths as anyone does */                          \
     X(PORTER_TYPES)      /* ... and follows links to tell what is a file */                   \
     X(REGULAR_LIST)      /* the engine asks for things that are no files */                   \
-    X(REGULAR_OPEN)      /* ... the porter shows them */                                      \
-    X(REGULAR_FETCH)     /* ... and the engine reads them */                                  \
+    X(REGULAR_OPEN)      /* ... and the porter reads them */                                  \
     X(DRIVER_LINE)       /* a line of the driver has no cap */                                \
     X(DRIVER_TOTAL)                                                                           \
     X(DRIVER_RESULTS)                                                                         \

@@ -1,12 +1,12 @@
 /* The porter: a process with the occupant's uid, no capabilities and a filter of
- * its own, that writes input files before the start and opens results after the
+ * its own, that writes input files before the start and reads results after the
  * end; of a session, it stays and keeps snapshots (box/curator.h). The engine speaks
  * to it in fixed-size messages; it never trusts a path: everything is resolved
  * beneath /workspace, with no links, no magic links and no crossing of mounts, and
  * may change at any moment. No heap.
  *
- * The list is a walk without recursion: a stack of path lengths, one directory
- * open at a time by path, so that depth and descriptors are bounded. */
+ * The list is a walk without recursion that holds every directory on its way open: 64 at
+ * the most. It ends by count, by bytes of names or by time, whatever the code left there. */
 #include "box/porter.h"
 
 #include <errno.h>
@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -30,8 +32,10 @@
 #include "box/proto.h"
 #include "box/tree.h"
 
-#define LIST_MAX 20000 /* entries told of one box */
+#define LIST_MAX 20000 /* entries met in one box */
+#define LIST_BYTES (2u << 20) /* of their paths */
 #define DEPTH_MAX 64
+#define LOOKS 64 /* entries between two looks at the clock */
 
 static int root;
 static uint32_t tag; /* of the call that is served */
@@ -94,31 +98,51 @@ static int put(struct box_porter_call *call, int from)
     return why;
 }
 
-static int answer(struct box_porter_answer *word, const int *fd)
+/* A head and what follows it, as one datagram. */
+static int answer_with(struct box_porter_answer *word, const void *bytes, size_t len)
 {
+    struct iovec parts[] = { { word, sizeof *word }, { (void *)(uintptr_t)bytes, len } };
+    struct msghdr letter = { .msg_iov = parts, .msg_iovlen = len > 0 ? 2 : 1 };
+    ssize_t n;
     word->tag = tag;
-    return io_send(PORTER_FD, word, sizeof *word, fd, fd ? 1 : 0);
+    word->bytes = (uint32_t)len;
+    do {
+        n = sendmsg(PORTER_FD, &letter, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 ? -1 : 0;
 }
 
-struct dirent_raw {
-    uint64_t ino;
-    int64_t off;
-    unsigned short reclen;
-    unsigned char type;
-    char name[];
-};
+static int answer(struct box_porter_answer *word)
+{
+    return answer_with(word, NULL, 0);
+}
+
+/* --- the list --- */
 
 struct walk {
     char path[BOX_PATH_MAX];
-    size_t len;
     struct {
-        size_t len;  /* of the directory's path */
-        int64_t off; /* where to go on in it */
+        size_t len; /* of the directory's path */
+        struct tree_reader reader;
     } at[DEPTH_MAX];
-    int depth;
-    uint32_t met, cut;
+    int depth; /* of the directory that is being read; -1: the walk is over */
+    uint32_t looked, met, cut;
+    size_t names;     /* bytes of all paths */
     int64_t since_ns; /* 0: everything is told */
+    int64_t until_ns;
+    size_t packed; /* bytes of `told` that wait to be sent */
+    union {
+        char told[BOX_PORTER_PART];
+        uint64_t align;
+    };
 };
+
+static int64_t now_ns(void)
+{
+    struct timespec now = { 0 };
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
 
 static uint32_t type_of(mode_t mode)
 {
@@ -128,111 +152,149 @@ static uint32_t type_of(mode_t mode)
                            : BOX_ENTRY_OTHER;
 }
 
-/* Tell one entry; true where it is a directory to go into. */
-static bool tell(struct walk *walk, int dir, const char *name, int *broken)
+static int send_told(struct walk *walk, struct box_porter_answer *word)
+{
+    size_t len = walk->packed;
+    walk->packed = 0;
+    return answer_with(word, walk->told, len);
+}
+
+/* Add an entry to what is told; its path is walk->path, with `len` bytes. */
+static int tell(struct walk *walk, size_t len, const struct stat *st)
 {
     struct box_porter_answer word = { .error = 0 };
+    struct box_porter_entry entry = {
+        .size = (uint64_t)st->st_size, .type = type_of(st->st_mode), .mode = st->st_mode & 07777,
+        .ctime_ns = st->st_ctim.tv_sec * INT64_C(1000000000) + st->st_ctim.tv_nsec,
+        .path_len = (uint32_t)len,
+    };
+    size_t room = BOX_PORTER_ENTRY_ROOM(len);
+    if (walk->since_ns != 0 &&
+        (entry.type == BOX_ENTRY_DIR || entry.ctime_ns < walk->since_ns))
+        return 0;
+    if (walk->packed + room > sizeof walk->told && send_told(walk, &word) < 0)
+        return -1;
+    char *at = walk->told + walk->packed;
+    memset(at, 0, room);
+    memcpy(at, &entry, sizeof entry);
+    memcpy(at + sizeof entry, walk->path, len);
+    walk->packed += room;
+    return 0;
+}
+
+static void enter(struct walk *walk, int dir, const char *name, size_t len)
+{
+    int fd = walk->depth + 1 < DEPTH_MAX ? tree_open(dir, name, O_RDONLY | O_DIRECTORY, 0) : -1;
+    if (fd < 0) {
+        walk->cut |= walk->depth + 1 >= DEPTH_MAX ? BOX_CUT_DEEP
+                     : tree_vanished(errno)       ? 0
+                                                  : BOX_CUT_CLOSED;
+        return;
+    }
+    walk->at[++walk->depth].len = len;
+    tree_read(&walk->at[walk->depth].reader, fd);
+}
+
+static void leave(struct walk *walk)
+{
+    close(walk->at[walk->depth--].reader.fd);
+}
+
+/* Look at one entry, and go into it where it is a directory. */
+static int meet(struct walk *walk, const char *name)
+{
     struct stat st;
-    size_t len = strlen(name), at = walk->len + (walk->len > 0);
-    if (at + len >= sizeof word.path || walk->met >= LIST_MAX ||
-        fstatat(dir, name, &st, mutate(PORTER_TYPES) ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
-        walk->cut++;
-        return false;
+    size_t above = walk->at[walk->depth].len, at = above + (above > 0);
+    size_t name_len = strlen(name), len = at + name_len;
+    int dir = walk->at[walk->depth].reader.fd;
+    if (len >= sizeof walk->path) {
+        walk->cut |= BOX_CUT_DEEP;
+        return 0;
     }
-    memcpy(word.path, walk->path, walk->len);
-    if (walk->len > 0)
-        word.path[walk->len] = '/';
-    memcpy(word.path + at, name, len);
-    word.path_len = (uint32_t)(at + len);
-    word.type = type_of(st.st_mode);
-    word.mode = st.st_mode & 07777;
-    word.size = (uint64_t)st.st_size;
-    word.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec;
+    if (fstatat(dir, name, &st, mutate(PORTER_TYPES) ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+        return 0; /* it went while we looked */
+    if (above > 0)
+        walk->path[above] = '/';
+    memcpy(walk->path + at, name, name_len);
     walk->met++;
-    bool wanted = walk->since_ns == 0 ||
-                  (word.type != BOX_ENTRY_DIR && word.ctime_ns >= walk->since_ns);
-    *broken = wanted && answer(&word, NULL) < 0;
-    if (word.type != BOX_ENTRY_DIR || walk->depth + 1 >= DEPTH_MAX) {
-        walk->cut += word.type == BOX_ENTRY_DIR;
+    walk->names += len;
+    if (tell(walk, len, &st) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        enter(walk, dir, name, len);
+    return 0;
+}
+
+/* Is that enough? */
+static bool is_enough(struct walk *walk)
+{
+    if (walk->met >= LIST_MAX || walk->names >= LIST_BYTES)
+        walk->cut |= BOX_CUT_COUNT;
+    else if (walk->looked++ % LOOKS == 0 && now_ns() >= walk->until_ns)
+        walk->cut |= BOX_CUT_TIME;
+    else
         return false;
-    }
-    memcpy(walk->path, word.path, at + len);
     return true;
 }
 
-/* Read on in the directory on top of the stack, until it ends or a directory
- * within it is to be read first. */
+/* The next entry, or the end of a directory. 0, or -1 where nobody listens. */
 static int step(struct walk *walk)
 {
-    static union {
-        char bytes[4096];
-        struct dirent_raw align;
-    } room;
-    int broken = 0;
-    walk->len = walk->at[walk->depth].len;
-    walk->path[walk->len] = 0;
-    int dir = open_beneath(walk->len ? walk->path : ".", O_RDONLY | O_DIRECTORY, 0);
-    if (dir < 0 || lseek(dir, walk->at[walk->depth].off, SEEK_SET) < 0) {
-        walk->cut++;
-        walk->depth--;
-        if (dir >= 0)
-            close(dir);
+    const char *name = tree_next(&walk->at[walk->depth].reader);
+    if (!name) {
+        leave(walk);
         return 0;
     }
-    long n;
-    while (!broken && (n = syscall(SYS_getdents64, dir, room.bytes, sizeof room.bytes)) > 0) {
-        for (long at = 0; at < n && !broken;) {
-            const struct dirent_raw *entry = (const void *)(room.bytes + at);
-            at += entry->reclen;
-            walk->at[walk->depth].off = entry->off;
-            if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
-                continue;
-            if (tell(walk, dir, entry->name, &broken)) {
-                size_t len = walk->len + (walk->len > 0) + strlen(entry->name);
-                walk->depth++;
-                walk->at[walk->depth].len = len;
-                walk->at[walk->depth].off = 0;
-                close(dir);
-                return broken;
-            }
-            if (walk->met >= LIST_MAX) {
-                close(dir);
-                walk->cut++;
-                walk->depth = -1;
-                return broken;
-            }
-        }
-    }
-    close(dir);
-    walk->depth--;
-    return broken;
+    if (!is_enough(walk))
+        return meet(walk, name);
+    while (walk->depth >= 0)
+        leave(walk);
+    return 0;
 }
 
 static int list(const struct box_porter_call *call)
 {
     static struct walk walk;
-    memset(&walk, 0, sizeof walk);
+    walk.looked = walk.met = walk.cut = 0;
+    walk.names = walk.packed = 0;
+    walk.depth = -1;
     walk.since_ns = call->since_ns;
+    walk.until_ns = now_ns() + call->within_ns;
+    enter(&walk, root, ".", 0);
     while (walk.depth >= 0) {
-        if (step(&walk))
+        if (step(&walk) < 0)
             return -1;
     }
     struct box_porter_answer end = { .last = 1, .cut = walk.cut };
-    return answer(&end, NULL);
+    return send_told(&walk, &end);
 }
 
-static int show(struct box_porter_call *call)
+/* --- content --- */
+
+static int read_file(const struct box_porter_call *call)
 {
+    static char part[BOX_PORTER_PART];
+    static int shown = -1; /* the file that was read last: only the first part opens it */
     struct box_porter_answer word = { .error = 0 };
     struct stat st;
-    own_fd fd = open_beneath(call->path, O_RDONLY, 0);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        word.error = errno;
+    ssize_t n = -1;
+    if (call->path_len > 0) {
+        own_close_fd(&shown);
+        shown = open_beneath(call->path, O_RDONLY, 0);
+    }
+    size_t want = call->size < sizeof part ? (size_t)call->size : sizeof part;
+    if (shown < 0 || fstat(shown, &st) < 0)
+        word.error = call->path_len > 0 ? errno : EBADF;
     else if (!mutate(REGULAR_OPEN) && !S_ISREG(st.st_mode))
         word.error = EINVAL;
+    else if ((n = pread(shown, part, want, (off_t)call->offset)) < 0)
+        word.error = errno;
     else
         word.size = (uint64_t)st.st_size;
-    return answer(&word, word.error ? NULL : &fd);
+    /* A large file that was removed meanwhile is not kept longer than it is needed. */
+    if (n < 0 || call->offset + (uint64_t)n >= word.size)
+        own_close_fd(&shown);
+    return answer_with(&word, part, n > 0 ? (size_t)n : 0);
 }
 
 static int keep(const struct box_porter_call *call)
@@ -254,7 +316,7 @@ static int keep(const struct box_porter_call *call)
         word.lost |= BOX_LOST_BIT(OUTSIDE);
     word.changed = facts.changed;
     word.entries = facts.entries;
-    return answer(&word, NULL);
+    return answer(&word);
 }
 
 static int carry(const struct box_porter_call *call, int sock)
@@ -266,7 +328,7 @@ static int carry(const struct box_porter_call *call, int sock)
                                              : curator_receive(call->slot, sock);
     if (curator_outside_changed(call->since_ns))
         word.lost |= BOX_LOST_BIT(OUTSIDE);
-    return answer(&word, NULL);
+    return answer(&word);
 }
 
 static int serve(bool resident)
@@ -282,11 +344,11 @@ static int serve(bool resident)
     tag = call.tag;
     if (call.op == BOX_PORTER_LIST)
         return list(&call);
-    if (call.op == BOX_PORTER_OPEN)
-        return show(&call);
+    if (call.op == BOX_PORTER_READ)
+        return read_file(&call);
     if (call.op == BOX_PORTER_PUT && from >= 0) {
         struct box_porter_answer word = { .error = put(&call, from) };
-        return answer(&word, NULL);
+        return answer(&word);
     }
     bool carries = call.op == BOX_PORTER_SEND || call.op == BOX_PORTER_RECEIVE;
     if (resident && carries && from >= 0)

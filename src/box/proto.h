@@ -12,6 +12,7 @@
 #define BOX_PLANT_NAME 48   /* room of a plant's name */
 #define BOX_PLANT_DIR "/usr/lib/cupel"
 #define BOX_PATH_MAX 1024
+#define BOX_WORK "w" /* the folder of the writable part that is /workspace */
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
 #define BOX_EXEC_STRINGS 2048      /* args and env together */
 #define BOX_ID_INIT 999     /* uid of init inside a box, where there are two */
@@ -188,6 +189,7 @@ struct box_stats {
     int64_t pids_hits;
     int64_t blocks_free, inodes_free; /* of the writable part */
     int64_t blocks_at_start, inodes_at_start;
+    int64_t work_size, work_at_start; /* of /workspace as a directory, which was empty then */
     /* Of the group's counters. */
     int64_t cpu_us_at_start, oom_kills_at_start, pids_hits_at_start;
     int64_t kill_to_empty_us; /* of the last KILL; 0 before */
@@ -196,7 +198,7 @@ struct box_stats {
 /* Open files by which the engine reads what a box uses, without asking the broker;
  * each may be absent. */
 enum box_counter {
-    BOX_COUNTER_DISK, /* a directory of the writable part, O_PATH */
+    BOX_COUNTER_DISK, /* /workspace, O_PATH */
     BOX_COUNTER_CPU, BOX_COUNTER_OOM, BOX_COUNTER_PIDS, BOX_COUNTER_PEAK,
     BOX_COUNTERS
 };
@@ -285,7 +287,7 @@ struct box_exec_head {
 enum box_porter_op {
     BOX_PORTER_PUT = 1,
     BOX_PORTER_LIST,
-    BOX_PORTER_OPEN,
+    BOX_PORTER_READ, /* some bytes of a file, at most BOX_PORTER_PART */
     /* Of the resident porter alone; see box/curator.h: */
     BOX_PORTER_STAY,    /* the very first, from the broker: be resident; no answer */
     BOX_PORTER_SNAP,    /* keep /workspace in a slot */
@@ -304,27 +306,48 @@ struct box_porter_call {
     uint32_t slot;      /* SNAP, FORGET, RESTORE: below BOX_PLACES; there it is nothing */
     uint32_t base;      /* SNAP: the slot to share files with; BOX_PLACES: none */
     uint32_t compare;   /* SNAP: by bytes: memory maps may have changed what looks the same */
-    uint64_t size;      /* PUT: bytes to take from the descriptor */
+    uint64_t size;      /* PUT: bytes to take from the descriptor; READ: bytes wanted */
+    uint64_t offset;    /* READ */
     int64_t since_ns;   /* LIST: 0, or only what is no directory and has this ctime or later;
                            RESTORE, SEND: 0, or whether something outside of /workspace has */
-    uint32_t path_len;
+    int64_t within_ns;  /* LIST: how long it may take */
+    uint32_t path_len;  /* READ: 0 is the file that was read last */
     char path[BOX_PATH_MAX];
 }; /* fds: PUT: content; SEND, RECEIVE: the socket; STAY: the store, /proc/self/fd */
 
+/* An answer is this head and `bytes` more. It never carries a descriptor: what a box made
+ * is opened, read and closed in the porter, where only its own box waits for it. */
 struct box_porter_answer {
     int32_t error;   /* 0, or errno */
     uint32_t tag;
-    uint32_t last;   /* LIST: no entry in this one, the list is over */
-    uint32_t type;   /* LIST: box_entry_type */
-    uint32_t mode;   /* LIST: permissions */
-    uint32_t cut;    /* LIST, last: entries that were too deep or too many */
+    uint32_t last;   /* LIST: the list is over */
+    uint32_t cut;    /* LIST, last: enum box_cut */
     uint32_t changed; /* SNAP: it is not what base is */
     uint32_t entries; /* SNAP: how many there are */
     uint32_t lost;    /* RESTORE, SEND: bits of BOX_LOST */
-    uint64_t size;   /* LIST, OPEN */
-    int64_t ctime_ns; /* LIST: since the Epoch */
+    uint64_t size;   /* READ: of the whole file, now */
+    uint32_t bytes;  /* LIST: entries; READ: content, none at the file's end */
+};
+#define BOX_PORTER_PART 65536 /* the most bytes after the head */
+
+/* Why a list is not whole; bits. */
+enum box_cut {
+    BOX_CUT_COUNT = 1, /* more than 20,000 entries, or 2 MiB of names */
+    BOX_CUT_DEEP = 2,  /* more than 64 deep, or a path of more than 1,023 bytes */
+    BOX_CUT_TIME = 4,
+    BOX_CUT_CLOSED = 8, /* a directory cannot be opened */
+};
+
+/* One entry of a list; its path follows, then zeros up to a multiple of 8 bytes. */
+struct box_porter_entry {
+    uint64_t size;
+    int64_t ctime_ns; /* since the Epoch */
+    uint32_t type;    /* enum box_entry_type */
+    uint32_t mode;    /* permissions */
     uint32_t path_len;
-    char path[BOX_PATH_MAX];
-}; /* fds: OPEN: the file, read-only */
+    uint32_t zero;
+};
+#define BOX_PORTER_ENTRY_ROOM(path_len) \
+    ((sizeof(struct box_porter_entry) + (path_len) + 7) / 8 * 8)
 
 #endif

@@ -26,17 +26,22 @@ struct files_seen {
     size_t count;
 };
 #define FILES_SEEN_INIT ((struct files_seen){ NULL, 0 })
+void files_seen_done(struct files_seen *seen);
 
 struct box_porter_answer;
+struct files_job;
+typedef int files_heard(struct files_job *job, const struct box_porter_answer *word,
+                        const char *bytes);
 
 struct files_job {
     struct loop *loop;
     struct loop_source porter; /* its socket, ours to close but in a session; fd -1: no job */
-    struct loop_timer patience;
+    struct loop_timer patience; /* with the porter's next answer */
+    struct loop_timer deadline; /* of collecting: the rest is left then */
     bool keeps_sock; /* the socket is the session's */
     bool over;       /* nothing is asked any more: done comes at once */
     uint32_t tag;    /* of our calls: an answer with another is one of a dropped job */
-    int (*heard)(struct files_job *job, const struct box_porter_answer *word, int fd);
+    files_heard *heard;
     int (*listed)(struct files_job *job); /* after the last entry: as `heard` */
     const struct request_file *puts;
     size_t put_count;
@@ -44,14 +49,22 @@ struct files_job {
     const struct request *request;
     struct result *result; /* what files come out into */
     struct files_seen *seen;
-    size_t next;          /* the file that is under way */
-    bool lists_dirs, cut; /* cut: the porter could not list everything */
+    const struct request_file **inputs; /* of the request, sorted as entries are */
+    size_t next_input;
+    size_t next; /* the file that is under way */
+    bool lists_dirs;
+    uint32_t cut; /* enum box_cut: why the list is not whole */
     struct files_entry *entries;
     size_t count, room;
     uint64_t bytes_taken, files_taken;
     bool bytes_hit, count_hit; /* a cap was met on the way out */
-    char *content;             /* of the one file that was asked for */
-    uint64_t content_len, most;
+    /* The file that is being read, in parts. */
+    char *content;
+    uint64_t content_len, content_size, content_asked, most;
+    struct hash hash;
+    char sum[HASH_HEX_ROOM]; /* of the content, once it is whole */
+    const struct request_file *input; /* that it may be as yet */
+    bool keeps;
     uint32_t lost; /* of a restore, and of what is sent: bits of BOX_LOST */
     bool changed;  /* the snapshot is not what its base is */
     uint32_t kept; /* entries in it */
@@ -59,7 +72,9 @@ struct files_job {
     /* Called once, last, unless the job is dropped before: err tells. */
     void (*done)(struct files_job *job);
 };
-#define FILES_JOB_INIT ((struct files_job){ .porter.fd = -1, .patience.at_ns = LOOP_NEVER })
+#define FILES_JOB_INIT                                                              \
+    ((struct files_job){ .porter.fd = -1, .patience.at_ns = LOOP_NEVER,            \
+                         .deadline.at_ns = LOOP_NEVER })
 
 /* Give every input file of the request to the porter behind `sock`, which is taken
  * over. A file that does not fit on the box's disk is the request's fault:
@@ -67,7 +82,9 @@ struct files_job {
 void files_put(struct files_job *job, struct loop *loop, int sock, const struct request *request,
                void (*done)(struct files_job *job));
 /* List what is in the dead box, fetch new and changed files within the caps into
- * the result, and say of the rest why it was left. */
+ * the result, and say of the rest why it was left. No file is read that does not fit what
+ * is left of the caps; an input is read as far as it is what was sent. After a second, and
+ * what the caps allow, the rest is left too. */
 void files_collect(struct files_job *job, struct loop *loop, int sock,
                    const struct request *request, struct result *result,
                    void (*done)(struct files_job *job));

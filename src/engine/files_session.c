@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/io.h"
 #include "engine/files_int.h"
 
@@ -45,40 +46,9 @@ void files_session_put(struct files_job *job, struct loop *loop, int sock,
 
 /* --- collect --- */
 
-void files_seen_done(struct files_seen *seen)
-{
-    files_free_entries(seen->entries, seen->count);
-    *seen = FILES_SEEN_INIT;
-}
-
-/* Once everything was told: what is known now is what was met now. */
-static int remember(struct files_job *job)
-{
-    files_seen_done(job->seen);
-    *job->seen = (struct files_seen){ job->entries, job->count };
-    job->entries = NULL;
-    job->count = job->room = 0;
-    return 1;
-}
-
-static int hear_collected(struct files_job *job, const struct box_porter_answer *word, int fd)
-{
-    int state = files_hear_opened(job, word, fd);
-    return state > 0 ? remember(job) : state;
-}
-
 static int fetch_listed(struct files_job *job)
 {
-    int state = job->result ? files_open_next(job) : 1;
-    job->heard = hear_collected;
-    return state > 0 ? remember(job) : state;
-}
-
-static int ask_list(struct files_job *job, int64_t since_ns)
-{
-    const struct box_porter_call call = { .op = BOX_PORTER_LIST, .since_ns = since_ns };
-    job->heard = files_hear_entry;
-    return files_ask(job, &call, -1);
+    return job->result ? files_read_next(job) : 1;
 }
 
 void files_session_collect(struct files_job *job, struct loop *loop, int sock,
@@ -90,7 +60,9 @@ void files_session_collect(struct files_job *job, struct loop *loop, int sock,
     job->result = result;
     job->seen = seen;
     job->listed = fetch_listed;
-    files_started(job, state < 0 ? -1 : ask_list(job, since_ns > 0 ? since_ns : 1));
+    if (result)
+        files_set_deadline(job);
+    files_started(job, state < 0 ? -1 : files_ask_list(job, since_ns > 0 ? since_ns : 1));
 }
 
 /* --- list and get --- */
@@ -106,7 +78,7 @@ void files_session_list(struct files_job *job, struct loop *loop, int sock, file
     int state = begin(job, loop, sock, done);
     job->lists_dirs = true;
     job->listed = all_listed;
-    files_started(job, state < 0 ? -1 : ask_list(job, 0));
+    files_started(job, state < 0 ? -1 : files_ask_list(job, 0));
 }
 
 static int refuse_get(struct files_job *job, int error)
@@ -115,32 +87,32 @@ static int refuse_get(struct files_job *job, int error)
         return err_set(&job->err, ERR_ABSENT, "no such file in the session");
     return err_input(&job->err, "path", NULL, "a regular file that can be read",
                      error == EACCES ? "the file cannot be read: its owner took the permission away"
-                                     : "it is no regular file");
+                     : error == EAGAIN ? "the file cannot be read: the code holds a lease on it"
+                                       : "it is no regular file");
 }
 
-static int hear_content(struct files_job *job, const struct box_porter_answer *word, int fd)
+static int hear_content(struct files_job *job, const struct box_porter_answer *word,
+                        const char *bytes)
 {
-    if (word->error || fd < 0)
+    if (word->error)
         return refuse_get(job, word->error);
-    if (word->size > job->most)
-        return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, at most %llu can be had",
-                       (unsigned long long)word->size, (unsigned long long)job->most);
-    job->content = files_fetch(fd, word->size, &job->content_len);
-    return job->content ? 1 : refuse_get(job, EINVAL);
+    if (!job->content) {
+        if (word->size > job->most)
+            return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, at most %llu can be had",
+                           (unsigned long long)word->size, (unsigned long long)job->most);
+        job->content_size = word->size;
+        job->content = buf_alloc((size_t)word->size + 1);
+    }
+    return files_take_part(job, (struct str){ bytes, word->bytes });
 }
 
 static int ask_for(struct files_job *job, struct str path)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_OPEN };
     if (path.len > sizeof WORKSPACE - 1 && memcmp(path.at, WORKSPACE, sizeof WORKSPACE - 1) == 0)
         path = (struct str){ path.at + sizeof WORKSPACE - 1, path.len - (sizeof WORKSPACE - 1) };
     if (request_check_path(path, "path", &job->err) < 0)
         return -1;
-    if (path.len >= sizeof call.path)
-        return refuse_get(job, ENOENT);
-    call.path_len = (uint32_t)path.len;
-    memcpy(call.path, path.at, path.len);
-    return files_ask(job, &call, -1);
+    return path.len < BOX_PATH_MAX ? files_read(job, path) : refuse_get(job, ENOENT);
 }
 
 void files_session_get(struct files_job *job, struct loop *loop, int sock, struct str path,
@@ -154,7 +126,8 @@ void files_session_get(struct files_job *job, struct loop *loop, int sock, struc
 
 /* --- keep --- */
 
-static int hear_kept(struct files_job *job, const struct box_porter_answer *word, int fd)
+static int hear_kept(struct files_job *job, const struct box_porter_answer *word,
+                     const char *bytes)
 {
     static const struct {
         int error;
@@ -167,9 +140,10 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
         { EBUSY, ERR_LIMIT, "a process of the session changes them all the time" },
         { EMLINK, ERR_LIMIT, "too many of them have more than one name" },
         { ETIMEDOUT, ERR_LIMIT, "to copy them takes more than 4 s" },
+        { EAGAIN, ERR_LIMIT, "a process of the session holds a lease on one of them" },
         { ENOENT, ERR_ABSENT, "nothing is kept under this number" },
     };
-    (void)fd;
+    (void)bytes;
     job->changed = word->changed;
     job->kept = word->entries;
     job->lost = word->lost;

@@ -21,12 +21,11 @@ void files_session_put(struct files_job *job, struct loop *loop, int sock,
 void files_session_collect(struct files_job *job, struct loop *loop, int sock,
                            const struct request *request, struct result *result,
                            int64_t since_ns, struct files_seen *seen, files_done *done);
-void files_seen_done(struct files_seen *seen);
 
 /* Everything there is: job->entries, job->count, sorted; job->cut. */
 void files_session_list(struct files_job *job, struct loop *loop, int sock, files_done *done);
 
-/* One file: job->content (heap; the caller may take it), job->content_len. ERR_ABSENT;
+/* One file: job->content (heap; the caller may take it), content_len and sum. ERR_ABSENT;
  * ERR_INPUT with field "path" for what is no plain path or no regular file that can be
  * read; ERR_LIMIT where it has more than `most` bytes. /workspace/x is x. */
 void files_session_get(struct files_job *job, struct loop *loop, int sock, struct str path,

@@ -253,29 +253,20 @@ static void on_built(struct engine_run *run)
         start_occupant(run);
 }
 
-/* With nothing written since the start there is nothing to collect. */
-static bool wrote_files(const struct engine_run *run)
+/* Counts of free blocks and inodes would not do: code can remove as much elsewhere. */
+static bool has_files(const struct engine_run *run)
 {
-    return run->request->file_count > 0 || run->stats.blocks_free != run->stats.blocks_at_start ||
-           run->stats.inodes_free != run->stats.inodes_at_start;
+    return run->request->file_count > 0 || run->stats.work_size < 0 ||
+           run->stats.work_size != run->stats.work_at_start;
 }
 
 void run_box_is_empty(struct engine_run *run)
 {
     run->finished_ns = clock_now_ns();
-    if (wrote_files(run))
+    if (has_files(run))
         ask_for_porter(run, RUN_FILES_OUT);
     else
         end_with_result(run, NULL);
-}
-
-static bool has_writable_input(const struct request *request)
-{
-    for (size_t i = 0; i < request->file_count; i++) {
-        if (!request->files[i].readonly)
-            return true;
-    }
-    return false;
 }
 
 void run_is_done(struct engine_run *run)
@@ -284,7 +275,8 @@ void run_is_done(struct engine_run *run)
         session_cell_done(run);
         return;
     }
-    bool may_be_final = run->engine->options.warm && !has_writable_input(run->request);
+    /* An input may be other than it was, also a read-only one, whose owner is the code. */
+    bool may_be_final = run->engine->options.warm && run->request->file_count == 0;
     run->asked_at_done = may_be_final && counters_read(run->counter, &run->stats) < 0;
     struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = 1 };
     if (run->asked_at_done)
@@ -298,9 +290,10 @@ bool run_final_if_clean(struct engine_run *run)
     const struct box_stats *stats = &run->stats;
     if (run->killed || run->occupant_gone || run->facts.interrupt_sent || run->notify.reports > 0)
         return false;
+    bool wrote = has_files(run) || stats->blocks_free != stats->blocks_at_start ||
+                 stats->inodes_free != stats->inodes_at_start;
     bool clean = (stats->oom_kills == 0 || mutate(FINAL_OOM)) && stats->pids_hits == 0 &&
-                 (stats->blocks_free == stats->blocks_at_start || mutate(FINAL_DISK)) &&
-                 (stats->inodes_free == stats->inodes_at_start || mutate(FINAL_DISK));
+                 (!wrote || mutate(FINAL_DISK));
     if (!clean || stats->cpu_us / 1000 >= run_limit(run, LIMITS_CPU) || !run_drain(run))
         return false;
     run->clean = true;

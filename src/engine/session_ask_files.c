@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/result.h"
@@ -70,7 +69,7 @@ static void on_got(struct session *session)
     *file = (struct result_artifact){ .path = buf_strdup(str_of(path)), .path_len = strlen(path),
                                       .size_bytes = content.len,
                                       .mime = result_mime(str_of(path)) };
-    hash_hex(content, file->sha256);
+    memcpy(file->sha256, job->sum, sizeof file->sha256);
     json_object_set_new(ask->answer, "file",
                         json_pack("{s:o, s:I, s:s, s:s}", "path", json_text(str_of(path)),
                                   "size_bytes", (json_int_t)content.len, "sha256", file->sha256,
@@ -99,7 +98,7 @@ static void on_listed(struct session *session)
                                               (json_int_t)entry->size));
     }
     json_object_set_new(ask->answer, "files", list);
-    json_object_set_new(ask->answer, "cut", json_boolean(session->files.cut));
+    json_object_set_new(ask->answer, "cut", json_boolean(session->files.cut != 0));
     files_drop(&session->files);
     session_ask_reply(ask, NULL);
 }

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -323,15 +325,64 @@ TEST(curator_puts_files_beside_user_code)
     place_run(puts_files);
 }
 
+static int read_error(const struct place *place, const char *path)
+{
+    struct box_porter_call call = { .op = BOX_PORTER_READ, .size = 1, .tag = 4,
+                                    .path_len = (uint32_t)strlen(path) };
+    struct {
+        struct box_porter_answer head;
+        char rest[8];
+    } word;
+    memcpy(call.path, path, strlen(path));
+    CHECK_INT(io_send(place->sock, &call, sizeof call, NULL, 0), 0);
+    CHECK(recv(place->sock, &word, sizeof word, 0) >= (ssize_t)sizeof word.head);
+    CHECK(word.head.tag == call.tag && word.head.bytes <= 1);
+    return word.head.error;
+}
+
+/* open(2) of a leased file waits 45 s for its holder, and that of a FIFO for its writer,
+ * unless it is told not to. */
+static void reads_without_waiting(struct place *place)
+{
+    place_write("leased", "x");
+    CHECK_INT(read_error(place, "leased"), 0);
+    own_fd holder = open("leased", O_RDWR | O_CLOEXEC);
+    signal(SIGIO, SIG_IGN);
+    CHECK_INT(fcntl(holder, F_SETLEASE, F_WRLCK), 0);
+    CHECK_INT(read_error(place, "leased"), EAGAIN);
+    CHECK_INT(mkfifo("fifo", 0600), 0);
+    CHECK_INT(read_error(place, "fifo"), EINVAL);
+    CHECK_INT(mkdir("d", 0700), 0);
+    CHECK_INT(read_error(place, "d"), EINVAL);
+    CHECK_INT(symlink("leased", "link"), 0);
+    CHECK_INT(read_error(place, "link"), ELOOP);
+    CHECK_INT(read_error(place, "../outside"), EXDEV);
+}
+
+TEST(curator_reads_without_waiting)
+{
+    place_run(reads_without_waiting);
+}
+
 static int count_since(const struct place *place, int64_t since_ns, char *last)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_LIST, .since_ns = since_ns, .tag = 9 };
-    struct box_porter_answer word = place_ask(place, &call, -1);
+    struct box_porter_call call = { .op = BOX_PORTER_LIST, .since_ns = since_ns, .tag = 9,
+                                    .within_ns = INT64_C(1000000000) };
+    struct {
+        struct box_porter_answer head;
+        char rest[BOX_PORTER_PART];
+    } word;
+    struct box_porter_entry entry;
     int count = 0;
-    for (; !word.last; count++) {
-        CHECK(word.ctime_ns >= since_ns);
-        snprintf(last, 64, "%.*s %o", (int)word.path_len, word.path, word.mode);
-        CHECK_INT(io_recv(place->sock, &word, sizeof word, NULL, 0, NULL), 1);
+    CHECK_INT(io_send(place->sock, &call, sizeof call, NULL, 0), 0);
+    CHECK(recv(place->sock, &word, sizeof word, 0) >= (ssize_t)sizeof word.head);
+    CHECK(word.head.last && word.head.tag == call.tag);
+    for (uint32_t at = 0; at < word.head.bytes; count++) {
+        memcpy(&entry, word.rest + at, sizeof entry);
+        CHECK(entry.ctime_ns >= since_ns);
+        snprintf(last, 64, "%.*s %o", (int)entry.path_len, word.rest + at + sizeof entry,
+                 entry.mode);
+        at += (uint32_t)BOX_PORTER_ENTRY_ROOM(entry.path_len);
     }
     return count;
 }
