@@ -22,6 +22,7 @@
 #ifndef BOX_PARK_H
 #define BOX_PARK_H
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +34,7 @@
 #define PARK_PAGES_MAX 384
 #define PARK_FDS 1024      /* an interpreter has no descriptor of this number or above */
 #define PARK_FILES_MAX 128 /* of which the place is known in each state */
+#define PARK_SET_FLAGS (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME) /* by F_SETFL */
 
 /* Pages that the next cell will surely write: they are made the live process's own while it
  * stands still, because each is a fault on the path of a cell otherwise. */

@@ -15,7 +15,6 @@
 
 #define TEXT_MAX 1024
 #define FIRST_OWN 3 /* descriptors below lead to the engine: what is in those pipes is told */
-#define SETTABLE (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME) /* by F_SETFL */
 
 /* "pos:\t12\nflags:\t0100002\n...": both, or -1. A place that is negative is of no file whose
  * place could be set. */
@@ -36,7 +35,7 @@ static int read_place(const struct park_session *session, pid_t pid, int fd,
         return -1;
     for (at += 8; *at >= '0' && *at <= '7' && flags < 1 << 27; at++)
         flags = flags * 8 + (*at - '0');
-    *out = (struct park_file){ .place = (int64_t)place, .fd = fd, .flags = flags & SETTABLE };
+    *out = (struct park_file){ .place = (int64_t)place, .fd = fd, .flags = flags & PARK_SET_FLAGS };
     return 0;
 }
 

@@ -137,6 +137,7 @@ static enum inject_end read_parked(struct transplant *t, const struct park_sessi
 {
     t->from.proc = session->proc;
     t->from.control = session->control;
+    t->noted = &parked->files;
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &t->from.at);
     if (end != INJECT_OK)
         return said_of_parked(end);

@@ -100,6 +100,18 @@ static enum inject_end read_link(struct transplant *t, uint64_t room, int fd, ch
     return INJECT_OK;
 }
 
+/* Where it stood when the process was parked: what it was copied from may have moved it since. */
+static void recall_place(const struct transplant *t, struct transplant_file *file)
+{
+    for (uint32_t i = 0; i < t->noted->count; i++) {
+        const struct park_file *noted = &t->noted->at[i];
+        if (noted->fd != file->fd)
+            continue;
+        file->place = noted->place < 0 ? file->place : noted->place;
+        file->flags = (file->flags & ~PARK_SET_FLAGS) | (noted->flags & KEPT_FLAGS);
+    }
+}
+
 /* What kind of file it is, how it was opened, and where it stands. */
 static enum inject_end ask_file(struct transplant *t, uint64_t room, struct transplant_file *file,
                                 uint32_t *out_mode)
@@ -123,6 +135,7 @@ static enum inject_end ask_file(struct transplant *t, uint64_t room, struct tran
                           &place);
     file->place = end == INJECT_OK ? place : 0; /* not every device has one */
     file->flags = (int)flags & KEPT_FLAGS;
+    recall_place(t, file);
     file->close_on_exec = own_flags & FD_CLOEXEC ? O_CLOEXEC : 0;
     *out_mode = info.st_mode;
     return end == INJECT_REFUSED ? INJECT_OK : end;

@@ -107,6 +107,7 @@ struct transplant {
     struct transplant_report report;
 
     /* of the parked process */
+    const struct park_files *noted;
     uint64_t tid_slot, robust_head;
     struct transplant_action action[TRANSPLANT_SIGNALS + 1];
     struct {

@@ -38,6 +38,7 @@ def test_a_run_may_add_a_system_call_filter(cupel_as):
     assert cupel_as.run_json(FILTER + "print(fake(110))")["stdout"] == "(0, 0)\n"
 
 
+OTHERS = "[p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]"
 WHAT_IT_IS = "(sorted(os.listdir('/proc/self/fd')), os.getresuid(), os.getsid(0) == os.getpgid(0) == os.getpid())"
 FILL = """
 pids = []
@@ -69,7 +70,7 @@ def test_a_cell_that_tries_to_fake_a_call_of_the_keeper_gains_nothing(engine, cl
         assert 10 <= int(session.value(FILL)) < 60
         session.wait_until_idle()
         assert session.undo()["state"] == "restored"
-        assert session.value("[p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]") == "[]"
+        assert session.value(OTHERS) == "[]"
         session.wait_until_idle()
         assert session.run("os.kill(0, 9)")["state"] == "rolled_back"
         assert session.value("x") == "0"
@@ -129,8 +130,7 @@ def test_processes_that_leave_no_room_for_a_copy_do_not_prevent_an_undo(client, 
     session.wait_until_idle()
     assert "processes" in session.info()["unprotected"]
     assert session.undo()["state"] == "restored"
-    assert session.value("x, [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]") == \
-        "(2, [])"
+    assert session.value(f"x, {OTHERS}") == "(2, [])"
     session.end()
 
 
@@ -163,7 +163,10 @@ def test_a_rollback_that_cannot_be_keeps_the_cell_and_says_so(engine, client):
         pytest.skip("nothing can be kept for this user")
     parked = kernel.Family(engine, name).parked
     client.start("r", {"session": session.id, "on_error": "rollback",
-                       "code": "x = 2\nopen('made', 'w').write('2')\ntime.sleep(0.5)\n1/0"})
+                       "code": "x = 2\nopen('made', 'w').write('2')\nprint('on', flush=True)\n"
+                               "time.sleep(0.5)\n1/0"}, events=True)
+    while client.receive().get("event") != "stdout":
+        pass
     for row in parked:
         os.kill(row["pid"], 9)
     while True:
@@ -213,7 +216,7 @@ def test_open_files_stand_where_they_stood(kept, how):
              "lines = open('log'); first = lines.readline()\n"
              "both = open('both', 'w+'); both.write('abc'); both.flush(); again = os.dup(both.fileno())\n"
              "folder = os.scandir('/usr/bin'); one = next(folder).name\n"
-             "out = open('/tmp/out', 'a')")
+             "out = open('out', 'a')")
     lost = do_and_go_back(kept, how, "for _ in range(9000): lines.readline()\n"
                                      "os.write(again, b'more'); both.seek(1)\nnames = [row.name for row in folder]\n"
                                      "os.set_blocking(out.fileno(), False)")
@@ -250,6 +253,34 @@ def test_a_checkpoint_has_its_own_places(kept):
     for _ in range(2):  # what is woken is a copy of it
         assert kept.undo(to="five")["state"] == "restored"
         assert kept.value("file.tell(), len(file.read(3))") == "(5, 3)"
+
+
+def test_a_fork_has_the_places_of_its_state(kept):
+    """The parent goes on while the fork is made."""
+    kept.run("file = open('/usr/lib/os-release', 'rb', 0); data = file.read(5)\nout = open('out', 'w')")
+    kept.wait_until_idle()
+    kept.client.send({"op": "session", "do": "fork", "session": kept.id, "id": "fork"})
+    kept.client.send({"op": "run", "id": "cell", "request": {
+        "session": kept.id, "code": "file.read(7); os.set_blocking(out.fileno(), False); file.tell()"}})
+    answers = {}
+    while len(answers) < 2:
+        answer = kept.client.receive()
+        answers[answer["id"]] = answer
+    assert answers["cell"]["result"]["results"][-1]["text/plain"] == "12"
+    fork = Session(kept.client, id=answers["fork"]["session"]["session"])
+    assert fork.value("file.tell(), os.get_blocking(out.fileno())") == "(5, True)"
+    fork.end()
+
+
+def test_a_session_is_protected_again_once_there_is_room(kept):
+    kept.run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (100, 1024))")
+    kept.wait_until_idle()
+    assert not kept.info()["protected"]
+    kept.run("resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))\nx = 1")
+    kept.wait_until_idle()
+    assert kept.info()["protected"]
+    assert kept.run("os._exit(1)")["state"] == "rolled_back"
+    assert kept.value("x") == "1"
 
 
 @pytest.mark.parametrize("code, lost", [
