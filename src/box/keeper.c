@@ -174,6 +174,7 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
         keeper->ticket[order->place] = order->ticket;
         out->pid = place->pid;
         out->pause_us = place->pause_ns / 1000;
+        out->lost = place->files.lost;
     }
     return end;
 }
@@ -267,7 +268,7 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
         return INJECT_REFUSED;
     enum inject_end end =
         transplant(&keeper->session, place, &to, order->live, TRANSPLANT_MS, &report);
-    out->lost = end == INJECT_OK ? report.lost_bits : 0;
+    out->lost = end == INJECT_OK ? report.lost_bits | park_lost_in_fork(place) : 0;
     return end;
 }
 

@@ -36,7 +36,7 @@ struct keeper_answer {
     uint32_t end;  /* enum inject_end */
     int32_t error; /* errno */
     int32_t pid;   /* at OK: of the copy, or of the woken process */
-    uint32_t lost; /* TRANSPLANT, WAKE: bits of BOX_LOST */
+    uint32_t lost; /* PARK, TRANSPLANT, WAKE: bits of BOX_LOST */
     int64_t pause_us;
 };
 

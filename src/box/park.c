@@ -227,6 +227,9 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     };
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
     enum inject_end end = pidfd < 0 ? INJECT_REFUSED : INJECT_OK;
+    if (end == INJECT_OK && whole &&
+        park_note_memory(session, copy->pid, &out->files.lost) < 0)
+        end = INJECT_REFUSED;
     if (end == INJECT_OK && whole)
         end = rehearse(session, copy, pidfd, fds, tasks);
     if (end == INJECT_OK && has_two_uids(session)) /* within a session all may send SIGCONT */
@@ -259,7 +262,9 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     struct inject copy;
     struct park_fds fds;
     made = (struct park){ .pid = 0 };
-    enum inject_end end = make_copy(session, from, live, &copy, &made.inside);
+    enum inject_end end = live ? park_note_timers(session, from, &made.timers) : INJECT_OK;
+    if (end == INJECT_OK)
+        end = make_copy(session, from, live, &copy, &made.inside);
     if (end == INJECT_OK && (park_list_fds(session->proc, copy.pid, &fds) < 0 ||
                              (live && park_note_files(session, copy.pid, &fds, &made.files) < 0)))
         end = give_up(copy.pid, INJECT_REFUSED);
@@ -320,8 +325,10 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &from);
     if (end == INJECT_OK)
         end = copy_stopped(session, &from, /* live= */ false, tasks, out);
-    if (end == INJECT_OK)
+    if (end == INJECT_OK) {
         out->files = parked->files;
+        out->timers = parked->timers;
+    }
     inject_end_work(&before);
     return end;
 }
@@ -346,6 +353,8 @@ static enum inject_end revive(const struct park_session *session, struct inject 
     enum inject_end end = equip(session, copy, parked->pidfd, control, tasks);
     if (end == INJECT_OK)
         end = park_restore_files(session, copy, &parked->files, out_lost);
+    if (end == INJECT_OK)
+        end = park_restore_timers(copy, &parked->timers, out_lost);
     if (end == INJECT_OK && has_two_uids(session))
         end = park_call(copy, own_uid, NULL);
     if (end == INJECT_OK && park_confirm(session, &claim) < 0)
@@ -423,6 +432,11 @@ enum inject_end park_wake(const struct park_session *session attr_unused,
                           uint32_t *out_lost attr_unused)
 {
     return unsupported();
+}
+
+uint32_t park_lost_in_fork(const struct park *parked attr_unused)
+{
+    return 0;
 }
 
 void park_let_die(const struct park *parked attr_unused)

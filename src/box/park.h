@@ -77,12 +77,22 @@ struct park_files {
     } at[PARK_FILES_MAX];
 };
 
+/* What setitimer has set: interval and value, each in seconds and microseconds. */
+#define PARK_TIMERS 3
+struct park_timers {
+    uint32_t lost; /* bits of BOX_LOST: timers of another kind, signals that wait */
+    struct park_timer {
+        uint64_t interval[2], value[2];
+    } at[PARK_TIMERS];
+};
+
 struct park {
     pid_t pid;        /* in the keeper's pid namespace */
     pid_t inside;     /* in its own */
     int pidfd;        /* readable once it has died: then park_drop */
     int64_t pause_ns; /* how long what it was copied from stood still */
     struct park_files files;
+    struct park_timers timers;
 };
 #define PARK_NONE ((struct park){ .pid = 0, .pidfd = -1 })
 
@@ -107,6 +117,8 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
 enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
                           const struct park_tasks *tasks, pid_t *out_live, uint32_t *out_lost)
     attr_must_use;
+/* What of a parked copy another process cannot have: bits of BOX_LOST. */
+uint32_t park_lost_in_fork(const struct park *parked);
 /* How many system call filters the caller has; 0: the kernel does not say. */
 int park_own_filters(int proc);
 /* Choose the numbers of processes in the box, by its warden: of the range, or ordinary.

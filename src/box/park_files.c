@@ -40,8 +40,10 @@ static int read_place(const struct park_session *session, pid_t pid, int fd,
 }
 
 /* The bit of what cannot be set back of such a file, or 0. */
-static uint32_t lost_of(int fd, uint32_t mode)
+static uint32_t lost_of(int fd, uint32_t mode, uint64_t names)
 {
+    if (S_ISREG(mode) && names == 0)
+        return BOX_LOST_BIT(UNNAMED);
     if (S_ISFIFO(mode))
         return fd < FIRST_OWN ? 0 : BOX_LOST_BIT(PIPES);
     if (S_ISSOCK(mode))
@@ -56,7 +58,7 @@ static int note_file(const struct park_session *session, pid_t pid, int fd, stru
     park_fd_path(path, pid, "fd/", fd);
     if (fstatat(session->proc, path, &info, 0) < 0)
         return -1;
-    out->lost |= lost_of(fd, info.st_mode);
+    out->lost |= lost_of(fd, info.st_mode, info.st_nlink);
     if (out->count == PARK_FILES_MAX) {
         out->lost |= BOX_LOST_BIT(POSITIONS);
         return 0;

@@ -50,6 +50,16 @@ enum inject_end park_restore_files(const struct park_session *session, struct in
                                    const struct park_files *files, uint32_t *out_lost)
     attr_must_use;
 
+/* park_memory.c: what a stopped copy shares: *out gets bits of BOX_LOST, and BOX_MAPS_FILES. 0, or
+ * -1 with errno. */
+int park_note_memory(const struct park_session *session, pid_t pid, uint32_t *out) attr_must_use;
+
+/* park_timers.c: of a live process, and to a copy that goes on. */
+enum inject_end park_note_timers(const struct park_session *session, struct inject *from,
+                                 struct park_timers *out) attr_must_use;
+enum inject_end park_restore_timers(struct inject *copy, const struct park_timers *timers,
+                                    uint32_t *out_lost) attr_must_use;
+
 /* Calls that must succeed: REFUSED with errno where the kernel answers an error. */
 enum inject_end park_call(struct inject *at, struct inject_order order, long *out) attr_must_use;
 enum inject_end park_call_all(struct inject *at, const struct inject_order *orders, size_t count)

@@ -234,7 +234,7 @@ enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
     X(EVENTS, "event descriptors")        /* epoll, eventfd, timerfd, inotify ... */ \
     X(POSITIONS, "positions in open files") /* of some; the others are set back */ \
     X(MEMORY, "shared memory")            /* its content is what it was last */    \
-    X(UNNAMED, "deleted files")           /* open, without a name: the same */     \
+    X(UNNAMED, "files without a name")    /* deleted and open, memfd: the same */  \
     X(OPEN, "open files")                 /* fork: which cannot be opened again */ \
     X(FOLDER, "working folder")           /* fork: the same */                     \
     X(TIMERS, "timers")                   /* of timer_create */                    \
@@ -250,6 +250,8 @@ enum box_lost {
     BOX_LOST_COUNT
 };
 #define BOX_LOST_BIT(id) (1u << BOX_LOST_##id)
+/* Beside them, in `lost` of PARKED: files of /workspace are in shared memory maps. */
+#define BOX_MAPS_FILES (1u << 31)
 
 struct box_news {
     uint32_t kind;
@@ -263,7 +265,7 @@ struct box_news {
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
     uint32_t place;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, PLACE_LOST */
     uint32_t end;      /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
-    uint32_t lost;     /* AWAKE, FORKED_INTO: bits of BOX_LOST */
+    uint32_t lost;     /* PARKED, AWAKE, FORKED_INTO: bits of BOX_LOST */
     uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
     int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
     int64_t pause_us;  /* PARKED: how long the occupant stood still */

@@ -59,7 +59,7 @@ static uint32_t lost_of(const char *name, size_t len)
         { { "pipe:", "" }, BOX_LOST_BIT(PIPES) },
         { { "socket:", "" }, BOX_LOST_BIT(SOCKETS) },
         { { "anon_inode:", "" }, BOX_LOST_BIT(EVENTS) },
-        { { "/memfd:", "" }, BOX_LOST_BIT(MEMORY) },
+        { { "/memfd:", "" }, BOX_LOST_BIT(UNNAMED) },
     };
     for (size_t i = 0; i < array_len(kinds); i++) {
         if (transplant_begins(name, len, kinds[i].heads))

@@ -80,8 +80,11 @@ static bool take_kept(struct session *session, const struct box_news *news)
     }
     session->kept.end = news->end;
     session->kept.error = news->error;
-    if (parked)
+    if (parked) {
         session->held_bytes = news->held_bytes;
+        session->maps[1] = session->maps[0];
+        session->maps[0] = news->lost & BOX_MAPS_FILES;
+    }
     if (awake && news->end == INJECT_OK) {
         session->gone = session->swept = session->fresh = false;
         session->lost |= news->lost;

@@ -6,7 +6,6 @@ import pytest
 
 from sessions import Session
 
-SHM = "from multiprocessing import shared_memory\n"
 C = "import ctypes, os, mmap, signal\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 TIMER = C + """
 def left(timer):
@@ -40,6 +39,33 @@ KINDS = {
                         "time.sleep(0.1)",
                         "m = mmap.mmap(f.fileno(), 4096); m[:4] = b'EVIL'; m.close()",
                         "open('a', 'rb').read(4)", None, None),
+    "a file in a map that stays": ("import mmap, time; open('a', 'wb').write(b'GOOD' * 1024); f = open('a', 'r+b')\n"
+                                   "m = mmap.mmap(f.fileno(), 4096); time.sleep(0.1)", "m[:4] = b'EVIL'",
+                                   "m[:4], open('a', 'rb').read(4)", None, "shared memory"),
+    "shared memory": ("import mmap; m = mmap.mmap(-1, 4096); m[:4] = b'GOOD'", "m[:4] = b'EVIL'", "m[:4]",
+                      "shared memory", "shared memory"),
+    "shared memory that is read only": (C + "m = mmap.mmap(-1, 4096); m[:4] = b'GOOD'\n"
+                                        "at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
+                                        "libc.mprotect(at, 4096, 1)", "libc.mprotect(at, 4096, 3); m[:4] = b'EVIL'",
+                                        "m[:4]", "shared memory", None),
+    "shared memory by name": ("from multiprocessing import shared_memory\n"
+                              "m = shared_memory.SharedMemory(create=True, size=64); m.buf[:4] = b'GOOD'",
+                              "m.buf[:4] = b'EVIL'", "bytes(m.buf[:4])", "shared memory", "shared memory"),
+    "System V memory": (C + "libc.shmat.restype = ctypes.c_void_p\n"
+                        "at = libc.shmat(libc.shmget(77, 4096, 0o1666), None, 0)\nctypes.memmove(at, b'GOOD', 4)",
+                        "ctypes.memmove(at, b'EVIL', 4)", "ctypes.string_at(at, 4)", "shared memory", "shared memory"),
+    "a memory file": ("import os; m = os.memfd_create('x'); os.write(m, b'GOOD')", "os.pwrite(m, b'EVIL', 0)",
+                      "os.pread(m, 4, 0)", "files without a name", "files without a name"),
+    "a file that was removed": ("import os; f = open('a', 'w+'); f.write('GOOD'); f.flush(); os.unlink('a')",
+                                "f.seek(0); f.write('EVIL'); f.flush()", "f.seek(0), f.read()",
+                                "files without a name", "files without a name"),
+    "interval timers": ("import signal, time\nfor one in (0, 1, 2): signal.setitimer(one, 1000, 7)",
+                        "for one in (0, 1, 2): signal.setitimer(one, 0)",
+                        "[(signal.getitimer(one)[0] > 900, signal.getitimer(one)[1]) for one in (0, 1, 2)]",
+                        None, "timers"),
+    "other timers": (TIMER, "libc.timer_delete(timer)", "left(timer)", "timers", "timers"),
+    "pending signals": ("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [10]); os.kill(os.getpid(), 10)",
+                        "signal.sigwait([10])", "signal.sigpending()", "pending signals", "pending signals"),
     "memory that forks do not get": (C + "m = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                                      "m[:4] = b'GOOD'\n"
                                      "at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
