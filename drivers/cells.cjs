@@ -21,7 +21,7 @@ const driver = require('./driver.cjs');
 const names = require('./names.cjs');
 const { Buffer, Error, JSON, Math, Number, Object, Promise, process, setImmediate } = globalThis;
 
-const CONTROL_FD = 3;
+const REQUESTS_FD = 4;
 const LATE_MAX = 64 << 10;     // of what fails between cells
 const FRAME_MAX = 15 << 20;
 const IMPORT = '\u03b9mport';  // as long as `import`, so that columns stay; nobody writes it
@@ -347,7 +347,7 @@ const ops = { cell: perform, names: () => driver.send(driver.toJson(names.list()
 
 // Lines as they come, each answered before the next is looked at.
 function serve() {
-    const channel = new net.Socket({ fd: CONTROL_FD, readable: true, writable: false });
+    const channel = new net.Socket({ fd: REQUESTS_FD, readable: true, writable: false });
     let parts = [];
     let turn = Promise.resolve();
     channel.on('data', (part) => {
@@ -355,7 +355,7 @@ function serve() {
             const request = JSON.parse(Buffer.concat([...parts, part.subarray(0, at)]).toString());
             parts = [];
             if (Object.hasOwn(ops, request.op))
-                turn = turn.then(() => ops[request.op](request));
+                turn = turn.then(() => { driver.answer(request.nonce); return ops[request.op](request); });
         }
         parts.push(part);
     });

@@ -3,7 +3,7 @@
 #
 # 1. There is one place to wait: the system call in `receive`. Nothing is held between two lines,
 #    no thread is ours: the trusted side may fork the process there, and a copy that wakes up may
-#    find another socket under the same number.
+#    find other pipes under the same numbers.
 # 2. Whatever a cell does (exit, an error, SIGINT, its hands on sys or builtins), the next line is
 #    waited for; only the loss of the channel and a real death end a session.
 # 3. What a cell left behind is named by names.py, what is wrong with one that has not run yet is
@@ -14,17 +14,19 @@ import posix
 import sys
 import _io
 import _signal
+from posix import read
 
 __builtins__ = {**vars(builtins)}
-CLOEXEC = 0x40000000         # MSG_CMSG_CLOEXEC
+CLOEXEC = 1                  # MFD_CLOEXEC
+PART = 1 << 16
 SOURCES_MAX = 16 << 20       # of earlier cells, for tracebacks
 AGAIN = 11                   # errno
 NULL_DEVICE = 0x103          # of /dev/null
 
 driver = names = None        # the modules; whoever loads this file sets them
 compile_python = None        # the driver's own
-channel = scope = None
-held, held_files = [], []    # what has come of the next line
+scope = requests_id = None
+held = []                    # what has come of the next line
 sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
 handler = _signal.default_int_handler   # the code's own for SIGINT, while none of it runs
 blocked = False              # by the code itself
@@ -34,24 +36,41 @@ args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
 # ---- the channel ----
 def receive():
-    """The next line, and the files that came with it; no line at the end of the channel."""
-    global channel
-    if not channel:   # made before any code of the user's runs, whose default timeout it would have
-        import _socket
-        channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, driver.control)
+    """The next line; none at the end of the channel."""
+    global requests_id
     while not held or b"\n" not in held[-1]:
-        part, news, _, _ = channel.recvmsg(1 << 16, 64, CLOEXEC)
-        for _, _, data in news:   # SCM_RIGHTS is all that comes
-            held_files.extend(memoryview(data[: len(data) & ~3]).cast("i"))
+        part = read(driver.requests, PART)
         if not part:
-            return b"", []
+            return b""
         held.append(part)
     line, _, rest = b"".join(held).partition(b"\n")
-    held[:] = [rest] if rest else []   # files come with what came last
-    files = [] if rest else held_files[:]
-    del held_files[: len(files)]
-    driver.control_id = posix.fstat(driver.control)[1:3]
-    return line, files
+    held[:] = [rest] if rest else []
+    driver.words_id, requests_id = posix.fstat(driver.words)[1:3], posix.fstat(driver.requests)[1:3]
+    return line
+
+
+def receive_stdin(left):
+    """What follows the line of a cell, as a file without a name. All of it is taken, also if there
+    is no room for it."""
+    file, problem = posix.memfd_create("stdin", CLOEXEC), None
+    while left:
+        part = held.pop() if held else read(driver.requests, PART)
+        if not part:
+            break
+        if len(part) > left:
+            held.append(part[left:])
+            part = part[:left]
+        left -= len(part)
+        try:
+            while part and not problem:
+                part = part[posix.write(file, part):]
+        except OSError as error:
+            problem = error
+    if problem:
+        posix.close(file)
+        raise problem
+    posix.lseek(file, 0, 0)
+    return file
 
 
 def wait():
@@ -62,9 +81,9 @@ def wait():
         except OSError as problem:
             ours = innermost(problem) is receive.__code__
             if ours and problem.errno == AGAIN:
-                posix.set_blocking(driver.control, True)
+                posix.set_blocking(driver.requests, True)
             elif ours:
-                return b"", []
+                return b""
             else:
                 complain(problem)
         except BaseException as problem:
@@ -89,7 +108,8 @@ def complain(problem):
 
 def channel_is_ours():
     try:
-        return posix.fstat(driver.control)[1:3] == driver.control_id
+        return (posix.fstat(driver.words)[1:3] == driver.words_id
+                and posix.fstat(driver.requests)[1:3] == requests_id)
     except OSError:
         return False
 
@@ -103,25 +123,24 @@ def reads_nothing():
         return False
 
 
-def put_stdin(files):
+def put_stdin(count):
     """The cell's own stdin over fd 0. sys.stdin is made anew, unless the code has put something
     else there: what the old one had read ahead, and its end, are not this cell's."""
     global stdin_given
-    if not (files or stdin_given) and reads_nothing():
+    if not (count or stdin_given) and reads_nothing():
         return
-    fd = files[0] if files else posix.open("/dev/null", posix.O_RDONLY | posix.O_CLOEXEC)
+    fd = receive_stdin(count) if count else posix.open("/dev/null", posix.O_RDONLY | posix.O_CLOEXEC)
     posix.dup2(fd, 0)
     posix.set_inheritable(0, True)   # it came as 0 if the code had closed that
-    for file in files or [fd]:
-        file > 2 and posix.close(file)
+    fd > 2 and posix.close(fd)
     old = getattr(sys, "__stdin__", None)
-    if files or stdin_given or old is None or old.closed:
+    if count or stdin_given or old is None or old.closed:
         new = _io.TextIOWrapper(open(0, "rb", closefd=False), *stdin_form)
         new.buffer.raw.name, new.mode = "<stdin>", "r"
         if getattr(sys, "stdin", None) is old:
             sys.stdin = new
         sys.__stdin__ = new
-    stdin_given = bool(files)
+    stdin_given = bool(count)
 
 
 def keep_source():
@@ -189,11 +208,11 @@ def take(request):
     scope.setdefault("__builtins__", builtins)
 
 
-def run(request, files):
+def run(request):
     if request.get("hush"):   # what waits was meant for the last cell
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGINT, handler)
-    put_stdin(files)
+    put_stdin(request.get("stdin_bytes", 0))
     take(request)
     if not blocked:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
@@ -246,10 +265,10 @@ def flush():
             pass   # replaced by what cannot be flushed, closed or gone
 
 
-def perform(request, files):
+def perform(request):
     before = names.marks() if request.get("names") else None
     driver.sent_results = driver.sent_bytes = driver.sent_error = 0
-    status = guard(run, request, files)
+    status = guard(run, request)
     later = guard(driver.show_figures)
     status = later if status is None or later == 130 else status
     guard(flush)
@@ -281,7 +300,7 @@ def go_home():
         posix.chdir(folder)
 
 
-def renew(request, files):
+def renew(request):
     """After a fork from outside: what must be this process's own. Random generators that packages or
     the code made for themselves go on where they were; without `seeds` all of them do."""
     driver.main_pid = posix.getpid()
@@ -300,7 +319,7 @@ def renew(request, files):
     driver.send('{"op":"renewed"}')
 
 
-def check(request, files):
+def check(request):
     """What is wrong with code that was not run yet. It stays unrun, and leaves no trace."""
     code = without_indent(request["code"])
     try:
@@ -317,8 +336,8 @@ def check(request, files):
 
 
 # ---- the session ----
-OPS = {"cell": perform, "renew": renew, "names": lambda request, files: names.tell(), "check": check,
-       "complete": lambda request, files: names.complete(request)}
+OPS = {"cell": perform, "renew": renew, "names": lambda request: names.tell(), "check": check,
+       "complete": lambda request: names.complete(request)}
 
 
 def end(status=None):
@@ -328,7 +347,7 @@ def end(status=None):
     posix._exit((later if status is None else status) or 0)
 
 
-def serve(scope_, line=None, files=()):
+def serve(scope_, line=None):
     """Lines until the last: each is answered before the next is waited for. Does not return."""
     global scope, stdin_form, compile_python
     scope = names.scope = scope_
@@ -341,14 +360,15 @@ def serve(scope_, line=None, files=()):
     driver.Hooks.after["linecache"] = fill_linecache
     hear_nothing()
     if line is None:
-        line, files = wait()
+        line = wait()
     while line:
         request = driver.scan(line.decode(), 0)[0]
         if request["op"] == "end":
             break
+        driver.mark = f'"nonce":"{request["nonce"]}",' if "nonce" in request else ""
         if request["op"] in OPS:
-            OPS[request["op"]](request, files)
-        line, files = wait()
+            OPS[request["op"]](request)
+        line = wait()
     end()
 
 
@@ -371,7 +391,10 @@ def main():
     driver.arrive()
     gc.freeze()
     if given:   # a copy of a zygote that cannot serve a session (zygote.py) hands the line on
-        serve(world, driver.read_line(given[0]).partition(b"\n")[0], given[1:])
+        while part := read(given[0], PART):
+            held.append(part)
+        posix.close(given[0])
+        serve(world, receive())
     driver.send('{"op":"ready"}')
     serve(world)
 

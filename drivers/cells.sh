@@ -16,11 +16,11 @@ __cupel_receive()
 {
     local LC_ALL=C IFS=$' \t\n' size line at=0
     __cupel_words=() __cupel_fields=()
-    builtin read -rN 16 -u "$__cupel_fd" size || return 1
-    builtin read -rN "$((10#${size%?}))" -u "$__cupel_fd" line || return 1
+    builtin read -rN 16 -u "$__cupel_in" size || return 1
+    builtin read -rN "$((10#${size%?}))" -u "$__cupel_in" line || return 1
     builtin read -ra __cupel_words <<<"${line%%$'\n'*}"
     line=${line#*$'\n'}
-    for size in "${__cupel_words[@]:4}"; do
+    for size in "${__cupel_words[@]:5}"; do
         __cupel_fields+=("${line:at:size}")
         ((at += size, 1))
     done
@@ -37,7 +37,7 @@ __cupel_place()
 __cupel_export()
 {
     local entry
-    for entry in "${__cupel_fields[@]:2 + __cupel_words[3]}"; do
+    for entry in "${__cupel_fields[@]:2 + __cupel_words[4]}"; do
         builtin export "$entry"
     done
 }
@@ -52,7 +52,7 @@ __cupel_quote()
 }
 
 # ---- a session ----
-__cupel_fd=3
+__cupel_out=3 __cupel_in=4 __cupel_nonce=
 __cupel_main=$0 __cupel_pid=$$ __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_flags=''
 __cupel_int='' __cupel_exit='' __cupel_own_err='' __cupel_args='' __cupel_have=1 __cupel_names=0 __cupel_saved=''
 declare -A __cupel_world=() __cupel_marks=() __cupel_found=()
@@ -63,7 +63,9 @@ builtin exit'
 
 __cupel_send()
 {
-    builtin printf '%s\n' "$1" >&"$__cupel_fd"
+    # After a newline: others may have left a line unended. Without a channel the session is over.
+    builtin printf '\n{%s%s\n' "${__cupel_nonce:+\"nonce\":\"$__cupel_nonce\",}" "${1#?}" >&"$__cupel_out" ||
+        [[ $BASHPID != "$__cupel_pid" ]] || { builtin trap - EXIT; builtin exit 1; }
 }
 
 exit()
@@ -124,9 +126,9 @@ __cupel_save_traps()
     local _name _line _text
     for _name in EXIT INT; do
         _text=
-        builtin trap -p "$_name" >&250
-        builtin printf '\n\001\n' >&250
-        while IFS= builtin read -r -u 250 _line && [[ $_line != $'\001' ]]; do _text+=$_line$'\n'; done
+        builtin trap -p "$_name" >&249
+        builtin printf '\n\001\n' >&249
+        while IFS= builtin read -r -u 249 _line && [[ $_line != $'\001' ]]; do _text+=$_line$'\n'; done
         case $_name$_text in
         *__cupel_*) ;;
         EXITtrap*) __cupel_exit=$_text ;;
@@ -151,7 +153,7 @@ __cupel_step()
     [[ ! $__cupel_cell ]] || __cupel_finish "${__cupel_code:-$_status}"
     while :; do
         [[ $__cupel_have ]] || __cupel_receive || __cupel_end
-        __cupel_have=
+        __cupel_have= __cupel_nonce=${__cupel_words[1]-}
         case ${__cupel_words[0]-} in
         cell) ! __cupel_begin || return 0 ;;
         names) __cupel_tell_names ;;
@@ -175,8 +177,8 @@ __cupel_finish()
 __cupel_begin()
 {
     local _code=${__cupel_fields[0]} _stdin=${__cupel_fields[1]} _args='' _said _start
-    __cupel_names=${__cupel_words[2]}
-    ((__cupel_words[3])) && builtin printf -v _args ' %q' "${__cupel_fields[@]:2:__cupel_words[3]}"
+    __cupel_names=${__cupel_words[3]}
+    ((__cupel_words[4])) && builtin printf -v _args ' %q' "${__cupel_fields[@]:2:__cupel_words[4]}"
     _start="builtin trap '{ __cupel_on_error \"\$?\"; } 2>/dev/null' ERR; builtin set -E; "
     # errtrace lets the trap see into functions. It would do the same to one of the code's own.
     [[ ! $_code =~ (^|[[:space:]])[Ee][Rr][Rr]([[:space:];]|$) ]] || __cupel_own_err=1
@@ -199,7 +201,7 @@ __cupel_begin()
         exec 0< <(builtin printf %s "$_stdin")
     fi
     [[ $__cupel_names != 1 ]] || __cupel_mark
-    __cupel_cell=${__cupel_words[1]}
+    __cupel_cell=${__cupel_words[2]}
 }
 
 __cupel_fail_syntax()
@@ -381,7 +383,7 @@ __cupel_send '{"op":"ready"}'
 __cupel_receive || builtin exit 1
 if [[ ${__cupel_words[0]} == run ]]; then
     __cupel_args=''
-    ((__cupel_words[3] == 0)) || printf -v __cupel_args ' %q' "${__cupel_fields[@]:2:__cupel_words[3]}"
+    ((__cupel_words[4] == 0)) || printf -v __cupel_args ' %q' "${__cupel_fields[@]:2:__cupel_words[4]}"
     __cupel_export
     __cupel_place "unset __cupel_start; exec 252<&-; BASH_ARGV0=main.sh; set --$__cupel_args"
     unset -f "${__cupel_functions[@]}"
@@ -395,8 +397,8 @@ if [[ ${__cupel_words[0]} == run ]]; then
     return 0
 fi
 
-{ exec 251>&3 && exec 3>&- && __cupel_fd=251; } 2>/dev/null
-exec 250<> <(:)
+{ exec 250>&3 251<&4 && exec 3>&- 4<&- && __cupel_out=250 __cupel_in=251; } 2>/dev/null
+exec 249<> <(:)
 # As the script, not here: an error here would only end this file.
 BASH_COMPAT=50
 exec 252<<<"BASH_ARGV0=main.sh; __cupel_begin_here; $__cupel_loop"

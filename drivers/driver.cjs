@@ -22,7 +22,7 @@ const { Array, ArrayBuffer, Atomics, BigInt, Buffer, Error, Int32Array, JSON, Ma
     Object, RangeError, ReferenceError, Set, SharedArrayBuffer, String, TypeError,
     process } = globalThis;
 
-const CONTROL_FD = 3;
+const [WORDS_FD, REQUESTS_FD] = [3, 4]; // the channel: what we say, and what we are told
 const TEXT_MAX = 64 << 10;
 const FRAME_MAX = 15 << 20;
 const JSON_DEPTH_MAX = 56; // the engine reads 64; the frame around a value needs a few
@@ -43,6 +43,7 @@ const ourFiles = [__filename];
 let waiting = false;     // for a top-level await, or a function that was called
 let drained = false;
 let muted = false;       // a rehearsal: nobody is told
+let mark = '';           // the nonce of the question, as every line of its answer has it
 let userRequire;
 const pooled = process.argv.length > 2;
 
@@ -73,12 +74,12 @@ function again(step) {
     }
 }
 
-// One line to the engine; lost in silence if the code closed the channel.
+// One line to the engine; lost in silence if the code closed the channel. The one before may lack its end.
 function send(text) {
-    let rest = Buffer.from(text + '\n');
+    let rest = Buffer.from(`\n{${mark}${text.slice(1)}\n`);
     try {
         while (rest.length && !muted)
-            rest = rest.subarray(again(() => fs.writeSync(CONTROL_FD, rest)));
+            rest = rest.subarray(again(() => fs.writeSync(WORDS_FD, rest)));
     } catch {
         return;
     }
@@ -482,16 +483,17 @@ function main() {
     setWorld();
     watchExit();
     if (!pooled)
-        return perform(readLine(CONTROL_FD));
+        return perform(readLine(REQUESTS_FD));
     muted = true;
     require('./rehearse.cjs')({ parse, perform, plain, readLine, toJson });
     muted = drained = false;
     send('{"op":"ready"}');
     // From inside of node's loop, whose start would come after the program's end.
-    setImmediate(() => perform(readLine(CONTROL_FD)));
+    setImmediate(() => perform(readLine(REQUESTS_FD)));
 }
 if (require.main === module)
     main();
 else // cells.cjs
     Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
-        lastExpression, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson, userFrames });
+        lastExpression, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
+        userFrames, answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });

@@ -4,7 +4,7 @@
 # 1. Start-up is what every run pays: only builtin and frozen modules are imported up front. json
 #    costs as much as the interpreter (6 ms), so frames are read and written with its C core alone.
 # 2. The user's code sees the world of `python3 main.py`, though the driver is started with -S.
-# 3. No frame leaves from a forked child, and none goes anywhere but to the engine's socket.
+# 3. No frame leaves from a forked child, and none goes anywhere but to the engine's pipe.
 # 4. The process ends by _exit: what the interpreter's own end would do for the user (threads,
 #    atexit, destructors, unflushed files) is done by hand before, in that order.
 # 5. What the code does to the builtins does not reach the driver, which has its own.
@@ -19,8 +19,8 @@ import _json
 import _signal
 
 __builtins__ = {**vars(builtins)}
-CONTROL_FD = 3        # as the engine gives it
-PARKED_FD = 251       # where it is kept, so that the user's own files start at 3 as usual
+WORDS_FD, REQUESTS_FD = 3, 4   # the channel as the engine gives it: for frames, and for requests
+PARKED_FDS = 250, 251          # where it is kept, so that the user's own files start at 3 as usual
 FILE = "main.py"
 ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
 RESULTS_MAX, RESULTS_BYTES_MAX, TEXT_MAX, FRAME_MAX = 256, 60 << 20, 64 << 10, 15 << 20
@@ -38,6 +38,7 @@ main_pid, source, program = posix.getpid(), "", FILE   # program: what the code 
 this, loaded = sys.modules[__name__], {}   # this module; those that `load` has read
 runner = None         # the event loop, once the code awaits something
 sent_results = sent_bytes = sent_error = 0
+mark = ""             # the nonce of the question, as every frame of its answer has it
 
 
 # ---- frames ----
@@ -52,16 +53,18 @@ scan = _json.make_scanner(Scan)
 
 def arrive():
     """In the box: the channel out of the way, the work folder first on the path."""
-    global control, control_id
+    global words, words_id, requests
     if not sys.flags.safe_path or sys.flags.isolated:
         sys.path.insert(0, posix.getcwd())
-    try:
-        control = posix.dup2(CONTROL_FD, PARKED_FD, inheritable=False)
-        posix.close(CONTROL_FD)
+    words, requests = PARKED_FDS
+    try:   # the higher number first: both or none
+        posix.dup2(REQUESTS_FD, requests, inheritable=False)
+        posix.dup2(WORDS_FD, words, inheritable=False)
+        posix.closerange(WORDS_FD, REQUESTS_FD + 1)
     except OSError:   # a low limit of open files: stay where we are
-        control = CONTROL_FD
-        posix.set_inheritable(control, False)
-    control_id = posix.fstat(control)[1:3]
+        words, requests = WORDS_FD, REQUESTS_FD
+        posix.set_inheritable(words, False), posix.set_inheritable(requests, False)
+    words_id = posix.fstat(words)[1:3]
 
 
 def read_line(fd):
@@ -73,11 +76,11 @@ def read_line(fd):
 
 def send(frame):
     """One line to the engine; lost in silence if the code closed or replaced the channel."""
-    rest = memoryview(frame.encode() + b"\n")
+    rest = memoryview(f"\n{{{mark}{frame[1:]}\n".encode())   # a line before it may lack its end
     try:
-        ours = posix.getpid() == main_pid and posix.fstat(control)[1:3] == control_id
+        ours = posix.getpid() == main_pid and posix.fstat(words)[1:3] == words_id
         while rest and ours:
-            rest = rest[posix.write(control, rest):]
+            rest = rest[posix.write(words, rest):]
     except OSError:
         pass
 
@@ -487,7 +490,7 @@ def main():
     scope = set_world()
     arrive()
     # A copy of a zygote that cannot serve a request (zygote.py) hands it on in a file.
-    request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else control).decode(), 0)[0]
+    request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else requests).decode(), 0)[0]
     take(request)
     gc.freeze()   # what is there by now need not be looked through at the end
     posix._exit(perform(request, scope))

@@ -2,11 +2,11 @@
 # the engine about syntax errors and failing commands (PROTOCOL.md). It leaves behind an ERR trap,
 # one open file and, unless the code has an ERR trap of its own, errtrace: no variable, no function.
 #
-# The control channel moves from 3, which scripts like to use themselves, to 251.
+# The channel moves from 3, which scripts like to use themselves, to 250. Requests (4) do not come.
 unset BASH_ENV
 __cupel_driver()
 {
-    local code=$1 said first line='' tail fd=251
+    local code=$1 said first line='' tail fd=250
 
     # Read without being executed: the trap turns execution off just before `.`, in a fork of this
     # shell. A second look with extglob, for code that turns it on for itself.
@@ -25,7 +25,7 @@ __cupel_driver()
         first=${said%%\\n*}
         first=${first#main.sh: line "$line": }
         tail='"column":null,"snippet":null,"traceback":"'$said'","interrupted":false}'
-        builtin printf '{"op":"error","kind":"syntax","name":"SyntaxError","message":"%s",%s\n' \
+        builtin printf '\n{"op":"error","kind":"syntax","name":"SyntaxError","message":"%s",%s\n' \
             "$first" "\"line\":${line:-null},$tail" 2>/dev/null >&3
         exit 2
     fi
@@ -35,11 +35,12 @@ __cupel_driver()
     IFS= read -rd '' said <"$code"
     [[ $said =~ (^|[[:space:]])[Ee][Rr][Rr]([[:space:];]|$) ]] || set -o errtrace
 
-    { exec 251>&3 3>&-; } 2>/dev/null || fd=3   # a low limit of open files: stay there
+    { exec 250>&3 3>&-; } 2>/dev/null || fd=3   # a low limit of open files: stay there
+    exec 4<&-
     # `case`, because [[ ]] would change $? before it is told. What the trap does is not traced
     # (set -x), not heard if the channel is gone, and bash itself keeps $? and PIPESTATUS.
     builtin printf -v said '%q) builtin printf %q "$LINENO" "$?" >&%d' \
-        "$code" '{"op":"fail","line":%d,"code":%d}\n' "$fd"
+        "$code" '\n{"op":"fail","line":%d,"code":%d}\n' "$fd"
     trap "{ case \${BASH_SOURCE-} in $said;; esac; } 2>/dev/null" ERR
 }
 __cupel_driver "$0"

@@ -264,13 +264,13 @@ class Setup(ctypes.Structure):
 def rehearse(programs):
     """Run programs as the driver would, to nowhere, so that the pages they touch are ours."""
     kept = {name: getattr(driver, name) for name in
-            ("control", "control_id", "sent_results", "sent_bytes", "sent_error", "source")}
+            ("words", "words_id", "sent_results", "sent_bytes", "sent_error", "source")}
     argv = sys.argv
     null = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     streams = [(fd, posix.dup(fd)) for fd in (1, 2)]
     for fd, _ in streams:
         posix.dup2(null, fd)
-    driver.control, driver.control_id = null, posix.fstat(null)[1:3]
+    driver.words, driver.words_id = null, posix.fstat(null)[1:3]
     for code in programs:
         request = driver.scan(REQUEST % driver.to_json(code), 0)[0]
         needs_cold_start(request)
@@ -301,7 +301,7 @@ def revive():
 
 
 REQUEST = '{"op":"run","code":%s,"args":[],"call":null,"stdin":false,"env":{}}\n'
-CELL = '{"op":"cell","cell":%d,"code":%s,"args":[],"call":null,"stdin":false,"env":{}}\n'
+CELL = '{"op":"cell","nonce":"0123456789abcdef0123456789abcdef","cell":%d,"code":%s,"args":[],"env":{}}\n'
 
 
 def needs_cold_start(request):
@@ -314,21 +314,22 @@ def needs_cold_start(request):
     return any(name.partition(".")[0] in preloaded for name in posix.listdir("."))
 
 
-def start_cold(line, request, files):
+def start_cold(line, request):
     """Become the interpreter of a cold run or session, with the request in a file."""
-    if driver.control != driver.CONTROL_FD:   # first: the file may be given that number
-        posix.dup2(driver.control, driver.CONTROL_FD)
-    posix.set_inheritable(driver.CONTROL_FD, True)
-    for given in files:
-        posix.set_inheritable(given, True)
+    for fd, place in ((driver.words, driver.WORDS_FD), (driver.requests, driver.REQUESTS_FD)):
+        if fd != place:   # first: the file may be given that number
+            posix.dup2(fd, place)
+        posix.set_inheritable(place, True)
     file = posix.memfd_create("request", 0)
-    posix.write(file, line.rstrip(b"\n") + b"\n")
+    whole = b"".join([line.rstrip(b"\n"), b"\n", *(cells.held if cells else ())])
+    while whole:
+        whole = whole[posix.write(file, whole):]
     posix.lseek(file, 0, os.SEEK_SET)
     env = {**os.environ, **(request.get("env") or {})}
     source = driver_path if request["op"] == "run" else cells.__file__
     compiled = source + "c"   # a box has one of the two
     path = compiled if posix.access(compiled, posix.F_OK) else source
-    posix.execve(sys.executable, [sys.executable, "-S", "-s", path, *map(str, [file, *files])], env)
+    posix.execve(sys.executable, [sys.executable, "-S", "-s", path, str(file)], env)
 
 
 def live(rehearsal):
@@ -344,16 +345,16 @@ def live(rehearsal):
         rehearse([PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
         gc.freeze()
         driver.send('{"op":"ready"}')
-    line, files = cells.receive() if cells else (driver.read_line(driver.control), [])
+    line = cells.receive() if cells else driver.read_line(driver.requests)
     if LARGE and not rehearsal and b"pandas" in line and line.startswith(b'{"op":"run"'):
         make_ready()   # not for a session: it would hold all of those pages for its life
     request = driver.scan(line.decode(), 0)[0]
     if needs_cold_start(request):
-        start_cold(line, request, files)
+        start_cold(line, request)
     if request["op"] != "run":
         if rehearsal >= TRAINING:
             cells.OPS.update(copy=go_on_as_copy, note=lambda *_: note_pages(rehearsal - TRAINING))
-        cells.serve(scope, line, files)
+        cells.serve(scope, line)
     driver.take(request)
     status = driver.perform(request, scope)
     if posix.getpid() == pid:   # not in a child that the program forked
@@ -373,7 +374,7 @@ def linger():
     """To die takes longer than most programs: not before the engine has sent the answer. It kills
     us then; or it ends the channel, if it wants to see how we end; or it did not understand us."""
     watch = poll()
-    watch.register(driver.control, 1)
+    watch.register(driver.requests, 1)
     watch.poll(LINGER_MS)
 
 
@@ -414,7 +415,7 @@ def arrange_driver():
     driver = load("driver")
     driver_path = driver.__file__
     cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without
-    driver.control, driver.control_id = -1, None
+    driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names, _ = driver.load("names"), driver.load("advice")   # both for errors, the first for cells
     if cells:

@@ -35,8 +35,8 @@ static void on_create(const struct box_call *call, const int *fds)
 static void on_start(const struct box_call *call, const int *fds)
 {
     bool execs = call->op == BOX_OP_START;
-    int control = call->start.has_control ? fds[execs] : -1;
-    enum box_step step = broker_box_start(&broker, call->box, call, execs ? fds[0] : -1, control);
+    enum box_step step =
+        broker_box_start(&broker, call->box, call, execs ? fds[0] : -1, fds + execs);
     if (step)
         broker_tell_failure(&broker, call->box, step);
 }
@@ -102,7 +102,7 @@ static void on_stat(const struct box_call *call, const int *fds)
 
 static void on_keep(const struct box_call *call, const int *fds)
 {
-    broker_keep_order(&broker, call, call->op == BOX_OP_WAKE ? fds[0] : -1);
+    broker_keep_order(&broker, call, call->op == BOX_OP_WAKE ? fds : NULL);
 }
 
 static void on_sweep(const struct box_call *call, const int *fds)
@@ -130,21 +130,21 @@ enum target { FREE_BOX, USED_BOX, FREE_ZYGOTE, ANY_ZYGOTE };
 static const struct {
     void (*run)(const struct box_call *call, const int *fds);
     enum target target;
-    size_t fds; /* exactly so many beside the plants and a control channel */
+    size_t fds; /* exactly so many beside the plants */
 } calls[] = {
     [BOX_OP_CREATE] = { on_create, FREE_BOX, 0 },
     [BOX_OP_PORTER] = { on_porter, USED_BOX, 0 },
-    [BOX_OP_START] = { on_start, USED_BOX, 1 },
+    [BOX_OP_START] = { on_start, USED_BOX, 1 + BOX_CHANNEL },
     [BOX_OP_SIGNAL] = { on_signal, USED_BOX, 0 },
     [BOX_OP_STAT] = { on_stat, USED_BOX, 0 },
     [BOX_OP_KILL] = { on_kill, USED_BOX, 0 },
     [BOX_OP_RELEASE] = { on_release, USED_BOX, 0 },
     [BOX_OP_BEGIN] = { on_begin, USED_BOX, 0 },
-    [BOX_OP_FORK] = { on_start, USED_BOX, 0 },
+    [BOX_OP_FORK] = { on_start, USED_BOX, BOX_CHANNEL },
     [BOX_OP_ZYGOTE] = { on_zygote, FREE_ZYGOTE, 1 },
     [BOX_OP_RETIRE] = { on_retire, ANY_ZYGOTE, 0 },
     [BOX_OP_PARK] = { on_keep, USED_BOX, 0 },
-    [BOX_OP_WAKE] = { on_keep, USED_BOX, 1 },
+    [BOX_OP_WAKE] = { on_keep, USED_BOX, BOX_CHANNEL },
     [BOX_OP_DROP] = { on_keep, USED_BOX, 0 },
     [BOX_OP_PREPARE] = { on_keep, USED_BOX, 0 },
     [BOX_OP_FORK_INTO] = { on_keep, USED_BOX, 0 },
@@ -188,9 +188,8 @@ static bool well_formed(const struct box_call *call, size_t fds)
     const struct box_plants *plants = call->op == BOX_OP_CREATE   ? &call->create.plants
                                       : call->op == BOX_OP_ZYGOTE ? &call->zygote.plants
                                                                   : &none;
-    bool starts = call->op == BOX_OP_START || call->op == BOX_OP_FORK;
     return plants->count <= BOX_PLANTS_MAX && names_are_plain(plants) &&
-           fds == plants->count + calls[call->op].fds + (starts && call->start.has_control);
+           fds == plants->count + calls[call->op].fds;
 }
 
 static void on_engine(void)

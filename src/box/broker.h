@@ -49,7 +49,7 @@ struct broker_keep {
     uint32_t ordered, answered;
     int64_t until_ns; /* for its next answer */
     bool waking;      /* one of the orders will make an occupant */
-    int control;      /* for it, while its copy is moved; -1 */
+    int channel[BOX_CHANNEL]; /* for it, while its copy is moved; -1 */
     int64_t held_bytes; /* when the last copy was ordered */
     pid_t parked[BOX_PLACES]; /* 0: none that we know of */
     pid_t spare; /* a copy that was made for the WAKE that follows; 0: none */
@@ -70,7 +70,7 @@ struct broker_box {
     bool releasing; /* nothing is told of it any more */
     bool session;   /* it does not end with its occupant */
     bool parkable;  /* its occupant can be parked */
-    int control_fd; /* where that occupant waits for its lines */
+    int channel[BOX_CHANNEL]; /* the numbers that it has in that occupant */
     struct park_pages cell_pages; /* that its cells will write, as its zygote has said */
     struct broker_keep keep;
     struct broker_sweep sweep;
@@ -153,9 +153,9 @@ void broker_set_up(struct broker *broker, int signals[1]);
  * leaves nothing. These two begin something: it is done when the stage is STILL. */
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds);
-/* exec_block -1: fork from the zygote that the call names. control -1: one is made. */
+/* exec_block -1: fork from the zygote that the call names. */
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, int control);
+                               int exec_block, const int channel[BOX_CHANNEL]);
 /* A stage of a box that is being built. */
 enum box_step broker_box_raised(struct broker *broker, uint32_t id);
 /* The awaited word has come, or comes too late: take it, go to the next stage. */
@@ -174,7 +174,8 @@ void broker_box_stats(const struct broker_box *box, struct box_stats *out);
 void broker_box_oom_told(struct broker_box *box, int64_t oom_kills);
 
 /* PARK, WAKE, DROP or FORK_INTO; each but DROP has one answer, now or later. */
-void broker_keep_order(struct broker *broker, const struct box_call *call, int control);
+/* channel: for WAKE; else NULL. */
+void broker_keep_order(struct broker *broker, const struct box_call *call, const int *channel);
 /* The keeper has said something; it has ended; it does not answer in time. */
 void broker_keep_hear(struct broker *broker, uint32_t id);
 void broker_keep_over(struct broker *broker, uint32_t id);

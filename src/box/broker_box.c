@@ -151,7 +151,8 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
                             (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
-        .word = -1, .rules = -1, .keep = { .sock = -1, .control = -1, .cgroup = CGROUP_NONE },
+        .word = -1, .rules = -1,
+        .keep = { .sock = -1, .channel = { -1, -1 }, .cgroup = CGROUP_NONE },
         .memory_bytes = call->create.memory_bytes, .memory_limit = call->create.memory_bytes,
         .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,

@@ -95,7 +95,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
             .own = BROKER_ID_OCCUPANT(box - broker->box),
-            .holder = BROKER_ID_HOLDER(box - broker->box), .control = box->control_fd,
+            .holder = BROKER_ID_HOLDER(box - broker->box), .channel = box->channel,
             .moved = moves_here(broker), .warden = warden, .pages = &box->cell_pages,
         };
         keeper_run(&plan);
@@ -113,10 +113,11 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
     return 0;
 }
 
-static int send_order(struct broker_box *box, const struct keeper_order *order, int control)
+/* channel: for WAKE; else NULL. */
+static int send_order(struct broker_box *box, const struct keeper_order *order, const int *channel)
 {
     struct broker_keep *keep = &box->keep;
-    if (io_send(keep->sock, order, sizeof *order, &control, control >= 0) < 0)
+    if (io_send(keep->sock, order, sizeof *order, channel, channel ? BOX_CHANNEL : 0) < 0)
         return -1;
     if (keep->ordered == keep->answered)
         keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
@@ -184,41 +185,50 @@ static int order_park(struct broker *broker, struct broker_box *box, const struc
     if (box->keep.keeper <= 0 && start_keeper(broker, box) < 0)
         return -1;
     raise_limit(box);
-    const struct keeper_order order = { KEEPER_PARK, call->keep.place, box->occupant, 0,
+    const struct keeper_order order = { KEEPER_PARK, call->keep.place, box->occupant, { 0 },
                                         call->keep.ticket };
-    return send_order(box, &order, -1);
+    return send_order(box, &order, NULL);
 }
 
 bool broker_keep_sweep(struct broker_box *box)
 {
-    const struct keeper_order order = { KEEPER_SWEEP, 0, 0, 0, 0 };
+    const struct keeper_order order = { .op = KEEPER_SWEEP };
     if (box->keep.keeper <= 0 || box->keep.warden <= 0)
         return false;
     /* One after the other: a copy that is being made is not known yet. */
-    if (box->keep.ordered == box->keep.answered && send_order(box, &order, -1) < 0)
+    if (box->keep.ordered == box->keep.answered && send_order(box, &order, NULL) < 0)
         broker_keep_kill(box);
     return true;
 }
 
+static void forget_channel(struct broker_keep *keep)
+{
+    for (int i = 0; i < BOX_CHANNEL; i++)
+        own_close_fd(&keep->channel[i]);
+}
+
 static struct keeper_order order_of(enum keeper_op op, const struct box_call *call)
 {
-    return (struct keeper_order){ op, call->keep.place, 0, 0, call->keep.ticket };
+    return (struct keeper_order){ .op = op, .place = call->keep.place,
+                                  .ticket = call->keep.ticket };
 }
 
 static int order_wake(const struct broker *broker, struct broker_box *box,
-                      const struct box_call *call, int control)
+                      const struct box_call *call, const int *channel)
 {
     struct broker_keep *keep = &box->keep;
     const struct keeper_order wake = order_of(KEEPER_WAKE, call);
     const struct keeper_order copy = order_of(KEEPER_COPY, call);
     if (!moves_here(broker)) {
-        keep->waking = send_order(box, &wake, control) == 0;
+        keep->waking = send_order(box, &wake, channel) == 0;
         return keep->waking ? 0 : -1;
     }
-    keep->control = fcntl(control, F_DUPFD_CLOEXEC, 3);
-    keep->waking = keep->control >= 0 && send_order(box, &copy, -1) == 0;
+    for (int i = 0; i < BOX_CHANNEL; i++)
+        keep->channel[i] = fcntl(channel[i], F_DUPFD_CLOEXEC, 3);
+    keep->waking = keep->channel[BOX_WORDS] >= 0 && keep->channel[BOX_REQUESTS] >= 0 &&
+                   send_order(box, &copy, NULL) == 0;
     if (!keep->waking)
-        own_close_fd(&keep->control);
+        forget_channel(keep);
     return keep->waking ? 0 : -1;
 }
 
@@ -232,21 +242,23 @@ static int order_transplant(const struct broker *broker, struct broker_box *box,
                                                                                 : 0;
     if (errno)
         return -1;
-    const struct keeper_order order = { KEEPER_TRANSPLANT, call->keep.place, to->occupant,
-                                        to->control_fd, call->keep.ticket };
-    return send_order(box, &order, -1);
+    const struct keeper_order order = {
+        KEEPER_TRANSPLANT, call->keep.place, to->occupant,
+        { to->channel[BOX_WORDS], to->channel[BOX_REQUESTS] }, call->keep.ticket,
+    };
+    return send_order(box, &order, NULL);
 }
 
 static void order_drop(struct broker_box *box, uint32_t place, uint64_t ticket)
 {
     struct broker_keep *keep = &box->keep;
     bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS;
-    const struct keeper_order drop = { KEEPER_DROP, place, 0, 0, ticket };
-    if (keep->keeper > 0 && (!room || send_order(box, &drop, -1) < 0))
+    const struct keeper_order drop = { .op = KEEPER_DROP, .place = place, .ticket = ticket };
+    if (keep->keeper > 0 && (!room || send_order(box, &drop, NULL) < 0))
         broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
 }
 
-void broker_keep_order(struct broker *broker, const struct box_call *call, int control)
+void broker_keep_order(struct broker *broker, const struct box_call *call, const int *channel)
 {
     struct broker_box *box = &broker->box[call->box];
     const struct broker_keep_order asked = { 0, (uint8_t)call->keep.place, call->keep.ticket };
@@ -261,8 +273,8 @@ void broker_keep_order(struct broker *broker, const struct box_call *call, int c
                     : call->op == BOX_OP_WAKE    ? BOX_NEWS_AWAKE
                                                  : BOX_NEWS_FORKED_INTO;
     if (!error && (news == BOX_NEWS_PARKED     ? order_park(broker, box, call)
-                   : news == BOX_NEWS_PREPARED ? send_order(box, &prepare, -1)
-                   : news == BOX_NEWS_AWAKE    ? order_wake(broker, box, call, control)
+                   : news == BOX_NEWS_PREPARED ? send_order(box, &prepare, NULL)
+                   : news == BOX_NEWS_AWAKE    ? order_wake(broker, box, call, channel)
                                                : order_transplant(broker, box, call)) < 0)
         error = errno;
     if (error)
@@ -310,11 +322,14 @@ static void on_copied(struct broker *broker, struct broker_box *box, uint64_t ti
                       struct keeper_answer *answer)
 {
     struct broker_keep *keep = &box->keep;
-    own_fd control = take_fd(&keep->control);
+    own_fd words = take_fd(&keep->channel[BOX_WORDS]);
+    own_fd requests = take_fd(&keep->channel[BOX_REQUESTS]);
     keep->spare = answer->end == INJECT_OK ? answer->pid : 0;
-    const struct keeper_order wake = { KEEPER_WAKE, answer->place, 0, 0, ticket };
+    const struct keeper_order wake = { .op = KEEPER_WAKE, .place = answer->place,
+                                       .ticket = ticket };
+    const int channel[BOX_CHANNEL] = { words, requests };
     if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
-                                     send_order(box, &wake, control) < 0)) {
+                                     send_order(box, &wake, channel) < 0)) {
         answer->end = INJECT_REFUSED;
         answer->error = errno;
     }
@@ -407,7 +422,7 @@ void broker_keep_over(struct broker *broker, uint32_t id)
     while (keep->sock >= 0 && poll(&last, 1, 0) == 1)
         broker_keep_hear(broker, id);
     own_close_fd(&keep->sock);
-    own_close_fd(&keep->control);
+    forget_channel(keep);
     while (keep->answered != keep->ordered) {
         const struct broker_keep_order order = keep->order[keep->answered++ % BROKER_KEEP_ORDERS];
         if (answers[order.op].news)
@@ -451,7 +466,7 @@ void broker_keep_release(struct broker *broker, struct broker_box *box)
     broker_child_reap(&keep->keeper);
     broker_child_reap(&keep->warden);
     own_close_fd(&keep->sock);
-    own_close_fd(&keep->control);
+    forget_channel(keep);
     if (keep->cgroup.name[0])
         cgroup_close(&broker->bases, &keep->cgroup);
 }

@@ -17,14 +17,14 @@
 #include "box/zygote.h"
 
 struct pipes {
-    int child[5]; /* stdin, stdout, stderr, control, report */
-    int ours[5];
+    int child[4]; /* stdin, stdout, stderr, report */
+    int ours[4];
 };
 
-static int make_pipes(const struct broker *broker, uint32_t id, int control, struct pipes *pipes)
+static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pipes)
 {
     int two[2];
-    *pipes = (struct pipes){ { -1, -1, -1, -1, -1 }, { -1, -1, -1, -1, -1 } };
+    *pipes = (struct pipes){ { -1, -1, -1, -1 }, { -1, -1, -1, -1 } };
     for (int i = 0; i < 3; i++) {
         if (pipe2(two, O_CLOEXEC) < 0)
             return -1;
@@ -36,16 +36,10 @@ static int make_pipes(const struct broker *broker, uint32_t id, int control, str
         if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
             return -1;
     }
-    two[0] = -1;
-    two[1] = control >= 0 ? fcntl(control, F_DUPFD_CLOEXEC, 3) : -1;
-    if (control < 0 ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) < 0 : two[1] < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, two) < 0)
         return -1;
     pipes->child[3] = two[1];
     pipes->ours[3] = two[0];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, two) < 0)
-        return -1;
-    pipes->child[4] = two[1];
-    pipes->ours[4] = two[0];
     return 0;
 }
 
@@ -67,13 +61,13 @@ long broker_box_clone(const struct broker *broker, const struct broker_box *box,
 
 static void fill_start(const struct broker *broker, const struct broker_box *box,
                        const struct box_call *call, const struct pipes *pipes, int exec_block,
-                       struct enter_start *start)
+                       const int channel[BOX_CHANNEL], struct enter_start *start)
 {
     bool memory = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
     bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
     *start = (struct enter_start){
         .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
-        .control = pipes->child[3],
+        .channel = { channel[BOX_WORDS], channel[BOX_REQUESTS] },
         .exec_block = exec_block,
         .required = call->start.required,
         .broker_walls = box->walls,
@@ -133,7 +127,8 @@ static int order_fork(struct broker *broker, struct broker_box *box,
         fds[count++] = box->rules;
     for (int i = 0; i < 3; i++)
         fds[count++] = start->stdio[i];
-    fds[count++] = start->control;
+    fds[count++] = start->channel[BOX_WORDS];
+    fds[count++] = start->channel[BOX_REQUESTS];
     fds[count++] = report;
     if (!zygote->ready || zygote->retired) {
         errno = ECHILD;
@@ -179,34 +174,36 @@ static void become_session(const struct broker *broker, struct broker_box *box,
     box->parkable = !box->execs;
     if (box->parkable)
         box->cell_pages = broker->zygote[call->start.zygote].cell_pages;
-    box->control_fd = call->start.open_files > KEEPER_CONTROL ? KEEPER_CONTROL : BOX_FD_CONTROL;
+    bool high = call->start.open_files > KEEPER_FD_REQUESTS;
+    box->channel[BOX_WORDS] = high ? KEEPER_FD_WORDS : BOX_FD_WORDS;
+    box->channel[BOX_REQUESTS] = high ? KEEPER_FD_REQUESTS : BOX_FD_REQUESTS;
     cgroup_kill_singly(&box->cgroup);
 }
 
 enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct box_call *call,
-                               int exec_block, int control)
+                               int exec_block, const int channel[BOX_CHANNEL])
 {
     struct broker_box *box = &broker->box[id];
     struct pipes pipes;
     struct enter_start start;
     bool execs = exec_block >= 0;
-    if (make_pipes(broker, id, control, &pipes) < 0) {
-        broker_child_close(pipes.child, 5);
-        broker_child_close(pipes.ours, 5);
+    if (make_pipes(broker, id, &pipes) < 0) {
+        broker_child_close(pipes.child, 4);
+        broker_child_close(pipes.ours, 4);
         return BOX_STEP_PIPES;
     }
-    fill_start(broker, box, call, &pipes, exec_block, &start);
+    fill_start(broker, box, call, &pipes, exec_block, channel, &start);
     box->cpu_us_at_start = counters_cpu_us(box->cgroup.counter[BOX_COUNTER_CPU]);
     box->shared_bytes = execs ? 0 : broker->zygote[call->start.zygote].shared_bytes;
     box->waits = call->start.waits;
     box->execs = execs;
     if (call->start.session)
         become_session(broker, box, call);
-    memcpy(box->ours, pipes.ours, 4 * sizeof(int));
-    box->word = pipes.ours[4];
-    long pid = execs ? clone_occupant(broker, box, &start, pipes.child[4])
-                     : order_fork(broker, box, call, &start, pipes.child[4]);
-    broker_child_close(pipes.child, 5);
+    memcpy(box->ours, pipes.ours, 3 * sizeof(int));
+    box->word = pipes.ours[3];
+    long pid = execs ? clone_occupant(broker, box, &start, pipes.child[3])
+                     : order_fork(broker, box, call, &start, pipes.child[3]);
+    broker_child_close(pipes.child, 4);
     if (pid < 0)
         return give_up(box, execs ? BOX_STEP_ENTER : BOX_STEP_ZYGOTE);
     box->occupant = (pid_t)pid; /* of a fork it is not known yet: 0 */
@@ -228,7 +225,8 @@ static enum box_step entered(struct broker_box *box)
 {
     struct box_report report;
     bool second = box->stage == BROKER_EXECING;
-    enum box_step step = broker_child_hear(box->word, &report, &box->ours[4], second ? 0 : 1);
+    enum box_step step = broker_child_hear(box->word, &report, &box->ours[BOX_STARTED_LISTENER],
+                                           second ? 0 : 1);
     if (second && step == BOX_STEP_PEER && errno == ECHILD)
         step = BOX_STEP_NONE;
     else if (step)
@@ -238,7 +236,7 @@ static enum box_step entered(struct broker_box *box)
     if (!second && box->execs)
         return await_word(box, BROKER_EXECING);
     broker_child_close(&box->word, 1);
-    copy_counters(box, box->ours + 5);
+    copy_counters(box, box->ours + BOX_STARTED_COUNTERS);
     box->started = !box->waits;
     box->stage = BROKER_STILL;
     return BOX_STEP_NONE;

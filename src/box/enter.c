@@ -163,12 +163,14 @@ static int read_exec_block(int fd, char ***out_argv, char ***out_env)
     return 0;
 }
 
-/* stdio, control, report, rules and exec block at fixed numbers; nothing else open. */
+/* stdio, channel, report, rules and exec block at fixed numbers; nothing else open. */
 static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
 {
-    const int from[] = { start->stdio[0], start->stdio[1], start->stdio[2], start->control,
-                         plan->report,    plan->rules,     start->exec_block };
-    static const int to[] = { 0, 1, 2, BOX_FD_CONTROL, FD_REPORT, FD_RULES, FD_EXEC };
+    const int from[] = { start->stdio[0], start->stdio[1],           start->stdio[2],
+                         start->channel[BOX_WORDS], start->channel[BOX_REQUESTS],
+                         plan->report,    plan->rules,               start->exec_block };
+    static const int to[] = { 0, 1, 2, BOX_FD_WORDS, BOX_FD_REQUESTS, FD_REPORT, FD_RULES,
+                              FD_EXEC };
     int high[array_len(to)];
     for (size_t i = 0; i < array_len(to); i++) {
         high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
@@ -178,12 +180,12 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
     for (size_t i = 0; i < array_len(to); i++) {
         if (high[i] < 0 && !mutate(FDS))
             close(to[i]);
-        else if (high[i] >= 0 && dup3(high[i], to[i], to[i] > BOX_FD_CONTROL ? O_CLOEXEC : 0) < 0)
+        else if (high[i] >= 0 && dup3(high[i], to[i], to[i] > BOX_FD_LAST ? O_CLOEXEC : 0) < 0)
             return -1;
     }
     if (mutate(FDS))
         return 0;
-    io_close_between(BOX_FD_CONTROL + 1, FD_REPORT - 1);
+    io_close_between(BOX_FD_LAST + 1, FD_REPORT - 1);
     return io_close_from(FD_EXEC + 1);
 }
 
@@ -238,7 +240,8 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
     if (listener < 0)
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
     const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };
-    report.walls |= posture_read(plan->outside, keep, 3) | start->broker_walls;
+    report.walls |= posture_read(plan->outside, BOX_FD_LAST + 1, keep, array_len(keep)) |
+                    start->broker_walls;
     if (!mutate(POSTURE) && (report.walls & start->required) != start->required) {
         errno = EPERM;
         fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);

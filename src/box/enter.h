@@ -9,7 +9,7 @@
 #include "box/posture.h"
 #include "box/proto.h"
 
-#define ENTER_FD_REPORT 20 /* above stdio and control, below anything kept */
+#define ENTER_FD_REPORT 20 /* above stdio and channel, below anything kept */
 
 struct enter_plan {
     const int *ns_fds;   /* POSTURE_NS_COUNT of them, of the box */
@@ -23,7 +23,7 @@ struct enter_plan {
 
 struct enter_start {
     int stdio[3];
-    int control;
+    int channel[BOX_CHANNEL];
     int exec_block; /* -1: none, the process goes on as it is */
     uint32_t required;       /* walls that must be read back, else no exec */
     uint32_t broker_walls;   /* walls that the broker read back for this box */
@@ -37,7 +37,7 @@ struct enter_start {
  * with errno. */
 int enter_rules(int *out);
 /* Enter, and report that all walls stand; returns only if they do. Descriptors are
- * then stdio, control, the report (close-on-exec) and the exec block if any. */
+ * then stdio, the channel, the report (close-on-exec) and the exec block if any. */
 void enter_box(const struct enter_plan *plan, const struct enter_start *start);
 /* Exec what is in an exec block; returns only on failure, with errno. */
 void enter_exec_block(int fd);

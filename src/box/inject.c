@@ -59,7 +59,7 @@ const char *inject_end_name(enum inject_end end)
 #define NAP_MAX_NS 10000000
 #define STOPS_MAX 32        /* in one step: whoever sends more SIGCONT than this is hostile */
 #define USER_CODE_SEGMENT 0x33
-#define ERESTARTSYS 512     /* what an interrupted recvmsg leaves: it will start again */
+#define ERESTARTSYS 512     /* what an interrupted read leaves: it will start again */
 #define STAT_MAX 1024
 #define STAT_STATE 3      /* proc(5) counts the fields of /proc/PID/stat so */
 #define STAT_PROCESSOR 39
@@ -257,12 +257,12 @@ static void begin(struct inject *out, pid_t pid, int timeout_ms)
                             .home = -1 };
 }
 
-static bool is_quiet(const struct inject *at, int control)
+static bool is_quiet(const struct inject *at, int requests)
 {
     static const unsigned char want[2] = { 0x0f, 0x05 }; /* syscall */
     const struct user_regs_struct *regs = &at->regs;
     unsigned char code[2] = { 0 };
-    return regs->orig_rax == SYS_recvmsg && (int)regs->rdi == control &&
+    return regs->orig_rax == SYS_read && (int)regs->rdi == requests &&
            (long)regs->rax == -ERESTARTSYS && regs->cs == USER_CODE_SEGMENT &&
            inject_read(at, regs->rip - sizeof code, code, sizeof code) == 0 &&
            memcmp(code, want, sizeof want) == 0;
@@ -322,7 +322,7 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
         return refuse(out, end);
     if (trace(PTRACE_GETREGS, out->pid, NULL, &out->regs) < 0)
         return gone(out);
-    if (!is_quiet(out, target->control))
+    if (!is_quiet(out, target->requests))
         return refuse(out, INJECT_NOT_QUIET);
     if (trace(PTRACE_SETOPTIONS, out->pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
         return gone(out);

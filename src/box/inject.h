@@ -8,7 +8,7 @@
  * end. x86_64 only (INJECT_HERE). No heap, no stdio.
  *
  * What others rely on:
- * 1. A target is quiet or is not touched: blocked in recvmsg on its control descriptor,
+ * 1. A target is quiet or is not touched: blocked in read on its descriptor for requests,
  *    by a plain `syscall` instruction, one thread, no signal under way.
  * 2. That the call was made is proved by what the kernel leaves in orig_rax, not by
  *    bytes that a third process may have changed.
@@ -55,7 +55,7 @@ const char *inject_end_name(enum inject_end end);
 struct inject_target {
     pid_t pid;
     int proc;          /* a procfs that knows this pid */
-    int control;       /* the number of its control descriptor */
+    int requests;      /* the descriptor on which it waits */
     int timeout_ms;    /* for everything until it is let go */
     int settle_ms;     /* how long it may take to become quiet, 0: look once */
     int home;          /* the processor on which it goes on; -1: any */
@@ -119,7 +119,7 @@ void inject_part(pid_t from, pid_t to, const uint64_t *pages, size_t count);
 
 /* Registers, signal mask and processors as they were; it stays stopped. */
 enum inject_end inject_settle(struct inject *at) attr_must_use;
-/* The same, and it goes on: its recvmsg starts again, pending signals are delivered. */
+/* The same, and it goes on: its read starts again, pending signals are delivered. */
 enum inject_end inject_let_go(struct inject *at) attr_must_use;
 /* Kill a process that we have stopped and take its end, without which its pid namespace
  * could never end. */

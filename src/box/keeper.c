@@ -160,11 +160,11 @@ static struct park *find(struct keeper *keeper, const struct keeper_order *order
     return place->pid > 0 && keeper->ticket[order->place] == order->ticket ? place : NULL;
 }
 
-static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order, int control,
-                               struct keeper_answer *out)
+static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
 {
     struct park *place = &keeper->place[order->place];
-    (void)control;
+    (void)channel;
     if (place->pid > 0)
         return refuse(EEXIST);
     if (keeper->spare_of == order->place) /* of what was there before */
@@ -179,12 +179,12 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
     return end;
 }
 
-static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order, int control,
-                               struct keeper_answer *out)
+static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
 {
     struct park *place = find(keeper, order), *spare = &keeper->place[SPARE];
     int error = errno;
-    (void)control;
+    (void)channel;
     park_drop(spare);
     if (!place)
         return refuse(error);
@@ -200,35 +200,36 @@ static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order 
     return end;
 }
 
-static enum inject_end wake_spare(struct keeper *keeper, int control, struct keeper_answer *out)
+static enum inject_end wake_spare(struct keeper *keeper, const int *channel,
+                                  struct keeper_answer *out)
 {
     pid_t live = 0;
-    enum inject_end end = park_wake(&keeper->session, &keeper->place[SPARE], control,
+    enum inject_end end = park_wake(&keeper->session, &keeper->place[SPARE], channel,
                                     &keeper->live, &live, &out->lost);
     out->pid = end == INJECT_OK ? live : 0;
     return end;
 }
 
-static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order *order, int control,
-                               struct keeper_answer *out)
+static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
 {
-    if (control < 0)
+    if (!channel)
         return refuse(EBADF);
     bool spared = keeper->place[SPARE].pid > 0 && keeper->spare_of == order->place &&
                   keeper->spare_ticket == order->ticket;
-    enum inject_end end = spared ? wake_spare(keeper, control, out) : INJECT_DIED;
+    enum inject_end end = spared ? wake_spare(keeper, channel, out) : INJECT_DIED;
     if (end != INJECT_DIED || keeper->moved)
         return spared ? end : refuse(ESTALE);
     /* Where there is one uid the box may have killed it before it was swept. */
-    end = do_copy(keeper, order, -1, out);
-    return end == INJECT_OK ? wake_spare(keeper, control, out) : end;
+    end = do_copy(keeper, order, NULL, out);
+    return end == INJECT_OK ? wake_spare(keeper, channel, out) : end;
 }
 
-static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order, int control,
-                               struct keeper_answer *out)
+static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
 {
     struct park *place = find(keeper, order);
-    (void)control;
+    (void)channel;
     (void)out;
     if (!place)
         return errno == ENOENT ? INJECT_OK : INJECT_REFUSED;
@@ -244,10 +245,10 @@ static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order 
 }
 
 static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order *order,
-                                int control, struct keeper_answer *out)
+                                const int *channel, struct keeper_answer *out)
 {
     (void)order;
-    (void)control;
+    (void)channel;
     (void)out;
     if (!keeper->session.warden)
         return refuse(ENOTSUP);
@@ -257,13 +258,13 @@ static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order
 }
 
 static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_order *order,
-                                     int control, struct keeper_answer *out)
+                                     const int *channel, struct keeper_answer *out)
 {
     static struct transplant_report report;
     struct park_session to = keeper->session;
     const struct park *place = find(keeper, order);
-    (void)control;
-    to.control = order->control;
+    (void)channel;
+    memcpy(to.channel, order->channel, sizeof to.channel);
     if (!place)
         return INJECT_REFUSED;
     enum inject_end end =
@@ -273,7 +274,7 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
 }
 
 static enum inject_end (*const orders[])(struct keeper *keeper, const struct keeper_order *order,
-                                         int control, struct keeper_answer *out) = {
+                                         const int *channel, struct keeper_answer *out) = {
     [KEEPER_PARK] = do_park,
     [KEEPER_PREPARE] = do_copy,
     [KEEPER_COPY] = do_copy,
@@ -288,15 +289,17 @@ static void serve(struct keeper *keeper, int failed)
 {
     struct keeper_order order;
     size_t count = 0;
-    int control = -1;
-    int got = io_recv(keeper->sock, &order, sizeof order, &control, 1, &count);
+    int channel[BOX_CHANNEL] = { -1, -1 };
+    int got = io_recv(keeper->sock, &order, sizeof order, channel, BOX_CHANNEL, &count);
     if (got != 1 || order.op < KEEPER_PARK || order.op > KEEPER_TRANSPLANT ||
         order.place >= BOX_PLACES)
         _exit(got == 0 ? 0 : 73);
     struct keeper_answer answer = { .place = order.place };
-    answer.end = failed ? refuse(failed) : orders[order.op](keeper, &order, control, &answer);
+    const int *given = count == BOX_CHANNEL ? channel : NULL;
+    answer.end = failed ? refuse(failed) : orders[order.op](keeper, &order, given, &answer);
     answer.error = answer.end == INJECT_OK ? 0 : errno;
-    own_close_fd(&control);
+    own_close_fd(&channel[BOX_WORDS]);
+    own_close_fd(&channel[BOX_REQUESTS]);
     if (io_send(keeper->sock, &answer, sizeof answer, NULL, 0) < 0)
         _exit(0);
 }
@@ -330,8 +333,8 @@ void keeper_run(const struct keeper_plan *plan)
     keeper.sock = plan->sock;
     keeper.moved = plan->moved;
     keeper.session = (struct park_session){
-        .control = plan->control, .own = BOX_ID_OCCUPANT,
-        .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
+        .channel = { plan->channel[BOX_WORDS], plan->channel[BOX_REQUESTS] },
+        .own = BOX_ID_OCCUPANT, .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
         .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
         .copies = BOX_PLACES + 2, /* with the spare, and init where it has the same uid */
         .warden = one_uid ? plan->warden : 0, .timeout_ms = TIMEOUT_MS,

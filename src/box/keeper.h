@@ -12,13 +12,15 @@
 #include "box/cgroup.h"
 #include "box/park.h"
 
-#define KEEPER_CONTROL 251 /* where drivers/driver.py keeps its channel, if it can */
+/* Where drivers/driver.py keeps its channel, if it can. */
+#define KEEPER_FD_WORDS 250
+#define KEEPER_FD_REQUESTS 251
 
 enum keeper_op {
     KEEPER_PARK = 1, /* copy the live process into a place */
     KEEPER_PREPARE,  /* copy what is in a place, for a WAKE of the same place */
     KEEPER_COPY,     /* the same; the WAKE follows at once */
-    KEEPER_WAKE,     /* wake a copy of what is in a place; fds: control */
+    KEEPER_WAKE,     /* wake a copy of what is in a place; fds: its channel */
     KEEPER_DROP,     /* forget what is in a place */
     KEEPER_SWEEP,    /* kill all of the box but init and what is kept, where there is one uid */
     KEEPER_TRANSPLANT, /* what is in a place becomes the state of another box's process */
@@ -27,7 +29,7 @@ enum keeper_op {
 struct keeper_order {
     uint32_t op, place;
     int32_t live;    /* PARK: its pid; TRANSPLANT: that of the other process */
-    int32_t control; /* TRANSPLANT: the descriptor on which that one waits */
+    int32_t channel[BOX_CHANNEL]; /* TRANSPLANT: the numbers that it has in that one */
     uint64_t ticket; /* PARK: of the new copy; else that of what should be in the place */
 };
 
@@ -46,7 +48,7 @@ struct keeper_plan {
     uid_t own, holder; /* in our user namespace, where there are two; the latter opens `tasks` */
     bool moved;   /* the broker moves copies to their groups, between COPY and WAKE */
     int warden;   /* where there is one uid: the socket with it (box/warden.h); else -1 */
-    int control;  /* the descriptor on which the live process waits */
+    const int *channel; /* the numbers that it has in the live process */
     const struct park_pages *pages; /* that its cells write */
 };
 

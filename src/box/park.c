@@ -170,30 +170,40 @@ static void part(const struct park_session *session, pid_t from, pid_t to)
 
 /* --- the rest of parking --- */
 
-/* The received socket to its place, unless it has got that number by itself. */
-static enum inject_end place_control(const struct park_session *session, struct inject *copy,
-                                     int got)
+/* What it has got, to the places of its channel. Both pairs of numbers are in order, so that one
+ * may have come to the other's place, but never each to the other's. */
+static enum inject_end place_channel(const struct park_session *session, struct inject *copy,
+                                     const int got[BOX_CHANNEL])
 {
-    const struct inject_order orders[] = {
-        { SYS_dup3, { (uint64_t)got, (uint64_t)session->control, O_CLOEXEC } },
-        { SYS_close, { (uint64_t)got } },
-    };
-    return got == session->control ? INJECT_OK : park_call_all(copy, orders, array_len(orders));
+    const int *to = session->channel;
+    const bool swap = got[BOX_REQUESTS] == to[BOX_WORDS];
+    enum inject_end end = INJECT_OK;
+    for (int i = 0; i < BOX_CHANNEL && end == INJECT_OK; i++) {
+        const int at = swap ? BOX_CHANNEL - 1 - i : i;
+        const struct inject_order orders[] = {
+            { SYS_dup3, { (uint64_t)got[at], (uint64_t)to[at], O_CLOEXEC } },
+            { SYS_close, { (uint64_t)got[at] } },
+        };
+        const bool stays = got[at] == to[BOX_WORDS] || got[at] == to[BOX_REQUESTS];
+        if (got[at] != to[at])
+            end = park_call_all(copy, orders, stays ? 1 : 2);
+    }
+    return end;
 }
 
-/* Everything that waking takes of a process's limits: a mapping, descriptors, the control's own
- * number. Parking does it with something else in the control's place, which is closed again. */
+/* Everything that waking takes of a process's limits: a mapping, descriptors, the channel's own
+ * numbers. Parking does it with something else in the channel's place, which is closed again. */
 static enum inject_end equip(const struct park_session *session, struct inject *copy, int pidfd,
-                             int control, const struct park_tasks *tasks)
+                             const int channel[BOX_CHANNEL], const struct park_tasks *tasks)
 {
-    int fds[PARK_GIFTS_MAX] = { control };
+    int fds[PARK_GIFTS_MAX] = { channel[BOX_WORDS], channel[BOX_REQUESTS] };
     struct park_gifts gifts = { .count = 0 };
-    memcpy(fds + 1, tasks->fd, tasks->count * sizeof fds[0]);
-    enum inject_end end = park_hand_over(copy, pidfd, fds, 1 + tasks->count, &gifts);
+    memcpy(fds + BOX_CHANNEL, tasks->fd, tasks->count * sizeof fds[0]);
+    enum inject_end end = park_hand_over(copy, pidfd, fds, BOX_CHANNEL + tasks->count, &gifts);
     if (end == INJECT_OK)
-        end = park_enter_groups(copy, &gifts, 1); /* first: one may sit in the control's place */
+        end = park_enter_groups(copy, &gifts, BOX_CHANNEL); /* one may sit in the channel's place */
     if (end == INJECT_OK)
-        end = place_control(session, copy, gifts.fd[0]);
+        end = place_channel(session, copy, gifts.fd);
     return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
 }
 
@@ -203,15 +213,25 @@ static void set_has(struct park_fds *fds, int fd, bool has)
     fds->bit[fd / 64] = has ? fds->bit[fd / 64] | bit : fds->bit[fd / 64] & ~bit;
 }
 
-/* As waking will do it, but our stdin, which leads nowhere, is in the control's place, and closed
+static void set_has_channel(const struct park_session *session, struct park_fds *fds, bool has)
+{
+    set_has(fds, session->channel[BOX_WORDS], has);
+    set_has(fds, session->channel[BOX_REQUESTS], has);
+}
+
+/* As waking will do it, but our stdin, which leads nowhere, is in the channel's place, and closed
  * again. `fds`: what it had before. */
 static enum inject_end rehearse(const struct park_session *session, struct inject *copy, int pidfd,
                                 struct park_fds *fds, const struct park_tasks *tasks)
 {
-    const struct inject_order close_control = { SYS_close, { (uint64_t)session->control } };
-    enum inject_end end = equip(session, copy, pidfd, STDIN_FILENO, tasks);
-    set_has(fds, session->control, false);
-    return end == INJECT_OK ? park_call(copy, close_control, NULL) : end;
+    static const int nowhere[BOX_CHANNEL] = { STDIN_FILENO, STDIN_FILENO };
+    const struct inject_order closing[] = {
+        { SYS_close, { (uint64_t)session->channel[BOX_WORDS] } },
+        { SYS_close, { (uint64_t)session->channel[BOX_REQUESTS] } },
+    };
+    enum inject_end end = equip(session, copy, pidfd, nowhere, tasks);
+    set_has_channel(session, fds, false);
+    return end == INJECT_OK ? park_call_all(copy, closing, array_len(closing)) : end;
 }
 
 /* The rest of parking, off the path of what it was copied from. A copy of a parked copy that stays
@@ -223,7 +243,6 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     const bool whole = live || tasks->count > 0;
     const struct park_claim claim = {
         .pid = copy->pid, .inside = out->inside, .parked = true, .fds = fds, .tasks = tasks,
-        .control = -1,
     };
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
     enum inject_end end = pidfd < 0 ? INJECT_REFUSED : INJECT_OK;
@@ -298,7 +317,7 @@ enum inject_end park_copy(const struct park_session *session, pid_t live,
                           const struct park_tasks *tasks, struct park *out)
 {
     const struct inject_target target = {
-        .pid = live, .proc = session->proc, .control = session->control,
+        .pid = live, .proc = session->proc, .requests = session->channel[BOX_REQUESTS],
         .timeout_ms = session->timeout_ms, .settle_ms = session->settle_ms,
         .home = inject_home(session->proc, live),
     };
@@ -336,7 +355,7 @@ enum inject_end park_copy_parked(const struct park_session *session, const struc
 /* --- back to life --- */
 
 static enum inject_end revive(const struct park_session *session, struct inject *copy,
-                              const struct park *parked, int control,
+                              const struct park *parked, const int *channel,
                               const struct park_tasks *tasks, uint32_t *out_lost)
 {
     const struct inject_order own_uid = {
@@ -345,12 +364,12 @@ static enum inject_end revive(const struct park_session *session, struct inject 
     struct park_fds fds;
     const struct park_claim claim = {
         .pid = copy->pid, .inside = parked->inside, .fds = &fds, .tasks = tasks,
-        .control = control,
+        .channel = channel,
     };
     if (park_list_fds(session->proc, copy->pid, &fds) < 0)
         return INJECT_REFUSED;
-    set_has(&fds, session->control, true);
-    enum inject_end end = equip(session, copy, parked->pidfd, control, tasks);
+    set_has_channel(session, &fds, true);
+    enum inject_end end = equip(session, copy, parked->pidfd, channel, tasks);
     if (end == INJECT_OK)
         end = park_restore_files(session, copy, &parked->files, out_lost);
     if (end == INJECT_OK)
@@ -362,8 +381,9 @@ static enum inject_end revive(const struct park_session *session, struct inject 
     return end == INJECT_OK ? set_dumpable(copy, 1) : end; /* its /proc files are its own then */
 }
 
-enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
-                          const struct park_tasks *tasks, pid_t *out_live, uint32_t *out_lost)
+enum inject_end park_wake(const struct park_session *session, struct park *parked,
+                          const int channel[BOX_CHANNEL], const struct park_tasks *tasks,
+                          pid_t *out_live, uint32_t *out_lost)
 {
     uint32_t lost = 0;
     if (!valid(tasks)) {
@@ -375,7 +395,7 @@ enum inject_end park_wake(const struct park_session *session, struct park *parke
     inject_begin_work(-1, &before);
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &copy);
     if (end == INJECT_OK)
-        end = revive(session, &copy, parked, control, tasks, &lost);
+        end = revive(session, &copy, parked, channel, tasks, &lost);
     end = end == INJECT_OK ? inject_let_go(&copy) : give_up(copy.pid, end);
     if (end == INJECT_OK) {
         *out_live = parked->pid;
@@ -427,7 +447,8 @@ enum inject_end park_copy_parked(const struct park_session *session attr_unused,
 }
 
 enum inject_end park_wake(const struct park_session *session attr_unused,
-                          struct park *parked attr_unused, int control attr_unused,
+                          struct park *parked attr_unused,
+                          const int channel[BOX_CHANNEL] attr_unused,
                           const struct park_tasks *tasks attr_unused, pid_t *out_live attr_unused,
                           uint32_t *out_lost attr_unused)
 {

@@ -10,9 +10,8 @@
  *    interpreters are (S,S,H). Where S and H are one, its number in the box's pid
  *    namespace is from the range that the box's filter refuses (box/warden.h).
  * 3. Descriptors go to a copy over a socket pair that nobody else holds, through memory
- *    that nobody else maps. The inherited control socket is never used for it: whatever
- *    user code has left behind may listen there too. A parked copy has it closed, so that
- *    the live process's end is seen as its end; other descriptors (stdio) it shares.
+ *    that nobody else maps. A parked copy has its channel closed, so that the live process's
+ *    end is seen as its end; other descriptors (stdio) it shares.
  * 4. A call either does all of it or leaves no copy behind. If the keeper dies, so do
  *    all parked copies.
  * 5. No answer of a call that a copy made is believed where it matters: its uids, session,
@@ -29,6 +28,7 @@
 
 #include "base/attr.h"
 #include "box/inject.h"
+#include "box/proto.h"
 
 #define PARK_TASKS_MAX 12
 #define PARK_PAGES_MAX 384
@@ -46,7 +46,7 @@ struct park_pages {
 /* What stays the same in a session. */
 struct park_session {
     int proc;          /* a procfs that knows the pids, of the keeper's pid namespace */
-    int control;       /* the descriptor on which the interpreter waits in recvmsg */
+    int channel[BOX_CHANNEL]; /* the interpreter's: it waits in read on that for requests */
     uid_t own, holder; /* S and H, as the interpreter's user namespace numbers them */
     uid_t seen_own, seen_holder; /* the same, as our /proc shows them */
     int filters;       /* how many system call filters an interpreter has; 0: not known */
@@ -108,15 +108,15 @@ enum inject_end park_copy(const struct park_session *session, pid_t live,
  * ordinary one. Should the old one have died, drop it. */
 enum inject_end park_copy_parked(const struct park_session *session, const struct park *from,
                                  const struct park_tasks *tasks, struct park *out) attr_must_use;
-/* Make a parked copy the live interpreter: uids (S,S,H), dumpable, `control` (which stays
- * the caller's too) in the place of its control descriptor, with close-on-exec. Its open
- * files stand where they stood; *out_lost has the bits of BOX_LOST that do not. It goes
- * on in recvmsg there. At any end *parked is PARK_NONE; at OK *out_live is the process,
- * no longer the keeper's; else it is dead. It takes a mapping and a few descriptors for a
- * moment: parking does the same, so that one which has no room for it is not kept. */
-enum inject_end park_wake(const struct park_session *session, struct park *parked, int control,
-                          const struct park_tasks *tasks, pid_t *out_live, uint32_t *out_lost)
-    attr_must_use;
+/* Make a parked copy the live interpreter: uids (S,S,H), dumpable, `channel` (which stays the
+ * caller's too) in the place of its own, with close-on-exec. Its open files stand where they
+ * stood; *out_lost has the bits of BOX_LOST that do not. It goes on in read there. At any end
+ * *parked is PARK_NONE; at OK *out_live is the process, no longer the keeper's; else it is dead.
+ * It takes a mapping and a few descriptors for a moment: parking does the same, so that one
+ * which has no room for it is not kept. */
+enum inject_end park_wake(const struct park_session *session, struct park *parked,
+                          const int channel[BOX_CHANNEL], const struct park_tasks *tasks,
+                          pid_t *out_live, uint32_t *out_lost) attr_must_use;
 /* What of a parked copy another process cannot have: bits of BOX_LOST. */
 uint32_t park_lost_in_fork(const struct park *parked);
 /* How many system call filters the caller has; 0: the kernel does not say. */

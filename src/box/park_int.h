@@ -9,7 +9,7 @@
 
 #if INJECT_HERE
 
-#define PARK_GIFTS_MAX (PARK_TASKS_MAX + 1)
+#define PARK_GIFTS_MAX (PARK_TASKS_MAX + BOX_CHANNEL)
 
 /* What has reached a copy, under the numbers that it has there. */
 struct park_gifts {
@@ -35,7 +35,7 @@ struct park_claim {
     bool parked;              /* else it is about to go on */
     const struct park_fds *fds;
     const struct park_tasks *tasks;
-    int control;              /* ours, which it should have in the control's place; -1: none */
+    const int *channel;       /* ours, which it should have in the channel's place; NULL: none */
 };
 /* Is it what the calls that it made should have made of it? */
 int park_confirm(const struct park_session *session, const struct park_claim *claim) attr_must_use;

@@ -198,6 +198,14 @@ static bool is_who_it_should_be(const struct park_session *session, const struct
            has_uids(status, claim->parked ? holder : own, own, holder);
 }
 
+static bool has_channel(const struct park_session *session, const struct park_claim *claim)
+{
+    bool right = true;
+    for (int i = 0; claim->channel && i < BOX_CHANNEL; i++)
+        right &= is_same_file(session->proc, claim->pid, session->channel[i], claim->channel[i]);
+    return right;
+}
+
 int park_confirm(const struct park_session *session, const struct park_claim *claim)
 {
     static char status[TEXT_MAX];
@@ -211,8 +219,7 @@ int park_confirm(const struct park_session *session, const struct park_claim *cl
     errno = EPROTO;
     bool right = is_who_it_should_be(session, claim, status) && is_in_groups(session, claim) &&
                  memcmp(&fds, claim->fds, sizeof fds) == 0 &&
-                 (claim->control < 0 ||
-                  is_same_file(session->proc, claim->pid, session->control, claim->control));
+                 has_channel(session, claim);
     errno = EPROTO;
     return right ? 0 : -1;
 }

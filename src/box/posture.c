@@ -124,10 +124,12 @@ static uint32_t read_mounts(void)
     return walls;
 }
 
-static bool kept(int fd, const int *keep_fds, int keep_count)
+static bool kept(int fd, int pipes, const int *keep_fds, int keep_count)
 {
-    if (fd >= 0 && fd <= BOX_FD_CONTROL)
-        return true;
+    struct stat st;
+    /* A pipe carries bytes. A socket would carry descriptors, and with them others' time. */
+    if (fd < pipes)
+        return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
     for (int i = 0; i < keep_count; i++) {
         if (keep_fds[i] == fd)
             return true;
@@ -143,7 +145,7 @@ struct dirent_raw {
     char name[];
 };
 
-static uint32_t read_fds(const int *keep_fds, int keep_count)
+static uint32_t read_fds(int pipes, const int *keep_fds, int keep_count)
 {
     union {
         char bytes[1024];
@@ -162,7 +164,7 @@ static uint32_t read_fds(const int *keep_fds, int keep_count)
             int fd = 0;
             for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
                 fd = fd * 10 + (*c - '0');
-            if (entry->name[0] != '.' && fd != dir && !kept(fd, keep_fds, keep_count))
+            if (entry->name[0] != '.' && fd != dir && !kept(fd, pipes, keep_fds, keep_count))
                 walls = 0;
             at += entry->reclen;
         }
@@ -189,10 +191,11 @@ static uint32_t read_name(void)
     return uname(&name) == 0 && strcmp(name.nodename, "box") == 0 ? BOX_WALL_BIT(OWN_NAME) : 0;
 }
 
-uint32_t posture_read(const struct posture_outside *outside, const int *keep_fds, int keep_count)
+uint32_t posture_read(const struct posture_outside *outside, int pipes, const int *keep_fds,
+                      int keep_count)
 {
     uint32_t walls = read_namespaces(outside) | read_status() | read_mounts() |
-                     read_fds(keep_fds, keep_count) | read_rlimits() | read_name();
+                     read_fds(pipes, keep_fds, keep_count) | read_rlimits() | read_name();
     uid_t real, effective, saved;
     if (getresuid(&real, &effective, &saved) < 0 || real == 0 || real != effective ||
         (real != saved && saved != BOX_ID_HOLDER))

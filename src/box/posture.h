@@ -17,7 +17,8 @@ struct posture_outside {
 int posture_read_ns(struct posture_outside *out);
 
 /* The walls (bits of enum box_wall) that can be read from inside the box by the
- * calling process. keep_fds: descriptors that may be open besides 0 to 3. */
-uint32_t posture_read(const struct posture_outside *outside, const int *keep_fds, int keep_count);
+ * calling process. Open may be: descriptors below `pipes`, which must be pipes, and keep_fds. */
+uint32_t posture_read(const struct posture_outside *outside, int pipes, const int *keep_fds,
+                      int keep_count);
 
 #endif

@@ -19,7 +19,14 @@
 #define BOX_ID_OCCUPANT 1000
 #define BOX_ID_HOLDER 1001  /* of what is kept of a session, where there are more than one */
 #define BOX_PLACES 24       /* states of a session that are kept */
-#define BOX_FD_CONTROL 3    /* the occupant's end of the control channel */
+
+/* The channel between an occupant and the engine: two pipes, because a socket would carry
+ * descriptors, whose last close may take as long as their sender likes. Wherever both ends of
+ * one side come together, they come in this order. */
+enum box_channel { BOX_WORDS, BOX_REQUESTS, BOX_CHANNEL };
+#define BOX_FD_WORDS 3    /* what the occupant says to the engine */
+#define BOX_FD_REQUESTS 4 /* what it is told */
+#define BOX_FD_LAST BOX_FD_REQUESTS
 
 /* A wall is a fact that a process in the box, or the broker, read back from the
  * kernel. `required` by every profile; the others may be missing, and are listed. */
@@ -37,7 +44,7 @@
     X(NO_CAPS, "no_capabilities", 1)         /* all five sets empty */             \
     X(NO_NEW_PRIVS, "no_new_privileges", 1)                                        \
     X(SECCOMP, "system_call_filter", 1)                                            \
-    X(CLOSED_FDS, "closed_descriptors", 1)   /* stdio and control, nothing else */ \
+    X(CLOSED_FDS, "closed_descriptors", 1)   /* five pipes, nothing else */        \
     X(RLIMITS, "rlimits", 1)                                                       \
     X(LANDLOCK, "landlock", 0)                                                     \
     X(PRIVATE_UID, "private_uid", 0)         /* no other process has this uid */   \
@@ -107,18 +114,18 @@ enum box_op {
     BOX_OP_SETUP = 1, /* once, first: what the bootstrap prepared */
     BOX_OP_CREATE,    /* build a box; plants attached */
     BOX_OP_PORTER,    /* start a porter in it: answers with its socket */
-    BOX_OP_START,     /* exec the occupant; exec block attached */
+    BOX_OP_START,     /* exec the occupant; exec block and channel attached */
     BOX_OP_SIGNAL,    /* signal the occupant's process group */
     BOX_OP_STAT,
     BOX_OP_KILL,      /* lift limits, kill all; EMPTY follows */
     BOX_OP_RELEASE,   /* forget a box (killed first if need be) */
     BOX_OP_BEGIN,     /* an occupant that waited begins to work: watch it from now on */
-    BOX_OP_FORK,      /* fork the occupant from a zygote */
+    BOX_OP_FORK,      /* fork the occupant from a zygote; channel attached */
     BOX_OP_ZYGOTE,    /* start a zygote; plants and exec block attached */
     BOX_OP_RETIRE,    /* end a zygote; its occupants live on */
     /* Of a session, whose occupant was started with `session`: */
     BOX_OP_PARK,      /* copy the occupant, which waits, into a free place: PARKED */
-    BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; control attached: AWAKE */
+    BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; channel attached: AWAKE */
     BOX_OP_DROP,      /* forget what is in a place; no answer */
     BOX_OP_PREPARE,   /* SWEEP and WAKE of a place will follow: show that it can be: PREPARED */
     BOX_OP_FORK_INTO, /* what is in a place becomes the state of another box's occupant, which
@@ -159,9 +166,8 @@ struct box_call {
             uint32_t waits;     /* for a request that is not there yet: BEGIN follows */
             uint32_t zygote;    /* FORK: which */
             uint32_t rehearsal; /* FORK: see box/zygote.h */
-            uint32_t has_control; /* the occupant's end of its control channel comes along */
             uint32_t session;     /* it stays: its death is not the box's, and it can be parked */
-        } start; /* fds: START: exec block; both: control where it comes along */
+        } start; /* fds: START: exec block; both: the occupant's ends of the channel */
         struct {
             struct box_plants plants;
         } zygote; /* fds: one for each plant, exec block */
@@ -175,7 +181,7 @@ struct box_call {
             uint32_t place;
             uint32_t to; /* FORK_INTO: the other box */
             uint64_t ticket; /* whose state: given with PARK, asked for by all others */
-        } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: control */
+        } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: the occupant's ends */
         struct {
             uint32_t plain; /* nothing is known against it: leave its limits as they are */
         } kill;
@@ -206,8 +212,7 @@ enum box_counter {
 enum box_news_kind {
     BOX_NEWS_READY = 1, /* CREATE done */
     BOX_NEWS_PORTER,    /* fds: the porter's socket */
-    BOX_NEWS_STARTED,   /* fds: stdin, stdout, stderr, control where we made it, listener, then
-                           counters */
+    BOX_NEWS_STARTED,   /* fds: enum box_started, then counters */
     BOX_NEWS_EXITED,    /* the occupant ended */
     BOX_NEWS_STAT,
     BOX_NEWS_EMPTY,  /* every process of the box is gone */
@@ -222,7 +227,13 @@ enum box_news_kind {
     BOX_NEWS_KEEPER_GONE, /* and with it all that was parked */
     BOX_NEWS_PLACE_LOST,  /* what was parked in a place has died */
 };
-#define BOX_NEWS_FDS (5 + BOX_COUNTERS)
+
+/* What the engine has of an occupant. Its ends of the channel it made itself: none come. */
+enum box_started {
+    BOX_STARTED_IN, BOX_STARTED_OUT, BOX_STARTED_ERR, BOX_STARTED_WORDS, BOX_STARTED_REQUESTS,
+    BOX_STARTED_LISTENER, BOX_STARTED_COUNTERS
+};
+#define BOX_NEWS_FDS (BOX_STARTED_COUNTERS + BOX_COUNTERS)
 
 /* Which limit made the broker end a box by itself (box/due.h). */
 enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };

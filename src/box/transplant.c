@@ -136,7 +136,7 @@ static enum inject_end read_parked(struct transplant *t, const struct park_sessi
                                    const struct park *parked)
 {
     t->from.proc = session->proc;
-    t->from.control = session->control;
+    t->from.channel = session->channel;
     t->noted = &parked->files;
     enum inject_end end = inject_hold(parked->pid, session->timeout_ms, &t->from.at);
     if (end != INJECT_OK)
@@ -216,14 +216,14 @@ static enum inject_end into_fresh(struct transplant *t, const struct park_sessio
                                   pid_t pid, int timeout_ms)
 {
     const struct inject_target target = {
-        .pid = pid, .proc = session->proc, .control = session->control,
+        .pid = pid, .proc = session->proc, .requests = session->channel[BOX_REQUESTS],
         .timeout_ms = timeout_ms, .settle_ms = session->settle_ms, .home = -1,
     };
     enum inject_end end = inject_attach(&target, &t->to.at);
     if (end != INJECT_OK)
         return end;
     t->to.proc = session->proc;
-    t->to.control = session->control;
+    t->to.channel = session->channel;
     t->to.at.deadline_ns = t->deadline_ns;
     end = transplant_read_side(&t->to) < 0 ? INJECT_REFUSED : change(t);
     if (end == INJECT_OK || end == INJECT_DIED || end == INJECT_LOST)
@@ -253,8 +253,8 @@ enum inject_end transplant(const struct park_session *from, const struct park *p
                            const struct park_session *to, pid_t fresh, int timeout_ms,
                            struct transplant_report *out)
 {
-    errno = EINVAL; /* the interpreter knows its descriptor by number */
-    if (from->control != to->control)
+    errno = EINVAL; /* the interpreter knows its channel by number */
+    if (memcmp(from->channel, to->channel, sizeof from->channel) != 0)
         return INJECT_REFUSED;
     struct transplant *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,5 +1,5 @@
 /* Transplanting: the memory of a parked interpreter goes into a fresh one, which sits in
- * another box and waits in recvmsg on its own control descriptor. Afterwards the fresh
+ * another box and waits in read on its own descriptor for requests. Afterwards the fresh
  * process is that interpreter, and shares nothing with it. All is done from outside, by
  * the keeper of the parked one's session (box/inject.h): system calls that the fresh
  * process makes without knowing, each one of those that its own filter allows, and
@@ -8,7 +8,7 @@
  * What others rely on:
  * 1. The parked process stays stopped and as it was.
  * 2. The fresh process keeps what is its box's: pid, uids, namespaces, control group,
- *    limits, descriptors 0 to 2 and its control descriptor. Nothing is given to it but
+ *    limits, descriptors 0 to 2 and its channel. Nothing is given to it but
  *    bytes; what it opens, it opens itself.
  * 3. Of the parked process's map, names and content everything may be a lie. A lie makes
  *    another fresh process than it could have been, and nothing else: we write to that
@@ -43,7 +43,7 @@ struct transplant_report {
 };
 
 /* `from` is the session of `parked`, `to` that of `fresh`; the same keeper traces both.
- * At OK the fresh process goes on in its own recvmsg. NOT_QUIET, THREADS, REFUSED (errno;
+ * At OK the fresh process goes on in its own read. NOT_QUIET, THREADS, REFUSED (errno;
  * also if the parked one has died: ESRCH): it goes on as it was. DIED and LOST are said
  * of the fresh process: it is dead. The whole takes at most about timeout_ms; what the
  * parked one does of it has the limit of its session. *out is untouched but at OK. */

@@ -215,7 +215,8 @@ enum inject_end transplant_note_files(struct transplant *t, uint64_t room)
         end = look_at(t, room, (int)first, step, look);
         for (size_t i = 0; end == INJECT_OK && i < step; i++) {
             const int fd = look[i].fd;
-            if (fd >= FIRST_FILE && fd != t->from.control && !(look[i].revents & POLLNVAL))
+            if (fd >= FIRST_FILE && fd != t->from.channel[BOX_WORDS] &&
+                fd != t->from.channel[BOX_REQUESTS] && !(look[i].revents & POLLNVAL))
                 end = note_file(t, room, fd);
         }
     }
@@ -232,13 +233,15 @@ static enum inject_end write_name(struct transplant *t, const char *name, uint64
 
 static enum inject_end close_old(struct transplant *t)
 {
-    const uint64_t control = (uint64_t)t->to.control;
+    /* They are one after the other, in this order. */
+    const uint64_t words = (uint64_t)t->to.channel[BOX_WORDS];
+    const uint64_t requests = (uint64_t)t->to.channel[BOX_REQUESTS];
     const struct inject_order orders[] = {
-        { SYS_close_range, { FIRST_FILE, control - 1, 0 } },
-        { SYS_close_range, { control + 1, UINT32_MAX, 0 } },
+        { SYS_close_range, { FIRST_FILE, words - 1, 0 } },
+        { SYS_close_range, { requests + 1, UINT32_MAX, 0 } },
     };
     enum inject_end end = INJECT_OK;
-    for (size_t i = control <= FIRST_FILE; end == INJECT_OK && i < array_len(orders); i++)
+    for (size_t i = words <= FIRST_FILE; end == INJECT_OK && i < array_len(orders); i++)
         end = transplant_do(t, orders[i], NULL);
     return end;
 }

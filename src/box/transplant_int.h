@@ -65,7 +65,8 @@ struct transplant_map {
 /* One of the two processes. */
 struct transplant_side {
     struct inject at;
-    int proc, control;
+    int proc;
+    const int *channel; /* the numbers that it has there */
     int pagemap;              /* -1: not for us, every page counts */
     int mem;                  /* -1: not for us, it is read through ptrace's rights */
     uint32_t fd_size;         /* no descriptor has this number, or a higher one */

@@ -32,7 +32,7 @@ enum zygote_training {
 
 /* Fork one occupant into a box. Descriptors, in this order: POSTURE_NS_COUNT
  * namespaces, the v2 group's directory if has_cgroup, join_count v1 `tasks` files,
- * Landlock's rules if has_rules, stdin, stdout, stderr, control, report. */
+ * Landlock's rules if has_rules, stdin, stdout, stderr, words, requests, report. */
 struct zygote_order {
     uint32_t join_count, has_cgroup, has_rules, two_ids, rehearsal;
     uint32_t parkable; /* with the saved uid BOX_ID_HOLDER, and the filter of a session */

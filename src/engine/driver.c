@@ -3,7 +3,10 @@
  * passed makes us deaf for the rest of the run. Nothing here decides a status. */
 #include "engine/driver.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/json.h"
 #include "box/mutate.h"
@@ -30,6 +33,23 @@ void driver_done(struct driver *driver)
     json_decref(driver->names);
     json_decref(driver->answer);
     driver->results = driver->names = driver->answer = NULL;
+}
+
+void driver_expect(struct driver *driver)
+{
+    unsigned char bytes[(DRIVER_NONCE_ROOM - 1) / 2];
+    driver_done(driver);
+    *driver = DRIVER_INIT;
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        abort(); /* so few bytes are given whole, or the kernel has none at all */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(driver->nonce + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static bool is_answer(const struct driver *driver, const json_t *line)
+{
+    const char *nonce = json_string_value(json_object_get(line, "nonce"));
+    return !driver->nonce[0] || (nonce && strcmp(nonce, driver->nonce) == 0);
 }
 
 /* A copy of a string member cut to the cap, or NULL. */
@@ -212,6 +232,8 @@ static bool take_line(struct driver *driver)
     struct err ignored = ERR_INIT;
     own_json line = json_read(buf_str(&driver->line), driver->line.max, &ignored);
     const char *op = json_string_value(json_object_get(line, "op"));
+    if (!is_answer(driver, line))
+        return false;
     for (size_t i = 0; op && i < array_len(ops); i++) {
         if (strcmp(op, ops[i].op) == 0)
             return ops[i].take(driver, line);
@@ -235,7 +257,8 @@ void driver_feed(struct driver *driver, const void *bytes, size_t len)
             break;
         }
         if (end) {
-            driver->bad_lines += !take_line(driver);
+            /* A driver begins its lines anew, whatever others left unended: most are empty. */
+            driver->bad_lines += driver->line.len > 0 && !take_line(driver);
             driver->line.len = 0;
             part++;
         }

@@ -14,12 +14,14 @@
 #define DRIVER_TOTAL_MAX (64u << 20)
 #define DRIVER_RESULTS_MAX 256
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
+#define DRIVER_NONCE_ROOM 33        /* 128 bits as text */
 
 struct driver {
+    char nonce[DRIVER_NONCE_ROOM]; /* lines without it are no answer; "": there is none */
     struct buf line;      /* the line under way */
     uint64_t total;       /* bytes taken in */
     bool deaf;            /* over a cap: the rest is ignored */
-    unsigned bad_lines;   /* that were not as the protocol says */
+    unsigned bad_lines;   /* that were not as the protocol says, or no answer to us */
     json_t *results;      /* array of MIME bundles */
     struct result_error error;
     bool interrupted;
@@ -33,6 +35,10 @@ struct driver {
 };
 #define DRIVER_INIT ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX) })
 void driver_done(struct driver *driver);
+/* Begin a new question: nothing is known, and every line of the answer must hold a number that
+ * nobody could know before. Whatever an interpreter, or a process that it left behind, says to an
+ * earlier question is dropped. */
+void driver_expect(struct driver *driver);
 
 /* Take in bytes as they come, in any pieces. */
 void driver_feed(struct driver *driver, const void *bytes, size_t len);

@@ -3,14 +3,13 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "box/mutate.h"
 
-#define FDS_A_BOX 26 /* descriptors that the engine or the broker may hold for one */
+#define FDS_A_BOX 28 /* descriptors that the engine or the broker may hold for one */
 #define FDS_BESIDE 128
 #define QUIET_NS INT64_C(2000000) /* without a box vacated, before some are killed */
 #define DOOMED_MAX 8              /* that may wait for it */
@@ -194,13 +193,20 @@ void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
     /* Else it is being built: READY or FAILED is still to come. */
 }
 
-int house_open_channel(int ends[2])
+int house_open_channel(int ours[BOX_CHANNEL], int theirs[BOX_CHANNEL])
 {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    int words[2] = { -1, -1 }, requests[2] = { -1, -1 };
+    if (pipe2(words, O_CLOEXEC) < 0 || pipe2(requests, O_CLOEXEC) < 0 ||
+        fcntl(words[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(requests[1], F_SETFL, O_NONBLOCK) < 0) {
+        for (int i = 0; i < 2; i++) {
+            own_close_fd(&words[i]);
+            own_close_fd(&requests[i]);
+        }
         return -1;
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0)
-        return 0;
-    close(ends[0]);
-    close(ends[1]);
-    return -1;
+    }
+    ours[BOX_WORDS] = words[0];
+    theirs[BOX_WORDS] = words[1];
+    ours[BOX_REQUESTS] = requests[1];
+    theirs[BOX_REQUESTS] = requests[0];
+    return 0;
 }

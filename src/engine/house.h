@@ -58,7 +58,8 @@ void house_break(struct house *house, const char *why);
 /* As house_call, without arguments. */
 int house_ask(struct house *house, enum box_op op, uint32_t box);
 
-/* A control channel: ends[0] is ours and does not block. 0, or -1 with errno. */
-int house_open_channel(int ends[2]);
+/* A channel with an occupant: our ends, which do not block, and the occupant's. 0, or -1 with
+ * errno. */
+int house_open_channel(int ours[BOX_CHANNEL], int theirs[BOX_CHANNEL]);
 
 #endif

@@ -50,10 +50,10 @@ char *plan_bash_message(const struct request *request);
  * with the text up to the cursor. */
 char *plan_line(const json_t *line);
 /* `session`: its environment comes first; NULL: it has it. `hush`: an interrupt may still
- * wait that was meant for the cell before. */
+ * wait that was meant for the cell before. Python's stdin follows the line, as it is. */
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     bool hush);
-char *plan_bash_cell(const struct request *request, int64_t cell);
-char *plan_bash_question(const char *word, struct str text);
+                     const char *nonce, bool hush);
+char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);
+char *plan_bash_question(const char *word, const char *nonce, struct str text);
 
 #endif

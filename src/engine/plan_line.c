@@ -54,19 +54,21 @@ char *plan_driver_line(const struct request *request, bool with_env)
 }
 
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     bool hush)
+                     const char *nonce, bool hush)
 {
-    own_json line = json_pack("{s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "cell",
-                              (json_int_t)cell, "code", json_text(request->code), "args",
-                              args_of(request), "call", request->call, "names", request->names);
+    own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
+                              nonce, "cell", (json_int_t)cell, "code", json_text(request->code),
+                              "args", args_of(request), "call", request->call, "names",
+                              request->names);
     if (hush)
         json_object_set_new(line, "hush", json_true());
     if (session)
         add_env(line, session);
     add_env(line, request);
-    /* Python's comes as a descriptor. */
     if (request->language == REQUEST_JAVASCRIPT && request->stdin_text.len > 0)
         json_object_set_new(line, "stdin", json_text(request->stdin_text));
+    else if (request->stdin_text.len > 0)
+        json_object_set_new(line, "stdin_bytes", json_integer((json_int_t)request->stdin_text.len));
     return plan_line(line);
 }
 
@@ -133,24 +135,26 @@ static char *message_of(struct buf *head, const struct request *request, struct 
 char *plan_bash_message(const struct request *request)
 {
     own_buf head = BUF_INIT(SIZE_MAX / 4);
-    buf_add_text(&head, "run 0 0");
+    buf_add_text(&head, "run - 0 0");
     return message_of(&head, request, STR("")); /* stdin is its own descriptor */
 }
 
-char *plan_bash_cell(const struct request *request, int64_t cell)
+char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce)
 {
     own_buf head = BUF_INIT(SIZE_MAX / 4);
-    char text[48];
-    snprintf(text, sizeof text, "cell %lld %d", (long long)cell, request->names);
+    char text[96];
+    snprintf(text, sizeof text, "cell %s %lld %d", nonce, (long long)cell, request->names);
     buf_add_text(&head, text);
     return message_of(&head, request, request->stdin_text);
 }
 
-char *plan_bash_question(const char *word, struct str text)
+char *plan_bash_question(const char *word, const char *nonce, struct str text)
 {
     const struct request request = { .code = text };
     own_buf head = BUF_INIT(SIZE_MAX / 4);
     buf_add_text(&head, word);
+    buf_add_text(&head, " ");
+    buf_add_text(&head, nonce);
     buf_add_text(&head, " 0 0");
     return message_of(&head, &request, STR(""));
 }

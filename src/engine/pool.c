@@ -1,11 +1,12 @@
-/* Pools. An entry goes from an empty box to an occupant that waits on its control
- * channel, with its pages warm; it is used once. Refilling keeps out of the way:
+/* Pools. An entry goes from an empty box to an occupant that waits for its request,
+ * with its pages warm; it is used once. Refilling keeps out of the way:
  * it waits until requests pause, and makes one box at a time. Runs in the engine.
  *
  * How many: each pool has a floor and a ceiling. It grows when a request found it
  * empty, and shrinks by one now and then while nobody asks. */
 #include "engine/pool.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ static void entry_unlink(struct pool_entry *entry)
 
 static void entry_free(struct pool_entry *entry)
 {
-    loop_remove(&entry->pool->engine->loop, &entry->control);
+    loop_remove(&entry->pool->engine->loop, &entry->words);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&entry->fd[i]);
     driver_done(&entry->driver);
@@ -90,7 +91,7 @@ static void entry_drop(struct pool_entry *entry)
 {
     entry_unlink(entry);
     house_vacate(&entry->pool->engine->house, entry->box, /* clean= */ true,
-                 take_fd(&entry->fd[3]));
+                 take_fd(&entry->fd[BOX_STARTED_REQUESTS]));
     entry_free(entry);
 }
 
@@ -115,12 +116,14 @@ static void entry_is_ready(struct pool_entry *entry)
     refill_soon(&entry->pool->engine->pools);
 }
 
-static void on_control(struct loop_source *source, uint32_t events)
+static void on_words(struct loop_source *source, uint32_t events)
 {
-    struct pool_entry *entry = loop_owner(source, struct pool_entry, control);
+    struct pool_entry *entry = loop_owner(source, struct pool_entry, words);
     char bytes[512];
     (void)events;
     ssize_t n = read(source->fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
     if (n <= 0) {
         entry_fail(entry);
         return;
@@ -132,50 +135,43 @@ static void on_control(struct loop_source *source, uint32_t events)
     entry_is_ready(entry);
 }
 
-/* A session's channel is made by us. The other end of it; -1 for those whose broker makes it. */
-static int entry_channel(struct pool_entry *entry)
-{
-    int ends[2];
-    if (kinds[entry->pool->id].occupant != SESSION || house_open_channel(ends) < 0)
-        return -1;
-    entry->fd[3] = ends[0];
-    return ends[1];
-}
-
 static int entry_start(struct pool_entry *entry)
 {
     struct pool *pool = entry->pool;
     struct pool_zygote *zygote = zygote_of(pool);
     struct box_call call = pool->plan.start;
-    bool forked = is_forked(pool->id), session = kinds[pool->id].occupant == SESSION;
-    own_fd channel = entry_channel(entry);
-    const int *fds = forked ? &channel : &pool->plan.exec_block;
+    bool forked = is_forked(pool->id);
+    int fds[1 + BOX_CHANNEL] = { pool->plan.exec_block };
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
     call.start.zygote = zygote->id;
     call.start.rehearsal = kinds[pool->id].rehearsal;
-    call.start.has_control = session;
-    if ((forked && zygote->state != ZYGOTE_READY) || (session && channel < 0))
+    if ((forked && zygote->state != ZYGOTE_READY) ||
+        house_open_channel(entry->fd + BOX_STARTED_WORDS, fds + 1) < 0)
         return -1;
     zygote->forks += forked;
-    return house_call(&pool->engine->house, &call, fds, forked && !session ? 0 : 1);
+    int failed = house_call(&pool->engine->house, &call, fds + forked, array_len(fds) - forked);
+    close(fds[1 + BOX_WORDS]);
+    close(fds[1 + BOX_REQUESTS]);
+    return failed;
 }
 
 static int entry_settle(struct pool_entry *entry, const struct box_news *news,
                         int fds[BOX_NEWS_FDS])
 {
-    int channel = take_fd(&entry->fd[3]);
-    for (int i = 0; i < BOX_NEWS_FDS; i++)
-        entry->fd[i] = take_fd(&fds[i]);
-    entry->fd[3] = channel >= 0 ? channel : entry->fd[3];
+    for (int i = 0; i < BOX_NEWS_FDS; i++) {
+        if (fds[i] >= 0)
+            entry->fd[i] = take_fd(&fds[i]);
+    }
     entry->walls = news->walls;
     entry->stats = news->stats;
     if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, and does not say so */
         entry_is_ready(entry);
         return 0;
     }
-    entry->control = (struct loop_source){ .fd = entry->fd[3], .ready = LOOP_HANDLER(on_control) };
-    return loop_add(&entry->pool->engine->loop, &entry->control, EPOLLIN);
+    entry->words = (struct loop_source){ .fd = entry->fd[BOX_STARTED_WORDS],
+                                         .ready = LOOP_HANDLER(on_words) };
+    return loop_add(&entry->pool->engine->loop, &entry->words, EPOLLIN);
 }
 
 static void on_entry_news(struct house_tenant *tenant, const struct box_news *news,
@@ -199,7 +195,7 @@ static bool entry_new(struct pool *pool)
     struct engine *engine = pool->engine;
     struct pool_entry *entry = buf_alloc_zero(1, sizeof *entry);
     *entry = (struct pool_entry){ .tenant.news = on_entry_news, .pool = pool,
-                                  .control.fd = -1, .driver = DRIVER_INIT };
+                                  .words.fd = -1, .driver = DRIVER_INIT };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         entry->fd[i] = -1;
     entry->box = house_take(&engine->house, &entry->tenant);

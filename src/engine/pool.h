@@ -26,7 +26,7 @@ struct pool_entry {
     int fd[BOX_NEWS_FDS];
     uint32_t walls;
     struct box_stats stats;
-    struct loop_source control; /* until it says that it waits */
+    struct loop_source words; /* until it says that it waits */
     struct driver driver;
     bool ready;
     struct pool_entry *after;

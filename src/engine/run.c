@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -36,15 +35,15 @@ void run_drop(struct engine_run *run)
         run->after->before = run->before;
     queue_leave(&run->engine->queue, &run->place);
     session_leave(&run->job);
-    int control = run->clean ? run_take_pipe(run, RUN_CONTROL) : -1;
+    int hold = run->clean ? run_take_pipe(run, RUN_REQUESTS) : -1;
     run_unwatch(run);
     files_drop(&run->files);
     if (run->box != HOUSE_NOBODY)
-        house_vacate(&run->engine->house, run->box, run->clean, control);
+        house_vacate(&run->engine->house, run->box, run->clean, hold);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&run->taken.fd[i]);
-    own_close_fd(&run->control);
-    own_close_fd(&run->gift);
+    for (int i = 0; i < BOX_CHANNEL; i++)
+        own_close_fd(&run->channel[i]);
     driver_done(&run->driver);
     plan_done(&run->plan);
     buf_done(&run->spill[0]);
@@ -149,17 +148,18 @@ static void fail_with(struct engine_run *run, enum err_kind kind, const char *te
 
 static void write_line(struct engine_run *run)
 {
+    bool bash = run->request->language == REQUEST_BASH;
     free(run->line);
-    run->line = run->pooled && run->request->language == REQUEST_BASH
-                    ? plan_bash_message(run->request)
-                    : plan_driver_line(run->request, run->forked || run->pooled);
-    run->to_control = str_of(run->line);
+    run->line = !bash         ? plan_driver_line(run->request, run->forked || run->pooled)
+                : run->pooled ? plan_bash_message(run->request)
+                              : NULL; /* it has its code as a file */
+    run->to_driver = run->line ? str_of(run->line) : STR_NONE;
 }
 
 static void go(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news)
 {
-    if (run->control >= 0)
-        fds[RUN_CONTROL] = take_fd(&run->control);
+    for (int i = 0; i < BOX_CHANNEL && run->channel[i] >= 0; i++)
+        fds[RUN_WORDS + i] = take_fd(&run->channel[i]);
     run->to_stdin = run->request->stdin_text;
     run->result.warm = run->forked || run->pooled;
     if (run_watch(run, fds, news) < 0)
@@ -177,19 +177,15 @@ static void go_pooled(struct engine_run *run)
 }
 
 /* The request lies ready in the channel before the occupant is there: it need not
- * wait for our word. Where there is no channel the broker makes one. */
-static int open_control(struct engine_run *run)
+ * wait for our word. */
+static int open_channel(struct engine_run *run, int theirs[BOX_CHANNEL])
 {
-    int ends[2];
-    own_close_fd(&run->control);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    for (int i = 0; i < BOX_CHANNEL; i++)
+        own_close_fd(&run->channel[i]);
+    if (house_open_channel(run->channel, theirs) < 0)
         return -1;
-    run->control = ends[0];
-    ssize_t n = send(run->control, run->to_control.at, run->to_control.len,
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n > 0)
-        run->to_control = (struct str){ run->to_control.at + n, run->to_control.len - (size_t)n };
-    return ends[1];
+    run_write_some(run->channel[BOX_REQUESTS], &run->to_driver);
+    return 0;
 }
 
 static void start_occupant(struct engine_run *run)
@@ -206,12 +202,16 @@ static void start_occupant(struct engine_run *run)
         return;
     }
     write_line(run);
-    own_fd control = open_control(run);
-    const int fds[] = { run->forked ? control : run->plan.exec_block, control };
-    call->start.has_control = control >= 0;
+    int fds[1 + BOX_CHANNEL] = { run->plan.exec_block };
+    if (open_channel(run, fds + 1) < 0) {
+        fail_with(run, ERR_HOST, "cannot make the pipes of the box");
+        return;
+    }
     due_set(run->engine->house.broker.due, run->box,
             clock_now_ns() + (RUN_START_MS + run_limit(run, LIMITS_TIMEOUT)) * INT64_C(1000000), 0);
-    house_call(&run->engine->house, call, fds, (run->forked ? 0u : 1u) + call->start.has_control);
+    house_call(&run->engine->house, call, fds + run->forked, array_len(fds) - run->forked);
+    close(fds[1 + BOX_WORDS]);
+    close(fds[1 + BOX_REQUESTS]);
 }
 
 static void on_files_in(struct files_job *job)
@@ -342,7 +342,7 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
         .engine = engine, .request = request, .hooks = *hooks, .tenant.news = on_news,
-        .box = HOUSE_NOBODY, .control = -1, .gift = -1, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
+        .box = HOUSE_NOBODY, .channel = { -1, -1 }, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
     };

@@ -11,8 +11,12 @@
 #include "engine/plan.h"
 #include "engine/session.h"
 
-/* The occupant's descriptors, as BOX_NEWS_STARTED gives them. */
-enum run_pipe_id { RUN_IN, RUN_OUT, RUN_ERR, RUN_CONTROL, RUN_LISTENER, RUN_PIPES };
+/* What we have of the occupant: as BOX_NEWS_STARTED gives it, and our ends of the channel. */
+enum run_pipe_id {
+    RUN_IN = BOX_STARTED_IN, RUN_OUT = BOX_STARTED_OUT, RUN_ERR = BOX_STARTED_ERR,
+    RUN_WORDS = BOX_STARTED_WORDS, RUN_REQUESTS = BOX_STARTED_REQUESTS,
+    RUN_LISTENER = BOX_STARTED_LISTENER, RUN_PIPES = BOX_STARTED_COUNTERS
+};
 
 struct run_pipe {
     struct loop_source source; /* fd -1: closed */
@@ -36,7 +40,6 @@ struct engine_run {
     struct house_tenant tenant;
     struct session *session; /* of a cell */
     struct session_job job;
-    int gift;         /* a cell's stdin, which goes along with its line; -1 */
     int64_t since_ns; /* of the files' clock: when a cell began */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;
@@ -51,9 +54,9 @@ struct engine_run {
     int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, finished_ns;
     struct result result;
     struct result_facts facts;
-    char *line; /* for the driver; to_control is what is left of it */
-    int control; /* our end, while the occupant is on its way to its own */
-    struct str to_stdin, to_control;
+    char *line; /* for the driver; to_driver is what is left of it */
+    int channel[BOX_CHANNEL]; /* our ends, while the occupant is on its way to its own */
+    struct str to_stdin, to_driver;
     struct driver driver;
     struct notify notify;
     struct buf spill[2]; /* whole stdout and stderr, up to the artifact cap */
@@ -75,6 +78,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
 void run_on_news(struct engine_run *run, const struct box_news *news);
 void run_kill(struct engine_run *run, enum result_status why);
 void run_wish_to_stop(struct engine_run *run);
+/* What a pipe takes now. True: nothing is left, or nobody takes it. */
+bool run_write_some(int fd, struct str *left);
 /* Read what is in the pipes of a box that is dead or done. False: it never ends. */
 bool run_drain(struct engine_run *run);
 void run_unwatch(struct engine_run *run);

@@ -133,7 +133,8 @@ struct session *session_make(struct engine *engine, const struct frame_session *
         .timer = { .due = LOOP_HANDLER(on_timer) }, .turn = { .due = LOOP_HANDLER(on_turn) },
         .box = HOUSE_NOBODY, .plan = PLAN_INIT,
         .porter = -1,
-        .files = FILES_JOB_INIT, .control.fd = -1, .driver = DRIVER_INIT, .goal = SESSION_NOBODY,
+        .files = FILES_JOB_INIT, .words.fd = -1, .requests.fd = -1,
+        .driver = DRIVER_INIT, .goal = SESSION_NOBODY,
     };
     *request = REQUEST_INIT;
     for (int i = 0; i < BOX_NEWS_FDS; i++)
@@ -214,7 +215,8 @@ void session_end(struct session *session, const char *why)
         run_session_ended(cell, why);
     refuse_all(session, why);
     files_drop(&session->files);
-    loop_remove(&engine->loop, &session->control);
+    loop_remove(&engine->loop, &session->words);
+    loop_remove(&engine->loop, &session->requests);
     if (session->box != HOUSE_NOBODY)
         house_vacate(&engine->house, session->box, /* clean= */ false, -1);
     session->box = HOUSE_NOBODY;

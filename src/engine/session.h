@@ -116,11 +116,11 @@ struct session {
     void (*then)(struct session *session);
     struct err failed; /* of the step; ERR_NONE */
     struct loop_timer patience;
-    struct loop_source control; /* while a question is under way */
+    struct loop_source words, requests; /* while a question is under way */
     struct driver driver;
     bool (*answered)(const struct driver *driver);
     char *line;
-    struct str to_control;
+    struct str to_driver;
     struct { uint32_t end; int error; } kept; /* of PARKED, PREPARED, AWAKE */
     uint64_t ticket;    /* PARKED, PREPARED, AWAKE: which is awaited */
     uint64_t tickets;   /* given so far */
@@ -224,7 +224,10 @@ void session_fork_into(struct session *parent, uint32_t place, struct session *c
                        void (*then)(struct session *session));
 void session_drop_place(struct session *session, uint32_t place);
 void session_drop_copy(struct session *session, uint32_t place, uint64_t ticket);
-/* A line for the interpreter, whose answer session->driver has then. `line` is taken. */
+/* Begin a new question: the nonce that its line must have (drivers/PROTOCOL.md). */
+const char *session_expect(struct session *session);
+/* A line for the interpreter, whose answer session->driver has then. `line` is taken; NULL: it
+ * speaks first. */
 void session_ask_driver(struct session *session, char *line,
                         bool (*answered)(const struct driver *),
                         void (*then)(struct session *session));

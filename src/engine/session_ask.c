@@ -145,16 +145,17 @@ static size_t offset_of(struct str text, int64_t character)
     return at;
 }
 
-static char *question(const struct session *session, const char *op,
+static char *question(struct session *session, const char *op,
                       const struct frame_session *what)
 {
     struct str code = what->code;
+    const char *nonce = session_expect(session);
     if (session->request.language == REQUEST_BASH) {
         /* It gets the text up to the cursor, which counts characters. */
         struct str before = { code.at, offset_of(code, what->cursor) };
-        return plan_bash_question(op, before);
+        return plan_bash_question(op, nonce, before);
     }
-    own_json line = json_pack("{s:s}", "op", op);
+    own_json line = json_pack("{s:s, s:s}", "op", op, "nonce", nonce);
     if (code.at) {
         json_object_set_new(line, "code", json_text(code));
         json_object_set_new(line, "cursor", json_integer(what->cursor));

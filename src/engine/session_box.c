@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,7 +43,8 @@ void session_step_done(struct session *session)
 {
     session->wait = SESSION_NO_WAIT;
     loop_set_timer(&session->engine->loop, &session->patience, LOOP_NEVER);
-    loop_remove(&session->engine->loop, &session->control);
+    loop_remove(&session->engine->loop, &session->words);
+    loop_remove(&session->engine->loop, &session->requests);
     if (session->stage != SESSION_ENDED)
         session->then(session);
 }
@@ -118,15 +118,23 @@ void session_need_porter(struct session *session, void (*then)(struct session *s
 
 /* --- start --- */
 
-/* Both ends of a control channel: ours is kept, the other one returned. */
-static int open_control(struct session *session)
+/* A new channel: our ends are kept, the other ones go along with an order. */
+static int open_channel(struct session *session, int theirs[BOX_CHANNEL])
 {
-    int ends[2];
-    if (house_open_channel(ends) < 0)
-        return -1;
-    own_close_fd(&session->fd[RUN_CONTROL]);
-    session->fd[RUN_CONTROL] = ends[0];
-    return ends[1];
+    int ours[BOX_CHANNEL];
+    if (house_open_channel(ours, theirs) < 0)
+        return err_sys(&session->failed, "make a channel for the session");
+    for (int i = 0; i < BOX_CHANNEL; i++) {
+        own_close_fd(&session->fd[RUN_WORDS + i]);
+        session->fd[RUN_WORDS + i] = ours[i];
+    }
+    return 0;
+}
+
+static void close_channel(int theirs[BOX_CHANNEL])
+{
+    close(theirs[BOX_WORDS]);
+    close(theirs[BOX_REQUESTS]);
 }
 
 void session_open_streams(struct session *session)
@@ -181,15 +189,14 @@ void session_start(struct session *session)
                                            &order->start.zygote);
     order->op = session->forked ? BOX_OP_FORK : BOX_OP_START;
     order->start.rehearsal = ZYGOTE_NO_REHEARSAL;
-    own_fd control = open_control(session);
-    if (control < 0) {
-        err_sys(&session->failed, "make a channel for the session");
+    int fds[1 + BOX_CHANNEL] = { session->plan.exec_block };
+    if (open_channel(session, fds + 1) < 0) {
         session->goal_then(session);
         return;
     }
-    order->start.has_control = 1;
-    const int fds[] = { session->forked ? control : session->plan.exec_block, control };
-    call(session, order, fds, session->forked ? 1 : 2, SESSION_STARTED, on_started);
+    call(session, order, fds + session->forked, array_len(fds) - session->forked,
+         SESSION_STARTED, on_started);
+    close_channel(fds + 1);
 }
 
 static void on_built(struct session *session)
@@ -294,13 +301,13 @@ void session_wake(struct session *session, void (*then)(struct session *session)
     struct box_call order = { .op = BOX_OP_WAKE,
                               .keep = { .place = session->goal, .ticket = session->ticket } };
     session_go_to_lineage(session, session->goal_state.lineage);
-    own_fd control = open_control(session);
-    if (control < 0) {
-        err_sys(&session->failed, "make a channel for the session");
+    int channel[BOX_CHANNEL];
+    if (open_channel(session, channel) < 0) {
         then(session);
         return;
     }
-    call(session, &order, &control, 1, SESSION_AWAKE, then);
+    call(session, &order, channel, BOX_CHANNEL, SESSION_AWAKE, then);
+    close_channel(channel);
 }
 
 void session_fork_into(struct session *parent, uint32_t place, struct session *coming,
@@ -331,34 +338,24 @@ void session_drop_place(struct session *session, uint32_t place)
 
 /* --- questions to the interpreter --- */
 
-static void watch_control(struct session *session)
+/* The rest of a long line. */
+static void on_requests(struct loop_source *source, uint32_t events)
 {
-    uint32_t events = EPOLLIN | (session->to_control.len > 0 ? EPOLLOUT : 0);
-    loop_change(&session->engine->loop, &session->control, events);
+    struct session *session = loop_owner(source, struct session, requests);
+    bool gone = events & EPOLLERR;
+    if (run_write_some(source->fd, &session->to_driver))
+        loop_remove(&session->engine->loop, source);
+    if (gone)
+        session_step_failed(session, ERR_HOST, "the interpreter has closed its channel");
 }
 
-/* False: it is gone. */
-static bool send_line(struct session *session)
-{
-    while (session->to_control.len > 0) {
-        ssize_t n = send(session->control.fd, session->to_control.at, session->to_control.len,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0)
-            return errno == EAGAIN || errno == EINTR;
-        session->to_control.at += n;
-        session->to_control.len -= (size_t)n;
-    }
-    return true;
-}
-
-static void on_control(struct loop_source *source, uint32_t events)
+static void on_words(struct loop_source *source, uint32_t events)
 {
     static char bytes[65536];
-    struct session *session = loop_owner(source, struct session, control);
-    bool there = send_line(session);
+    struct session *session = loop_owner(source, struct session, words);
     (void)events;
     ssize_t n = read(source->fd, bytes, sizeof bytes);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || !there) {
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         session_step_failed(session, ERR_HOST, "the interpreter has closed its channel");
         return;
     }
@@ -368,24 +365,37 @@ static void on_control(struct loop_source *source, uint32_t events)
         session_step_done(session);
     else if (session->driver.deaf)
         session_step_failed(session, ERR_LIMIT, "the interpreter says too much");
-    else
-        watch_control(session);
+}
+
+const char *session_expect(struct session *session)
+{
+    driver_expect(&session->driver);
+    return session->driver.nonce;
 }
 
 void session_ask_driver(struct session *session, char *line,
                         bool (*answered)(const struct driver *),
                         void (*then)(struct session *session))
 {
-    driver_done(&session->driver);
-    session->driver = DRIVER_INIT;
+    if (!line) { /* nothing is asked of one that starts, in which no code has run */
+        driver_done(&session->driver);
+        session->driver = DRIVER_INIT;
+    }
     free(session->line);
     session->line = line;
-    session->to_control = line ? str_of(line) : STR_NONE;
+    session->to_driver = line ? str_of(line) : STR_NONE;
     session->answered = answered;
     await(session, SESSION_DRIVER, then);
-    session->control = (struct loop_source){ .fd = session->fd[RUN_CONTROL],
-                                             .ready = LOOP_HANDLER(on_control) };
-    if (loop_add(&session->engine->loop, &session->control, EPOLLIN | EPOLLOUT) < 0)
+    struct loop *loop = &session->engine->loop;
+    session->words = (struct loop_source){ .fd = session->fd[RUN_WORDS],
+                                           .ready = LOOP_HANDLER(on_words) };
+    bool failed = loop_add(loop, &session->words, EPOLLIN) < 0;
+    if (!run_write_some(session->fd[RUN_REQUESTS], &session->to_driver)) {
+        session->requests = (struct loop_source){ .fd = session->fd[RUN_REQUESTS],
+                                                  .ready = LOOP_HANDLER(on_requests) };
+        failed |= loop_add(loop, &session->requests, EPOLLOUT) < 0;
+    }
+    if (failed)
         session_step_failed(session, ERR_HOST, "cannot watch the channel of the session");
 }
 
@@ -394,23 +404,22 @@ static bool is_renewed(const struct driver *driver)
     return driver->renewed;
 }
 
-static char *renew_line(void)
+static char *renew_line(struct session *session)
 {
-    own_json line = json_pack("{s:s, s:b}", "op", "renew", "seeds", 0);
+    own_json line = json_pack("{s:s, s:s, s:b}", "op", "renew", "nonce", session_expect(session),
+                              "seeds", 0);
     return plan_line(line);
 }
 
 int session_renew_later(struct session *session)
 {
-    own_str line = renew_line();
+    own_str line = renew_line(session);
     ssize_t len = (ssize_t)strlen(line);
     session->unproven = true;
-    return send(session->fd[RUN_CONTROL], line, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) == len
-               ? 0
-               : -1;
+    return write(session->fd[RUN_REQUESTS], line, (size_t)len) == len ? 0 : -1;
 }
 
 void session_renew(struct session *session, void (*then)(struct session *session))
 {
-    session_ask_driver(session, renew_line(), is_renewed, then);
+    session_ask_driver(session, renew_line(session), is_renewed, then);
 }

@@ -19,27 +19,13 @@ static void go(struct session *session);
 /* --- begin --- */
 
 /* Words that nobody asked for: of background work, or forged. They are no cell's. */
-static bool drain_control(int fd)
+static bool drain_words(int fd)
 {
     char bytes[4096];
     int i = 0;
     while (i < 64 && read(fd, bytes, sizeof bytes) > 0)
         i++;
     return i > 0;
-}
-
-/* Python's stdin is a pipe of ours, whose other end goes along with the line. */
-static int open_stdin(struct engine_run *run)
-{
-    int ends[2];
-    if (run->request->language != REQUEST_PYTHON || run->request->stdin_text.len == 0)
-        return 0;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -1;
-    run->gift = ends[0];
-    run->taken.fd[RUN_IN] = ends[1];
-    run->to_stdin = run->request->stdin_text;
-    return 0;
 }
 
 static void tell_news(struct engine_run *run)
@@ -81,15 +67,18 @@ static void go(struct session *session)
     session->stage = SESSION_CELL;
     run->box = session->box;
     run->result.cell = ++session->cells;
+    driver_expect(&run->driver);
     run->line = run->request->language == REQUEST_BASH
-                    ? plan_bash_cell(run->request, session->cells)
+                    ? plan_bash_cell(run->request, session->cells, run->driver.nonce)
                     : plan_cell_line(run->request,
                                      session->forked && session->fresh ? &session->request : NULL,
-                                     session->cells, session->hush);
+                                     session->cells, run->driver.nonce, session->hush);
+    if (run->request->language == REQUEST_PYTHON)
+        run->to_stdin = run->request->stdin_text;
     session->fresh = false;
     session->stayed[0] = 0;
-    run->to_control = str_of(run->line);
-    drain_control(session->fd[RUN_CONTROL]);
+    run->to_driver = str_of(run->line);
+    drain_words(session->fd[RUN_WORDS]);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         run->taken.fd[i] = take_fd(&session->fd[i]);
     run->since_ns = session_files_now_ns();
@@ -101,7 +90,7 @@ static void go(struct session *session)
         news.stats.pids_hits_at_start = news.stats.pids_hits;
     }
     news.stats.cpu_us = news.stats.oom_kills = news.stats.pids_hits = 0;
-    if (open_stdin(run) < 0 || run_watch(run, run->taken.fd, &news) < 0) {
+    if (run_watch(run, run->taken.fd, &news) < 0) {
         session_end(session, "its pipes could not be watched");
         return;
     }
@@ -147,6 +136,12 @@ static void take_back(struct engine_run *run)
     run_unwatch(run);
     due_set(run->engine->house.broker.due, session->box, 0, 0);
     run->box = HOUSE_NOBODY;
+}
+
+static void close_channel(struct session *session)
+{
+    own_close_fd(&session->fd[RUN_WORDS]);
+    own_close_fd(&session->fd[RUN_REQUESTS]);
 }
 
 static void finish(struct session *session, enum result_state state)
@@ -283,7 +278,7 @@ void session_cell_swept(struct engine_run *run)
     run->finished_ns = clock_now_ns();
     run->stage = RUN_FILES_OUT;
     take_back(run);
-    own_close_fd(&session->fd[RUN_CONTROL]);
+    close_channel(session);
     session->stage = SESSION_WORKING;
     if (session->levels > 0)
         session_go_back(session, session_newest(session), on_back);
@@ -342,9 +337,9 @@ void session_died_idle(struct session *session, void (*then)(struct session *ses
 {
     session->idle_then = then;
     session->stage = SESSION_WORKING;
-    if (session->unproven && !drain_control(session->fd[RUN_CONTROL]) && session->levels > 0)
+    if (session->unproven && !drain_words(session->fd[RUN_WORDS]) && session->levels > 0)
         session_leave_newest(session); /* it died before its first word, and would again */
-    own_close_fd(&session->fd[RUN_CONTROL]);
+    close_channel(session);
     session->unproven = false;
     if (session->levels > 0)
         session_go_back(session, session_newest(session), on_idle_back);

@@ -12,12 +12,12 @@
 static void take_started(struct session *session, const struct box_news *news,
                          int fds[BOX_NEWS_FDS])
 {
-    int control = take_fd(&session->fd[RUN_CONTROL]);
     for (int i = 0; i < BOX_NEWS_FDS; i++) {
+        if (i == RUN_WORDS || i == RUN_REQUESTS)
+            continue; /* we have made them */
         own_close_fd(&session->fd[i]);
         session->fd[i] = take_fd(&fds[i]);
     }
-    session->fd[RUN_CONTROL] = control;
     session->walls = news->walls;
     session->stats = news->stats;
     session_open_streams(session);

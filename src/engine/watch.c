@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -83,7 +82,7 @@ static bool read_pipe(struct engine_run *run, enum run_pipe_id id)
         close_pipe(run, id);
         return false;
     }
-    if (id == RUN_CONTROL)
+    if (id == RUN_WORDS)
         driver_feed(&run->driver, bytes, (size_t)n);
     else
         take_output(run, id, bytes, (size_t)n);
@@ -92,7 +91,7 @@ static bool read_pipe(struct engine_run *run, enum run_pipe_id id)
 
 bool run_drain(struct engine_run *run)
 {
-    static const enum run_pipe_id last[] = { RUN_CONTROL, RUN_OUT, RUN_ERR };
+    static const enum run_pipe_id last[] = { RUN_WORDS, RUN_OUT, RUN_ERR };
     for (size_t i = 0; i < array_len(last); i++) {
         int chunks = 0;
         while (read_pipe(run, last[i])) {
@@ -108,26 +107,7 @@ void run_say(struct engine_run *run, const char *text)
     take_output(run, RUN_ERR, text, strlen(text));
 }
 
-/* The first bytes of a cell's line, with its stdin. */
-static void send_gift(struct engine_run *run, int fd, struct str *left)
-{
-    char room[CMSG_SPACE(sizeof(int))] = { 0 };
-    struct iovec part = { (void *)(uintptr_t)left->at, left->len };
-    struct msghdr letter = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room,
-                             .msg_controllen = sizeof room };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&letter);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &run->gift, sizeof(int));
-    ssize_t n = sendmsg(fd, &letter, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0)
-        *left = (struct str){ left->at + n, left->len - (size_t)n };
-    own_close_fd(&run->gift);
-}
-
-/* True: nothing is left, or nobody takes it. */
-static bool write_some(int fd, struct str *left)
+bool run_write_some(int fd, struct str *left)
 {
     ssize_t n = left->len ? write(fd, left->at, left->len) : 0;
     if (n > 0) {
@@ -139,20 +119,9 @@ static bool write_some(int fd, struct str *left)
     return left->len == 0;
 }
 
-static void write_pipe(struct engine_run *run, enum run_pipe_id id, struct str *left)
-{
-    if (!write_some(run->pipe[id].source.fd, left))
-        return;
-    if (id == RUN_IN)
-        close_pipe(run, RUN_IN);
-    else
-        loop_change(&run->engine->loop, &run->pipe[RUN_CONTROL].source, EPOLLIN);
-}
-
 void run_let_exit(struct engine_run *run)
 {
-    if (run->pipe[RUN_CONTROL].source.fd >= 0)
-        shutdown(run->pipe[RUN_CONTROL].source.fd, SHUT_WR);
+    close_pipe(run, RUN_REQUESTS);
 }
 
 static struct engine_run *run_of(struct loop_source *source)
@@ -164,8 +133,28 @@ static void on_stdin(struct loop_source *source, uint32_t events)
 {
     struct engine_run *run = run_of(source);
     (void)events;
-    if (!run->over)
-        write_pipe(run, RUN_IN, &run->to_stdin);
+    if (!run->over && run_write_some(source->fd, &run->to_stdin))
+        close_pipe(run, RUN_IN);
+}
+
+/* A cell's stdin follows its line. */
+static bool write_request(struct engine_run *run)
+{
+    int fd = run->pipe[RUN_REQUESTS].source.fd;
+    return run_write_some(fd, &run->to_driver) &&
+           (!run->session || run_write_some(fd, &run->to_stdin));
+}
+
+/* The rest of a long request. The pipe stays: its end would be the end of a session. */
+static void on_requests(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    (void)events;
+    if (run->over || !write_request(run))
+        return;
+    int fd = source->fd;
+    loop_remove(&run->engine->loop, source);
+    source->fd = fd;
 }
 
 static void on_output(struct loop_source *source, uint32_t events)
@@ -177,16 +166,14 @@ static void on_output(struct loop_source *source, uint32_t events)
 }
 
 /* May end the run. */
-static void on_control(struct loop_source *source, uint32_t events)
+static void on_words(struct loop_source *source, uint32_t events)
 {
     struct engine_run *run = run_of(source);
     bool was_done = run->driver.done;
+    (void)events;
     if (run->over)
         return;
-    if (events & EPOLLOUT && run->to_control.len > 0)
-        write_pipe(run, RUN_CONTROL, &run->to_control);
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-        read_pipe(run, RUN_CONTROL);
+    read_pipe(run, RUN_WORDS);
     if (run->driver.done && !was_done)
         run_is_done(run);
 }
@@ -408,7 +395,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
         [RUN_IN] = { LOOP_HANDLER(on_stdin), EPOLLOUT },
         [RUN_OUT] = { LOOP_HANDLER(on_output), EPOLLIN },
         [RUN_ERR] = { LOOP_HANDLER(on_output), EPOLLIN },
-        [RUN_CONTROL] = { LOOP_HANDLER(on_control), EPOLLIN },
+        [RUN_WORDS] = { LOOP_HANDLER(on_words), EPOLLIN },
+        [RUN_REQUESTS] = { LOOP_HANDLER(on_requests), EPOLLOUT },
         [RUN_LISTENER] = { LOOP_HANDLER(on_listener), EPOLLIN },
     };
     int failed = 0;
@@ -419,24 +407,20 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
         run->pipe[i].source =
             (struct loop_source){ take_fd(&fds[i]), pipes[i].ready, pipes[i].name };
     /* The request first: the occupant works while we get ready to listen. */
-    int control = run->pipe[RUN_CONTROL].source.fd;
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
         run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
-    failed |= fcntl(control, F_SETFL, O_NONBLOCK) < 0;
-    if (run->gift >= 0)
-        send_gift(run, control, &run->to_control);
-    write_some(control, &run->to_control);
+    bool written = write_request(run);
     for (int i = 0; i < RUN_PIPES; i++) {
         struct loop_source *source = &run->pipe[i].source;
-        uint32_t more = i == RUN_CONTROL && run->to_control.len > 0 ? EPOLLOUT : 0;
-        if (i == RUN_IN && run->to_stdin.len == 0) {
+        bool ours = i == RUN_WORDS || i == RUN_REQUESTS; /* they do not block */
+        if (i == RUN_IN && run->to_stdin.len == 0)
             own_close_fd(&source->fd);
+        if ((i == RUN_IN && source->fd < 0) || (i == RUN_REQUESTS && written))
             continue;
-        }
         if (source->fd < 0 && run->session)
             continue; /* an earlier cell closed it, or too much was reported there */
-        failed |= i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
-        failed |= loop_add(&run->engine->loop, source, pipes[i].events | more) < 0;
+        failed |= !ours && i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
+        failed |= loop_add(&run->engine->loop, source, pipes[i].events) < 0;
     }
     run->notify.fd = run->pipe[RUN_LISTENER].source.fd;
     return failed ? -1 : 0;

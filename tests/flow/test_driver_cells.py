@@ -1,11 +1,9 @@
-"""The drivers as a session sees them: started here directly, outside of a box, with a socket pair as
-the channel and pipes as stdio. What an engine would send is sent, and every answer is looked at."""
-import array
+"""The drivers as a session sees them: started here directly, outside of a box, with pipes as
+the channel and as stdio. What an engine would send is sent, and every answer is looked at."""
 import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -25,17 +23,19 @@ class Driver:
 
     def __init__(self, command, folder, keep=(), **env):
         self.out, self.err, self.buffer, self.counter, self.ready, self.folder = b"", b"", b"", 0, 0, folder
-        self.channel, theirs = socket.socketpair()
-        self.channel.settimeout(PATIENCE_S)
+        self.nonce, self.said = "", set()   # of the question, and of the frames that came since
+        self.words, words = os.pipe()
+        requests, self.requests = os.pipe()
         home = {"HOME": str(folder), "TMPDIR": str(folder), "MPLCONFIGDIR": str(folder)}
 
         def arrange():
             os.setsid()
-            os.dup2(theirs.fileno(), 3)
+            for fd, place in ((words, 63), (requests, 64), (63, 3), (64, 4)):
+                os.dup2(fd, place)
         self.process = subprocess.Popen(command, cwd=folder, env={**ENVIRONMENT, **home, **env}, preexec_fn=arrange,
-                                        pass_fds=[3, *keep], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        pass_fds=[3, 4, *keep], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
-        theirs.close()
+        os.close(words), os.close(requests)
 
     def __enter__(self):
         return self
@@ -46,31 +46,38 @@ class Driver:
         except ProcessLookupError:
             pass
         self.process.communicate()
-        self.channel.close()
+        self.hang_up()
+        os.close(self.words)
 
-    def send(self, frame, *files):
-        raw = frame if isinstance(frame, bytes) else json.dumps(frame).encode() + b"\n"
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        sent = self.channel.sendmsg([raw], rights)
-        if sent < len(raw):
-            self.channel.sendall(raw[sent:])
+    def hang_up(self):
+        if self.requests >= 0:
+            os.close(self.requests)
+        self.requests = -1
+
+    def send(self, frame, after=b""):
+        raw = (frame if isinstance(frame, bytes) else json.dumps(frame).encode() + b"\n") + after
+        while raw:
+            raw = raw[os.write(self.requests, raw):]
+
+    def new_nonce(self):
+        self.nonce, self.said = os.urandom(16).hex(), set()
+        return self.nonce
 
     def frame(self):
         """The next line from the driver, None at the end; output is read meanwhile."""
         end = time.monotonic() + PATIENCE_S
-        while b"\n" not in self.buffer:
+        while b"\n" not in self.buffer.lstrip(b"\n"):
             assert time.monotonic() < end, (self.buffer[:500], self.out[-500:], self.err[-500:])
-            if self.drain(0.02, self.channel):
-                try:
-                    part = self.channel.recv(1 << 16)
-                except ConnectionResetError:
-                    part = b""
+            if self.drain(0.02, self.words):
+                part = os.read(self.words, 1 << 16)
                 if not part:
                     return None
                 self.buffer += part
-        line, _, self.buffer = self.buffer.partition(b"\n")
+        line, _, self.buffer = self.buffer.lstrip(b"\n").partition(b"\n")
         if line != b'{"op":"ready"}':
-            return json.loads(line)
+            frame = json.loads(line)
+            self.said.add(frame.pop("nonce", ""))
+            return frame
         self.ready += 1
         return self.frame()
 
@@ -99,14 +106,16 @@ class Driver:
         out, err, self.out, self.err = self.out.decode(), self.err.decode(), b"", b""
         return out, err
 
-    def cell(self, code, *files, **fields):
-        self.start(code, *files, **fields)
-        return Cell(self.answer("done"), *self.texts())
+    def cell(self, code, **fields):
+        self.start(code, **fields)
+        frames = self.answer("done")
+        assert self.said == {self.nonce}
+        return Cell(frames, *self.texts())
 
-    def start(self, code, *files, **fields):
+    def start(self, code, after=b"", **fields):
         self.counter += 1
-        self.send({"op": "cell", "cell": self.counter, "code": code, "args": [], "call": None, "names": False,
-                   **fields}, *files)
+        self.send({"op": "cell", "nonce": self.new_nonce(), "cell": self.counter, "code": code, "args": [],
+                   "call": None, "names": False, **fields}, after)
 
     def send_interrupt(self):
         os.kill(self.process.pid, signal.SIGINT)
@@ -116,13 +125,15 @@ class Driver:
         self.send_interrupt()
         end = time.monotonic() + 1
         while time.monotonic() < end:
-            if self.drain(0.1, self.channel):
+            if self.drain(0.1, self.words):
                 return
         self.send_interrupt()
 
     def ask(self, op, **fields):
-        self.send({"op": op, **fields})
-        return self.answer(op)[-1]
+        self.send({"op": op, "nonce": self.new_nonce(), **fields})
+        answer = self.answer(op)[-1]
+        assert self.said == {self.nonce}
+        return answer
 
     def names(self):
         return {entry["name"]: entry for entry in self.ask("names")["names"]}
@@ -136,7 +147,7 @@ class Driver:
         if how == "end":
             self.send({"op": "end"})
         elif how == "close":
-            self.channel.shutdown(socket.SHUT_WR)
+            self.hang_up()
         while self.frame() is not None:
             pass
         out, err = self.process.communicate(timeout=PATIENCE_S)
@@ -181,23 +192,25 @@ class Bash(Driver):
         super().__init__(["/bin/bash", str(main)], folder, BASH_ENV=str(DRIVERS / "cells.sh"))
 
     @staticmethod
-    def message(op, code="", stdin="", args=(), env=(), number=0, names=False):
+    def message(op, code="", stdin="", args=(), env=(), number=0, names=False, nonce="-"):
         fields = [text.encode() for text in (code, stdin, *args,
                                              *[f"{name}={value}" for name, value in dict(env).items()])]
-        head = " ".join(map(str, [op, number, int(names), len(args), *map(len, fields)])) + "\n"
+        head = " ".join(map(str, [op, nonce, number, int(names), len(args), *map(len, fields)])) + "\n"
         body = head.encode() + b"".join(fields)
         return b"%015d\n" % len(body) + body
 
     def start(self, code, names=False, **fields):
         self.counter += 1
-        self.send(self.message("cell", code, number=self.counter, names=names, **fields))
+        self.send(self.message("cell", code, number=self.counter, names=names, nonce=self.new_nonce(), **fields))
 
     def send_interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
     def ask(self, op, code="", cursor=0):
-        self.send(self.message(op, code[:cursor]))
-        return self.answer(op)[-1]
+        self.send(self.message(op, code[:cursor], nonce=self.new_nonce()))
+        answer = self.answer(op)[-1]
+        assert self.said == {self.nonce}
+        return answer
 
     def end(self, how="end"):
         if how == "end":
@@ -231,28 +244,12 @@ def of(driver, python, javascript, bash):
     return {"python": python, "javascript": javascript, "bash": bash}[language(driver)]
 
 
-def file_with(text):
-    """A descriptor to read a text from: a pipe, or a file if it is too long for one."""
-    if len(text) > 60000:
-        file = os.memfd_create("stdin")
-        os.write(file, text.encode())
-        os.lseek(file, 0, os.SEEK_SET)
-        return file
-    ours, theirs = os.pipe()
-    os.write(theirs, text.encode())
-    os.close(theirs)
-    return ours
-
-
 def feed(driver, code, text, **fields):
-    """A cell with a stdin: a descriptor for Python, a text for the others."""
+    """A cell with a stdin: bytes after the line for Python, a text in it for the others."""
     if language(driver) != "python":
         return driver.cell(code, stdin=text, **fields)
-    file = file_with(text)
-    try:
-        return driver.cell(code, file, **fields)
-    finally:
-        os.close(file)
+    raw = text.encode()
+    return driver.cell(code, after=raw, stdin_bytes=len(raw), **fields)
 
 
 # ---- every language ----
@@ -455,7 +452,7 @@ def test_ten_megabytes_of_names_stay_within_the_cap(driver):
 def test_a_cell_that_closes_the_channel_ends_the_session(driver):
     driver.start(of(driver, "import os\nos.closerange(3, 1000)",
                     "for (let i = 3; i < 64; i++) try { require('fs').closeSync(i) } catch {}",
-                    "exec 251>&-"))
+                    "exec 250>&-"))
     assert driver.frame() is None
     assert driver.process.wait(PATIENCE_S) is not None
 
@@ -554,15 +551,15 @@ def test_python_hears_nothing_between_cells_and_the_codes_own_handler_within(pyt
 
 
 def test_python_waits_in_one_system_call_with_nothing_else(python):
-    recvmsg = {"x86_64": 47, "aarch64": 212}.get(os.uname().machine)
+    read = {"x86_64": 0, "aarch64": 63}.get(os.uname().machine)
     python.cell("1")
     for _ in range(2):
         deadline = time.monotonic() + PATIENCE_S
         while True:
             call = Path(f"/proc/{python.process.pid}/syscall").read_text().split()
-            if call[0] == str(recvmsg) and call[1] == "0xfb" or time.monotonic() > deadline:
+            if call[0] == str(read) and call[1] == "0xfb" or time.monotonic() > deadline:
                 break
-        assert call[:2] == [str(recvmsg), "0xfb"]
+        assert call[:2] == [str(read), "0xfb"]
         assert os.listdir(f"/proc/{python.process.pid}/task") == [str(python.process.pid)]
         python.send(b'{"op":"cell","cell":9,"co')   # half a line: it goes on waiting there
         time.sleep(0.05)
@@ -572,20 +569,21 @@ def test_python_waits_in_one_system_call_with_nothing_else(python):
 
 def test_python_finds_another_channel_under_the_same_number(python):
     """As a copy that was forked from outside does, when it wakes up."""
-    ours, theirs = socket.socketpair()
-    python.cell("import os, threading, time\nother = os.dup(0)\n"
-                "threading.Thread(target=lambda: (time.sleep(0.2), os.dup2(other, 251, inheritable=False), "
-                "os.write(2, b'now'))).start()",
-                theirs.fileno())
-    theirs.close()
+    for name in ("words", "requests"):
+        os.mkfifo(python.folder / name)
+    python.cell("import os, threading, time\ndef change():\n    time.sleep(0.2)\n"
+                "    words, requests = os.open('words', os.O_RDWR), os.open('requests', os.O_RDWR)\n"
+                "    os.dup2(words, 250, inheritable=False), os.dup2(requests, 251, inheritable=False)\n"
+                "    os.write(2, b'now')\nthreading.Thread(target=change).start()")
+    words, requests = (os.open(python.folder / name, os.O_RDWR) for name in ("words", "requests"))
     while b"now" not in python.err:
         python.drain(0.05)
     python.send({"op": "renew"})   # still heard on the old one, where it waited
-    old, python.channel = python.channel, ours
-    ours.settimeout(PATIENCE_S)
+    old = python.words, python.requests
+    python.words, python.requests = words, requests
     assert python.answer("renewed")
     assert python.cell("1 + 1").value == "2"
-    old.close()
+    os.close(old[0]), os.close(old[1])
 
 
 def test_python_renews_what_a_copy_must_have_of_its_own(python):
@@ -629,15 +627,14 @@ import os, sys
 sys.path.insert(0, DRIVERS)
 import cells, driver, names
 del sys.modules['cells'], sys.modules['driver'], sys.modules['names'], sys.path[0]
-cells.names, cells.driver, driver.control, driver.control_id = names, driver, -1, None
+cells.names, cells.driver = names, driver
 scope = driver.set_world()
 if os.fork():
-    os.close(3)
+    os.closerange(3, 5)
     os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
 driver.main_pid = os.getpid()
 driver.arrive()
-line, files = cells.receive()
-cells.serve(scope, line, files)"""
+cells.serve(scope, cells.receive())"""
 
 
 def test_a_python_session_in_a_fork_of_a_prepared_interpreter(tmp_path):
@@ -649,19 +646,21 @@ def test_a_python_session_in_a_fork_of_a_prepared_interpreter(tmp_path):
 
 
 def test_a_python_session_that_is_handed_on_in_a_file(tmp_path):
-    request = {"op": "cell", "cell": 1, "code": "input()", "args": [], "call": None}
-    file, stdin = os.memfd_create("line"), file_with("handed on")
-    os.write(file, json.dumps(request).encode() + b"\n")
+    """With what had come of its stdin; the rest comes as ever."""
+    request = {"op": "cell", "cell": 1, "code": "input()", "args": [], "call": None, "stdin_bytes": 9}
+    file = os.memfd_create("line")
+    os.write(file, json.dumps(request).encode() + b"\nhande")
     os.lseek(file, 0, os.SEEK_SET)
-    os.set_inheritable(file, True), os.set_inheritable(stdin, True)
-    command = ["/usr/bin/python3", "-S", "-s", str(DRIVERS / "cells.py"), str(file), str(stdin)]
+    os.set_inheritable(file, True)
+    command = ["/usr/bin/python3", "-S", "-s", str(DRIVERS / "cells.py"), str(file)]
     try:
-        with Driver(command, tmp_path, keep=[file, stdin]) as driver:
+        with Driver(command, tmp_path, keep=[file]) as driver:
+            driver.send(b"d on")
             assert Cell(driver.answer("done"), "", "").value == "'handed on'"
             driver.counter = 1
             assert driver.cell("2").value == "2"
     finally:
-        os.close(file), os.close(stdin)
+        os.close(file)
 
 
 def test_a_python_program_still_runs_once(tmp_path):

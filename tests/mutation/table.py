@@ -144,7 +144,7 @@ POLICY = [
 
 INHERITED = [
     *with_posture_off("FDS", wall("posture",
-                      "the_occupant_holds_only_its_streams_and_the_control_channel")),
+                      "the_occupant_holds_only_its_streams_and_its_channel")),
     *with_posture_off("INIT_FDS", INIT),
     Mutant("PORTER_FDS", PORTER),
     Mutant("BROKER_FDS", wall("own_processes", "what_the_caller_has_open_stays_with_the_caller")),

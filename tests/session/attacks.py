@@ -36,8 +36,18 @@ parent = os.getpid()
 def kill_all():
     each(lambda pid: os.kill(pid, 9))
 
-def forge_done():
-    socket.socket(fileno=os.dup(251)).send(b'{"op":"done","exit_code":0}\n')
+def driver_mark():
+    frame = sys._getframe()
+    while 'words_id' not in frame.f_globals:
+        frame = frame.f_back
+    return frame.f_globals['mark']
+
+def say(text, nonce=None):
+    mark = driver_mark() if nonce is None else f'"nonce":"{nonce}",'
+    os.write(250, ('\n{' + mark + text[1:] + '\n').encode())
+
+def forge_done(nonce=None):
+    say('{"op":"done","exit_code":0}', nonce)
 """
 
 # name: (code, what the control must see of its victim). `gone`: it is dead; `stopped`; else the
@@ -141,8 +151,9 @@ SELF = {
                                     {"timeout_s": 20}, None),
     "close all": ("os.closerange(0, 4096)", {}, None),
     "dup over all": ("for fd in range(3, 1024):\n    try: os.dup2(0, fd)\n    except OSError: pass", {}, None),
-    "shutdown of the channel": ("socket.socket(fileno=os.dup(251)).shutdown(socket.SHUT_RDWR)", {}, None),
-    "garbage on the channel": ("os.write(251, b'\\xff\\0{' * 999)\ntime.sleep(9)", {"timeout_s": 0.5}, {"timeout"}),
+    "a channel that leads nowhere": ("os.dup2(os.open('/dev/null', os.O_RDWR), 250)", {}, None),
+    "no more requests": ("os.close(251)", {}, None),
+    "garbage on the channel": ("os.write(250, b'\\xff\\0{' * 999)\ntime.sleep(9)", {"timeout_s": 0.5}, {"timeout"}),
     "every signal ignored": ("for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n"
                              "    except (OSError, ValueError): pass\n"
                              "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass",
@@ -204,16 +215,13 @@ if os.fork() == 0:
     os._exit(0)
 """,
     "listener on the channel": r"""
-copy = os.dup(251)
 if os.fork() == 0:
-    door = socket.socket(fileno=copy)
     end = time.monotonic() + 20
     while time.monotonic() < end:
-        try: door.send(b'{"op":"renewed"}\n{"op":"ready"}\n')
+        try: os.write(250, b'{"op":"renewed"}\n{"op":"ready"}\n{"op":"do')
         except OSError: break
         time.sleep(0.001)
     os._exit(0)
-os.close(copy)
 """,
     "alarm": "def attack(*_):\n    for pid in set(range(2, 100)) - {os.getpid()}:\n"
              "        try: os.kill(pid, 9)\n        except OSError: pass\n"
@@ -226,21 +234,18 @@ os.close(copy)
 # A state that is not what it says: it has told that its cell is done and waits in the interpreter's
 # place. At every line that it is sent it attacks, and says again that all is well.
 POISON = r"""
-libc.recvmsg.restype = ctypes.c_long
-room = ctypes.create_string_buffer(1 << 16)
-part = (ctypes.c_uint64 * 2)(ctypes.addressof(room), 1 << 16)
-letter = (ctypes.c_uint64 * 7)(0, 0, ctypes.addressof(part), 1, 0, 0, 0)
 forge_done()
 while True:
-    got = libc.recvmsg(251, letter, 0)
-    if got == 0:
+    line = os.read(251, 1 << 16)
+    if not line:
         os._exit(0)
+    nonce = line.partition(b'"nonce":"')[2][:32].decode()
     for act in (lambda: os.setresuid(1001, 1000, 1001), lambda: os.setuid(1001), kill_all, lambda: os.kill(-1, 9),
                 lambda: os.kill(0, 10) if signal.signal(10, signal.SIG_IGN) else None):
         try: act()
         except OSError: pass
-    forge_done()
-    os.write(251, b'{"op":"renewed"}\n')
+    forge_done(nonce)
+    say('{"op":"renewed"}', nonce)
 """
 
 # As above, but it is never quiet: it asks for the other uid again and again, in the hope that it is
@@ -264,7 +269,7 @@ time.sleep(30)
 SHARED_TEXT = r"""
 libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
 PAGE, TWO = 4096, ctypes.c_size_t(8192)
-at = ctypes.cast(libc.recvmsg, ctypes.c_void_p).value
+at = ctypes.cast(libc.read, ctypes.c_void_p).value
 first = ctypes.c_void_p(at & -PAGE)
 new = ctypes.c_void_p(libc.mmap(None, TWO, 7, 0x21, -1, ctypes.c_long(0)))
 ctypes.memmove(new, first, 8192)

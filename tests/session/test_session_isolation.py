@@ -152,7 +152,7 @@ reader, writer = os.pipe()
 if os.fork() == 0:
     os.read(reader, 1)   # until the cell is over, or nearly so
     for _ in range(50):
-        os.write(251, b'{"op":"result","data":{"text/plain":"late"}}\\n{"op":"done","exit_code":9}\\n')
+        os.write(250, b'{"op":"result","data":{"text/plain":"late"}}\\n{"op":"done","exit_code":9}\\n')
     os._exit(0)
 os.write(writer, b'x')
 """

@@ -61,7 +61,7 @@ def test_a_session_stands_as_a_run(engine, session, who):
     assert found["dumpable"] and int(status["Seccomp_filters"][0]) == 2
     own, holder = status["Uid"][0], status["Uid"][2]
     assert status["Uid"] == [own, own, holder, own] and (own != holder) == (who == "root")
-    assert set(facts.descriptors(family.live[0]["pid"])) == {0, 1, 2, 251}
+    assert set(facts.descriptors(family.live[0]["pid"])) == {0, 1, 2, 250, 251}
 
 
 @pytest.mark.parametrize("way", ["a death", "ten deaths", "an undo", "a checkpoint"])

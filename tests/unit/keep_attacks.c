@@ -67,8 +67,8 @@ void keep_survive_attacks(void)
     for (size_t i = 0; i < array_len(attacks); i++) {
         CHECK_TEXT(keep_ask("x = 'lost'"), "None");
         keep_must_park(1); /* a second, of another state */
-        CHECK(send(keep_live, attacks[i], strlen(attacks[i]), MSG_NOSIGNAL) > 0);
-        struct pollfd gone = { .fd = keep_live, .events = POLLIN };
+        keep_tell(attacks[i]);
+        struct pollfd gone = { .fd = keep_live.words, .events = POLLIN };
         poll(&gone, 1, 300);
         keep_go_back(0);
         if (!check_same_text(keep_ask("x"), "1") || !check_same_text(keep_ask(ids), before))

@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -24,13 +24,13 @@ struct box_broker keep_house = BOX_BROKER_INIT;
 static struct box_news waiting[64];
 static size_t waiting_count;
 static int streams[BOX_NEWS_FDS]; /* of the occupant; it must not lose them */
-int keep_live = -1;
+struct keep_channel keep_live = { -1, -1 };
 
 /* stdout of the driver goes to a pipe that nobody reads: the loop prints nothing. */
 static const char program[] =
     "{\"op\":\"run\",\"code\":\""
     "import os, signal, socket, sys, time, ctypes, subprocess, fcntl\\n"
-    "box, names, x = socket.socket(fileno=251), globals(), 1\\n"
+    "names, x, said = globals(), 1, 'up'\\n"
     "def answer(text):\\n"
     "    try: return eval(text, names)\\n"
     "    except SyntaxError: return exec(text, names)\\n"
@@ -40,12 +40,12 @@ static const char program[] =
     "    return 0\\n"
     "def others(): return [p for p in [*range(2, 40), *range(32250, 32300)] if p != os.getpid()]\\n"
     "while True:\\n"
+    "    os.write(250, str(said).encode() + bytes(1))\\n"
     "    try:\\n"
-    "        text = box.recvmsg(65536)[0].decode()\\n"
+    "        text = os.read(251, 65536).decode()\\n"
     "        if not text: os._exit(0)\\n"
     "        said = answer(text)\\n"
     "    except BaseException as e: said = repr(e)\\n"
-    "    box.send(str(said).encode())\\n"
     "\",\"args\":[],\"call\":null,\"stdin\":false,\"env\":{}}\n";
 
 struct box_news keep_news_of(uint32_t kind)
@@ -97,26 +97,51 @@ void keep_order_place(uint32_t op, uint32_t place)
     keep_order(&(struct box_call){ .op = op, .box = BOX, .keep.place = place }, NULL, 0);
 }
 
-const char *keep_ask(const char *text)
+void keep_tell(const char *text)
 {
-    static char said[4096];
-    struct pollfd ready = { .fd = keep_live, .events = POLLIN };
-    if (send(keep_live, text, strlen(text), MSG_NOSIGNAL) < 0)
-        return "gone";
-    CHECK_INT(poll(&ready, 1, WAIT_MS), 1);
-    ssize_t n = recv(keep_live, said, sizeof said - 1, 0);
-    said[n > 0 ? n : 0] = 0;
-    return n > 0 ? said : "gone";
+    CHECK_INT(write(keep_live.requests, text, strlen(text)), strlen(text));
 }
 
-static int channel(int *out_theirs)
+/* Each answer ends with a NUL. */
+static const char *hear(void)
 {
-    int pair[2];
-    CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    own_close_fd(&keep_live);
-    keep_live = pair[0];
-    *out_theirs = pair[1];
-    return pair[0];
+    static char said[4096];
+    struct pollfd ready = { .fd = keep_live.words, .events = POLLIN };
+    for (size_t len = 0; len < sizeof said; len++) {
+        CHECK_INT(poll(&ready, 1, WAIT_MS), 1);
+        if (read(keep_live.words, said + len, 1) != 1)
+            return "gone";
+        if (!said[len])
+            return said;
+    }
+    return "too long";
+}
+
+const char *keep_ask(const char *text)
+{
+    if (write(keep_live.requests, text, strlen(text)) < 0)
+        return "gone";
+    return hear();
+}
+
+static void channel(int theirs[BOX_CHANNEL])
+{
+    int words[2], requests[2];
+    CHECK(pipe2(words, O_CLOEXEC) == 0 && pipe2(requests, O_CLOEXEC) == 0);
+    own_close_fd(&keep_live.words);
+    own_close_fd(&keep_live.requests);
+    keep_live = (struct keep_channel){ words[0], requests[1] };
+    theirs[BOX_WORDS] = words[1];
+    theirs[BOX_REQUESTS] = requests[0];
+}
+
+static void order_with_channel(const struct box_call *call)
+{
+    int theirs[BOX_CHANNEL];
+    channel(theirs);
+    keep_order(call, theirs, BOX_CHANNEL);
+    close(theirs[BOX_WORDS]);
+    close(theirs[BOX_REQUESTS]);
 }
 
 static void start_zygote(void)
@@ -137,6 +162,7 @@ static void start_zygote(void)
 bool keep_begin_as_we_are(int64_t memory_bytes)
 {
     struct err err = ERR_INIT;
+    signal(SIGPIPE, SIG_IGN);
     if (box_broker_open(&keep_house, &err) < 0) {
         printf("# skipped: %s\n", err.text);
         return false;
@@ -152,18 +178,16 @@ void keep_move_in(uint32_t box, int64_t memory_bytes)
                                .create = { memory_bytes, 32 * MIB, 4096, 32, 1000, { 0 } } };
     keep_order(&create, NULL, 0);
     keep_news_of(BOX_NEWS_READY);
-    int theirs;
-    channel(&theirs);
     struct box_call fork_it = {
         .op = BOX_OP_FORK, .box = box,
         .start = { .required = box_walls_required(), .cpu_s = 120, .open_files = 512, .waits = 1,
-                   .has_control = 1, .session = 1 },
+                   .session = 1 },
     };
-    keep_order(&fork_it, &theirs, 1);
-    close(theirs);
+    order_with_channel(&fork_it);
     keep_news_of(BOX_NEWS_STARTED);
     keep_order(&(struct box_call){ .op = BOX_OP_BEGIN, .box = box }, NULL, 0);
-    CHECK_INT(send(keep_live, program, sizeof program - 1, MSG_NOSIGNAL), sizeof program - 1);
+    keep_tell(program);
+    CHECK_TEXT(hear(), "up");
 }
 
 bool keep_begin(int64_t memory_bytes)
@@ -212,12 +236,9 @@ struct box_news keep_wake(uint32_t place)
 
 struct box_news keep_wake_ticket(uint32_t place, uint64_t ticket)
 {
-    int theirs;
-    channel(&theirs);
     struct box_call call = { .op = BOX_OP_WAKE, .box = BOX,
                              .keep = { .place = place, .ticket = ticket } };
-    keep_order(&call, &theirs, 1);
-    close(theirs);
+    order_with_channel(&call);
     return keep_news_of(BOX_NEWS_AWAKE);
 }
 

@@ -18,7 +18,12 @@
 #define MIB (INT64_C(1) << 20)
 
 extern struct box_broker keep_house;
-extern int keep_live; /* our end of its channel */
+/* Our ends of its channel. */
+struct keep_channel {
+    int words, requests;
+};
+#define KEEP_NO_CHANNEL ((struct keep_channel){ -1, -1 })
+extern struct keep_channel keep_live;
 
 /* False: it cannot be here, and says why. begin: as root, so that it can be parked. */
 bool keep_begin(int64_t memory_bytes);
@@ -35,8 +40,9 @@ struct box_news keep_news_of(uint32_t kind);
 bool keep_heard(uint32_t kind);
 void keep_order(const struct box_call *call, const int *fds, size_t count);
 void keep_order_place(uint32_t op, uint32_t place);
-/* What the python answers; "gone" if it does not. */
+/* What the python answers; "gone" if it does not. tell: without waiting for it. */
 const char *keep_ask(const char *text);
+void keep_tell(const char *text);
 
 struct box_news keep_park(uint32_t place);
 void keep_must_park(uint32_t place);

@@ -22,7 +22,7 @@
 #include "base/own.h"
 #include "check.h"
 
-struct park_session session = { .control = CONTROL, .own = 61001, .holder = 61002,
+struct park_session session = { .channel = { WORDS, REQUESTS }, .own = 61001, .holder = 61002,
                                 .seen_own = 61001, .seen_holder = 61002,
                                 .timeout_ms = 5000, .settle_ms = 2000 };
 const struct park_tasks stay = { .count = 0 };
@@ -30,15 +30,15 @@ uint32_t woken_lost;
 
 static const char script[] =
     "import os, resource, signal, socket, subprocess, sys, threading, time\n"
-    "own, holder, control = map(int, sys.argv[1:])\n"
+    "own, holder, requests = map(int, sys.argv[1:])\n"
     "os.setresgid(own, own, own); os.setresuid(own, own, holder)\n"
-    "box, names = socket.socket(fileno=control), globals()\n"
+    "box, names = socket.socket(fileno=requests), globals()\n"
     "def answer(text):\n"
     "    try: return eval(text, names)\n"
     "    except SyntaxError: return exec(text, names)\n"
     "while True:\n"
     "    try:\n"
-    "        text = box.recvmsg(65536)[0].decode()\n"
+    "        text = os.read(requests, 65536).decode()\n"
     "        if not text: os._exit(0)\n"
     "        said = answer(text)\n"
     "    except KeyboardInterrupt: said = 'interrupted'\n"
@@ -128,7 +128,8 @@ struct python start(bool user_ns)
     if (made.pid == 0) {
         char word;
         if ((user_ns && unshare(CLONE_NEWUSER) < 0) || io_write_all(pair[1], "u", 1) < 0 ||
-            read(go[0], &word, 1) != 1 || dup2(pair[1], CONTROL) < 0 || install_filter() < 0)
+            read(go[0], &word, 1) != 1 || dup2(pair[1], REQUESTS) < 0 ||
+            dup2(pair[1], WORDS) < 0 || install_filter() < 0)
             _exit(70);
         execl("/usr/bin/python3", "python3", "-I", "-c", script, own, holder, "9", (char *)NULL);
         _exit(71);
@@ -178,7 +179,8 @@ struct python wake(struct park *parked, const struct park_tasks *tasks)
     int pair[2];
     struct python made = { .pid = 0 };
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    enum inject_end end = park_wake(&session, parked, pair[1], tasks, &made.pid, &woken_lost);
+    const int channel[BOX_CHANNEL] = { pair[1], pair[1] };
+    enum inject_end end = park_wake(&session, parked, channel, tasks, &made.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     CHECK(parked->pid == 0 && parked->pidfd == -1);
     close(pair[1]);

@@ -1,4 +1,4 @@
-/* A real python3 that waits in recvmsg, for the tests of parking. As root it has the two
+/* A real python3 that waits in read, for the tests of parking. As root it has the two
  * uids of a session and the filter of its box; as an ordinary user everything runs in a
  * user namespace with one uid, and what needs two is left out. The test is its parent. */
 #ifndef TESTS_UNIT_PARK_TARGET_H
@@ -10,7 +10,9 @@
 
 #include <stdbool.h>
 
-#define CONTROL 9
+/* Its channel: one socket under both numbers, which keeps messages apart. */
+#define WORDS 8
+#define REQUESTS 9
 
 struct python {
     pid_t pid;

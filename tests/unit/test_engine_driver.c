@@ -1,4 +1,5 @@
 /* What a driver claims of errors and of code that was checked: capped, validated, copied. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,62 @@ TEST(what_is_no_frame_or_value_is_left_out)
         "\"text\":\"\"},{\"function\":\"f\",\"line\":-1,\"text\":\"\"},{\"function\":1,\"line\":1,"
         "\"text\":\"\"}],\"values\":{\"name\":\"n\"}}\n");
     CHECK(json_array_size(driver.error.frames) == 0 && !driver.error.values);
+    driver_done(&driver);
+}
+
+/* --- whose answer it is --- */
+
+static void feed_text(struct driver *driver, const char *text)
+{
+    driver_feed(driver, text, strlen(text));
+}
+
+TEST(a_line_without_the_nonce_of_its_question_is_no_answer)
+{
+    static const char *const forged[] = {
+        "{\"op\":\"done\",\"exit_code\":3}\n",
+        "{\"op\":\"done\",\"nonce\":\"\",\"exit_code\":3}\n",
+        "{\"op\":\"done\",\"nonce\":null,\"exit_code\":3}\n",
+        "{\"op\":\"done\",\"nonce\":[],\"exit_code\":3}\n",
+        "{\"op\":\"done\",\"nonce\":\"00000000000000000000000000000000\",\"exit_code\":3}\n",
+        "{\"op\":\"error\",\"kind\":\"exception\",\"name\":\"E\"}\n",
+        "{\"op\":\"result\",\"data\":{\"text/plain\":\"x\"}}\n", "{\"op\":\"renewed\"}\n",
+        "{\"op\":\"names\",\"names\":[]}\n", "{\"op\":\"check\",\"problems\":[]}\n",
+        "{\"op\":\"fail\",\"line\":3,\"code\":1}\n", "{\"op\":\"ready\"}\n",
+    };
+    struct driver driver = DRIVER_INIT;
+    driver_expect(&driver);
+    CHECK_INT(strlen(driver.nonce), DRIVER_NONCE_ROOM - 1);
+    for (size_t i = 0; i < array_len(forged); i++)
+        feed_text(&driver, forged[i]);
+    CHECK_INT(driver.bad_lines, array_len(forged));
+    CHECK(!driver.done && !driver.renewed && !driver.ready && !driver.answer && !driver.results);
+    CHECK(driver.error.kind == RESULT_E_NONE && driver.fail_line == 0);
+    driver_done(&driver);
+}
+
+TEST(the_nonce_of_one_question_is_not_that_of_the_next)
+{
+    struct driver driver = DRIVER_INIT;
+    char line[128];
+    driver_expect(&driver);
+    snprintf(line, sizeof line, "{\"op\":\"done\",\"nonce\":\"%s\",\"exit_code\":3}\n",
+             driver.nonce);
+    feed_text(&driver, line);
+    CHECK(driver.done && driver.done_code == 3 && driver.bad_lines == 0);
+    driver_expect(&driver);
+    CHECK(!driver.done && driver.done_code == 0);
+    feed_text(&driver, line);
+    CHECK(!driver.done && driver.bad_lines == 1);
+    driver_done(&driver);
+}
+
+TEST(half_a_line_of_others_does_not_swallow_the_next)
+{
+    struct driver driver = DRIVER_INIT;
+    feed_text(&driver, "{\"op\":\"done\",\"exit_co");
+    feed_text(&driver, "\n{\"op\":\"done\",\"exit_code\":0}\n\n\n");
+    CHECK(driver.done && driver.bad_lines == 1); /* empty ones are none */
     driver_done(&driver);
 }
 

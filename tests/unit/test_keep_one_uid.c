@@ -105,7 +105,7 @@ TEST(keep_one_uid_a_sweep_takes_all_and_leaves_what_is_parked)
     keep_must_park(0);
     int64_t spent = 0;
     for (size_t i = 0; i < array_len(runaways); i++) {
-        CHECK(send(keep_live, runaways[i], strlen(runaways[i]), MSG_NOSIGNAL) > 0);
+        keep_tell(runaways[i]);
         poll(NULL, 0, 150);
         spent -= clock_now_ns();
         keep_go_back(0);
@@ -121,7 +121,7 @@ TEST(keep_one_uid_a_sweep_without_copies_takes_all)
 {
     if (!keep_begin_as_user(256 * MIB))
         return;
-    CHECK(send(keep_live, BOMB, strlen(BOMB), MSG_NOSIGNAL) > 0);
+    keep_tell(BOMB);
     poll(NULL, 0, 200);
     keep_sweep();
     keep_news_of(BOX_NEWS_EXITED);
@@ -246,8 +246,8 @@ TEST(keep_one_uid_a_state_goes_into_another_box)
         return;
     CHECK_TEXT(keep_ask("x = list(range(100000))"), "None");
     keep_must_park(4);
-    int first = keep_live;
-    keep_live = -1; /* stays open */
+    struct keep_channel first = keep_live;
+    keep_live = KEEP_NO_CHANNEL; /* stays open */
     keep_move_in(1, 256 * MIB);
     struct box_call call = { .op = BOX_OP_FORK_INTO, .box = BOX, .keep = { 4, 1 } };
     keep_order(&call, NULL, 0);
@@ -255,7 +255,8 @@ TEST(keep_one_uid_a_state_goes_into_another_box)
     CHECK_TEXT(keep_ask("sum(x), os.getresuid()"), "(4999950000, (1000, 1000, 1000))");
     keep_order(&(struct box_call){ .op = BOX_OP_PARK, .box = 1 }, NULL, 0);
     CHECK_INT(keep_news_of(BOX_NEWS_PARKED).end, INJECT_OK); /* by a keeper of its own */
-    close(keep_live);
+    close(keep_live.words);
+    close(keep_live.requests);
     keep_live = first;
     CHECK_TEXT(keep_ask("len(x)"), "100000");
     keep_end();

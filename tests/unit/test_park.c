@@ -174,7 +174,7 @@ TEST(park_a_large_array)
 TEST(park_refuses_what_is_not_quiet_and_does_not_disturb_it)
 {
     static const char *const busy[] = {
-        "box.send(b'on'); p[1].recvmsg(1)", /* but not of its control socket */
+        "box.send(b'on'); os.read(p[1].fileno(), 1)", /* but no request */
         "box.send(b'on')\nwhile not done: pass",
         "box.send(b'on')\nwhile not done: time.sleep(0.1)",
     };
@@ -193,9 +193,9 @@ TEST(park_refuses_what_is_not_quiet_and_does_not_disturb_it)
         kill(live.pid, SIGUSR1);
         CHECK_TEXT(ask(live.sock, ""), "None");
     }
-    session.control = 5; /* it waits, but on another descriptor */
+    session.channel[BOX_REQUESTS] = 5; /* it waits, but on another descriptor */
     CHECK_TEXT(inject_end_name(park_copy(&session, live.pid, &stay, &made)), "not quiet");
-    session.control = CONTROL;
+    session.channel[BOX_REQUESTS] = REQUESTS;
     session.settle_ms = 2000;
     CHECK_TEXT(ask(live.sock, "e = threading.Event(); t = threading.Thread(target=e.wait); "
                               "t.start()"), "None");
@@ -228,7 +228,8 @@ TEST(park_of_the_dead_says_so)
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &other), INJECT_DIED);
     park_drop(&parked);
     kill(third.pid, SIGKILL);
-    CHECK_INT(park_wake(&session, &third, 0, &stay, &live.pid, &woken_lost), INJECT_DIED);
+    CHECK_INT(park_wake(&session, &third, (int[]){ 0, 0 }, &stay, &live.pid, &woken_lost),
+              INJECT_DIED);
     CHECK(other.pid == 0 && third.pid == 0);
     check_nothing_left();
 }
@@ -264,7 +265,8 @@ TEST(park_what_does_not_answer_in_time_is_killed)
     if (!may_run())
         return;
     struct python live = start(false);
-    const struct inject_target target = { .pid = live.pid, .proc = session.proc, .control = CONTROL,
+    const struct inject_target target = { .pid = live.pid, .proc = session.proc,
+                                          .requests = REQUESTS,
                                           .timeout_ms = 100, .settle_ms = 2000 };
     const struct inject_order for_ever = { SYS_pause, { 0 } };
     struct inject at;
@@ -283,7 +285,8 @@ TEST(park_no_signal_is_lost)
     if (!may_run())
         return;
     struct python live = start(false);
-    const struct inject_target target = { .pid = live.pid, .proc = session.proc, .control = CONTROL,
+    const struct inject_target target = { .pid = live.pid, .proc = session.proc,
+                                          .requests = REQUESTS,
                                           .timeout_ms = 5000, .settle_ms = 2000 };
     const struct inject_order order = { SYS_getppid, { 0 } };
     struct inject at;

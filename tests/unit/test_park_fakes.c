@@ -40,7 +40,7 @@ TEST(park_a_copy_whose_calls_were_faked_is_not_kept)
         int a0;
         bool two_uids;
     } cases[] = {
-        { SYS_setresuid, -1, true }, { SYS_setsid, -1, false }, { SYS_close, CONTROL, false },
+        { SYS_setresuid, -1, true }, { SYS_setsid, -1, false }, { SYS_close, REQUESTS, false },
         { SYS_close, -1, false },
     };
     if (!may_run())
@@ -72,8 +72,8 @@ TEST(park_a_copy_whose_calls_were_faked_is_not_woken)
         struct python live = start(false), woken = { .pid = 0 };
         fake(&live, cases[i].nr, cases[i].a0);
         struct park parked = copy_of(&live);
-        CHECK_TEXT(inject_end_name(park_wake(&session, &parked, live.sock, &stay, &woken.pid,
-                                             &woken_lost)), "refused");
+        CHECK_TEXT(inject_end_name(park_wake(&session, &parked, (int[]){ live.sock, live.sock },
+                                             &stay, &woken.pid, &woken_lost)), "refused");
         CHECK_INT(errno, EPROTO);
         CHECK(woken.pid == 0 && parked.pid == 0);
         stop(&live);

@@ -170,15 +170,13 @@ TEST(park_what_was_no_system_call_is_seen)
     pid_t pid = fork();
     if (pid == 0) {
         char byte;
-        struct iovec part = { &byte, 1 };
-        struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
-        long got = SYS_recvmsg;
+        long got = SYS_read;
         close(pair[0]);
-        __asm__ volatile("call *%1" : "+a"(got) : "r"(code), "D"((long)pair[1]), "S"(&msg), "d"(0L)
+        __asm__ volatile("call *%1" : "+a"(got) : "r"(code), "D"((long)pair[1]), "S"(&byte), "d"(1L)
                          : "rcx", "r11", "memory");
         _exit(got == 1 ? byte : 1);
     }
-    const struct inject_target target = { .pid = pid, .proc = session.proc, .control = pair[1],
+    const struct inject_target target = { .pid = pid, .proc = session.proc, .requests = pair[1],
                                           .timeout_ms = 5000, .settle_ms = 2000 };
     const struct inject_order order = { SYS_getppid, { 0 } };
     struct inject at;
@@ -228,7 +226,8 @@ TEST(park_tasks_are_written_and_closed)
     struct park none = PARK_NONE;
     CHECK_INT(park_copy(&session, live.pid, &tasks, &none), INJECT_REFUSED);
     CHECK_INT(errno, EBADF);
-    CHECK_INT(park_wake(&session, &other, live.sock, &tasks, &live.pid, &woken_lost),
+    CHECK_INT(park_wake(&session, &other, (int[]){ live.sock, live.sock }, &tasks, &live.pid,
+                        &woken_lost),
               INJECT_REFUSED);
     CHECK(none.pid == 0 && other.pid == 0);
     /* Room for the pair and some of them, not for all. */

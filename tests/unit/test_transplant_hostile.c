@@ -81,7 +81,7 @@ TEST(transplant_refuses_what_is_not_quiet_and_changes_nothing)
     CHECK_TEXT(inject_end_name(try_put(&parked, b.pid, 5000, &report)), "has threads");
     CHECK_TEXT(cell(&b, "e.set(); t.join(); x"), "'mine'");
     struct park_session other = cells_session;
-    other.control = 5;
+    other.channel[BOX_REQUESTS] = 5;
     CHECK_INT(transplant(&cells_session, &parked, &other, b.pid, 5000, &report), INJECT_REFUSED);
     CHECK_INT(errno, EINVAL);
     kill(parked.pid, SIGKILL);

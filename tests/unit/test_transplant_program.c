@@ -186,18 +186,16 @@ static void obey(char *word)
         len = describe(text, sizeof text);
     else
         memcpy(text, "ok", 3);
-    if (send(CELLS_CONTROL, text, len, MSG_NOSIGNAL) < 0)
+    if (send(CELLS_WORDS, text, len, MSG_NOSIGNAL) < 0)
         _exit(77);
 }
 
 static void run_program(void)
 {
     static char word[512];
-    struct iovec part = { word, sizeof word - 1 };
     prepare();
     for (;;) {
-        struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1 };
-        ssize_t len = recvmsg(CELLS_CONTROL, &head, 0);
+        ssize_t len = read(CELLS_REQUESTS, word, sizeof word - 1);
         if (len <= 0)
             _exit(len < 0);
         word[len] = 0;
@@ -224,15 +222,16 @@ static struct python start_program(void)
     char ids[64];
     int pair[2];
     cells_session = session;
-    cells_session.control = CELLS_CONTROL;
+    cells_session.channel[BOX_WORDS] = CELLS_WORDS;
+    cells_session.channel[BOX_REQUESTS] = CELLS_REQUESTS;
     snprintf(ids, sizeof ids, "%u %u", session.own, session.holder);
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     struct python made = { .pid = fork(), .sock = pair[0] };
     if (made.pid == 0) {
         setenv(MARK, ids, 1);
-        if (dup2(pair[1], CELLS_CONTROL) < 0)
+        if (dup2(pair[1], CELLS_WORDS) < 0 || dup2(pair[1], CELLS_REQUESTS) < 0)
             _exit(70);
-        io_close_between(3, CELLS_CONTROL - 1);
+        io_close_between(3, CELLS_WORDS - 1);
         execl("/proc/self/exe", "program", (char *)NULL);
         _exit(71);
     }
@@ -307,8 +306,8 @@ static void check_same(struct python *filled, struct python *fresh)
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     struct python woken = { .sock = pair[0] };
-    enum inject_end end =
-        park_wake(&cells_session, &parked, pair[1], &stay, &woken.pid, &woken_lost);
+    enum inject_end end = park_wake(&cells_session, &parked, (int[]){ pair[1], pair[1] }, &stay,
+                                    &woken.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     close(pair[1]);
     CHECK_TEXT(ask(woken.sock, "describe"), before);
@@ -338,7 +337,8 @@ TEST(transplant_a_program_into_a_fork_of_it)
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     struct python fresh = { .sock = pair[0] };
-    CHECK_INT(park_wake(&cells_session, &parked, pair[1], &stay, &fresh.pid, &woken_lost),
+    CHECK_INT(park_wake(&cells_session, &parked, (int[]){ pair[1], pair[1] }, &stay, &fresh.pid,
+                        &woken_lost),
               INJECT_OK);
     close(pair[1]);
     check_same(&filled, &fresh);

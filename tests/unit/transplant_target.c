@@ -21,18 +21,19 @@
 
 struct park_session cells_session;
 
-static void run_cells(int control)
+static void run_cells(int channel)
 {
     static const char *const env[] = { "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "PYTHONHASHSEED=0",
                                        "PYTHONDONTWRITEBYTECODE=1", "OPENBLAS_NUM_THREADS=1",
                                        NULL };
     char file[4096];
     int null = open("/dev/null", O_RDWR);
-    if (!realpath("drivers/cells.py", file) || null < 0 || dup2(control, 3) < 0)
+    if (!realpath("drivers/cells.py", file) || null < 0 || dup2(channel, 3) < 0 ||
+        dup2(channel, 4) < 0)
         _exit(70);
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
-    io_close_between(4, 1023);
+    io_close_between(5, 1023);
     if (chdir("/tmp") < 0)
         _exit(71);
     execle("/usr/bin/python3", "python3", "-S", "-s", file, (char *)NULL,
@@ -50,6 +51,8 @@ static void read_line(int sock, char *out, size_t room)
         ssize_t n = recv(sock, out + len, 1, 0);
         if (n != 1)
             check_failed(__FILE__, __LINE__, "the session ended");
+        if (out[len] == '\n' && len == 0)
+            continue; /* a line begins with one */
         if (out[len] == '\n')
             break;
         len += len + 1 < room;
@@ -70,7 +73,8 @@ struct cells cells_start(void)
     read_line(made.sock, line, sizeof line);
     CHECK_TEXT(line, "{\"op\":\"ready\"}");
     cells_session = session;
-    cells_session.control = CELLS_CONTROL;
+    cells_session.channel[BOX_WORDS] = CELLS_WORDS;
+    cells_session.channel[BOX_REQUESTS] = CELLS_REQUESTS;
     snprintf(drop, sizeof drop, "import os; os.setresgid(%u, %u, %u); os.setresuid(%u, %u, %u)",
              session.own, session.own, session.own, session.own, session.own, session.holder);
     CHECK_TEXT(cell(&made, drop), "");
@@ -143,8 +147,8 @@ struct cells cells_fork(const struct cells *at)
     struct cells made = { .count = 0 };
     int pair[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    enum inject_end end =
-        park_wake(&cells_session, &parked, pair[1], &stay, &made.pid, &woken_lost);
+    enum inject_end end = park_wake(&cells_session, &parked, (int[]){ pair[1], pair[1] }, &stay,
+                                    &made.pid, &woken_lost);
     CHECK_TEXT(inject_end_name(end), "ok");
     close(pair[1]);
     made.sock = pair[0];

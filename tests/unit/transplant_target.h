@@ -12,7 +12,8 @@
 
 #include "park_target.h"
 
-#define CELLS_CONTROL 251
+#define CELLS_WORDS 250
+#define CELLS_REQUESTS 251
 
 struct cells {
     pid_t pid;
@@ -33,7 +34,7 @@ struct cells cells_fork(const struct cells *at);
 void cells_renew(const struct cells *at);
 /* Put a parked copy into a fresh session, which must work. */
 struct transplant_report cells_put(const struct park *parked, const struct cells *fresh);
-/* The session of the cells and of the C program, which wait on CELLS_CONTROL. */
+/* The session of the cells and of the C program, which wait on CELLS_REQUESTS. */
 extern struct park_session cells_session;
 int open_files(void);
 

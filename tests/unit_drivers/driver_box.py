@@ -1,9 +1,8 @@
-"""A stand-in for the box: starts a driver as the engine would, with pipes and a control socket."""
+"""A stand-in for the box: starts a driver as the engine would, with pipes for its streams and channel."""
 import json
 import os
 import shutil
 import signal as signals
-import socket
 import subprocess
 import tempfile
 import threading
@@ -55,7 +54,7 @@ class Outcome:
 
 def read_all(channel, chunks):
     while True:
-        chunk = channel.recv(1 << 20)
+        chunk = os.read(channel, 1 << 20)
         if not chunk:
             return
         chunks.append(chunk)
@@ -83,23 +82,27 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
         world["BASH_ENV"] = str(home / "driver.sh")
         command += args
     world.update(env or {})
-    ours, theirs = socket.socketpair()
+    ours, words = os.pipe()
+    requests, told = os.pipe()
 
     def place_control():   # between fork and exec; as in a box, no signal is ignored
         signals.signal(signals.SIGINT, signals.SIG_DFL)
-        os.dup2(theirs.fileno(), 3, inheritable=True)
+        for fd, place in ((words, 63), (requests, 64), (63, 3), (64, 4)):
+            os.dup2(fd, place, inheritable=place < 5)
 
     process = subprocess.Popen(
         command, cwd=work, env=world, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, pass_fds=(3,), preexec_fn=place_control)
-    theirs.close()
+        stderr=subprocess.PIPE, pass_fds=(3, 4), preexec_fn=place_control)
+    os.close(words), os.close(requests)
     chunks = []
     reader = threading.Thread(target=read_all, args=(ours, chunks), daemon=True)
     reader.start()
     if language != "bash":
         request = {"op": "run", "code": code, "args": list(args), "call": call,
                    "stdin": stdin is not None}
-        ours.sendall(json.dumps(request).encode() + b"\n")
+        raw = json.dumps(request).encode() + b"\n"
+        while raw:
+            raw = raw[os.write(told, raw):]
     if signal:
         threading.Timer(signal_after, process.send_signal, (signal,)).start()
     time.sleep(slow_reader_s)
@@ -109,9 +112,10 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
         process.kill()
         raise
     reader.join(0.5 if language == "bash" else 5)
-    ours.close()
-    lines = b"".join(chunks).decode("utf-8").split("\n")
-    assert lines.pop() == ""
+    os.close(ours), os.close(told)
+    text = b"".join(chunks).decode("utf-8")
+    assert text[-1:] in ("", "\n")
+    lines = [line for line in text.split("\n") if line]   # each begins with a newline, too
     files = {str(path.relative_to(work)): path.read_bytes()
              for path in work.rglob("*") if path.is_file()}
     shutil.rmtree(root, ignore_errors=True)

@@ -83,7 +83,7 @@ def test_nothing_of_the_driver_is_in_sight():
 def test_the_channel_is_out_of_the_way():
     outcome = bash("exec 3>out 4>&1\necho x >&3\nfalse\nls /nope 2>&4\ntrue")
     assert outcome.work == {"out": b"x\n"} and len(outcome.all("fail")) == 2
-    outcome = bash("exec 251>&-\nfalse\necho on")
+    outcome = bash("exec 250>&-\nfalse\necho on")
     assert (outcome.stdout, outcome.stderr, outcome.frames) == ("on\n", "", [])
 
 

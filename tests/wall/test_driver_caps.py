@@ -1,20 +1,25 @@
-"""What a box may say over the control channel is capped in every direction."""
+"""What a box may say over its channel is capped in every direction."""
 import json
 
 import pytest
 
 SAY = """
-import json, os, stat
-def is_socket(fd):
+import fcntl, json, os, stat, sys
+def is_words(fd):
     try:
-        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+        return stat.S_ISFIFO(os.fstat(fd).st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
     except OSError:
         return False
-control = next(fd for fd in range(3, 1024) if is_socket(fd))
+words = next(fd for fd in range(3, 1024) if is_words(fd))
+# In a session every line has the nonce of its cell, which code in the same interpreter can find.
+frame = sys._getframe()
+while 'words_id' not in frame.f_globals:
+    frame = frame.f_back
+nonce = frame.f_globals['mark'][9:41]
 def say(line):
-    text = json.dumps(line).encode() + b'\\n'
+    text = json.dumps({'nonce': nonce, **line}).encode() + b'\\n'
     while text:
-        text = text[os.write(control, text):]
+        text = text[os.write(words, text):]
 def result(value, kind='text/plain'):
     say({'op': 'result', 'data': {kind: value}})
 """
