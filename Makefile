@@ -35,13 +35,22 @@ HOST_CFLAGS := $(BASE) -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-om
 HOST_LDFLAGS := -pie -fsanitize=$(SAN)
 endif
 # jansson and libcrypto's SHA-256 are linked statically: loading them costs more than using them.
-HOST_LIBS := -Wl,-Bstatic -ljansson -lcrypto -Wl,-Bdynamic
+comma := ,
+hash  := \#
+# Fedora and Arch have no static ones of some.
+static_or  = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-Wl$(comma)-Bstatic -l$(1) -Wl$(comma)-Bdynamic,-l$(1))
+HOST_LIBS := $(call static_or,jansson) $(call static_or,crypto)
 EMBED_LIBS := -ljansson
 # Broker and init: static, on musl, because they are copied and exec'd for every start.
-STATIC_CC     := musl-gcc
+# On a musl host the compiler is musl's own.
+STATIC_CC     := $(if $(shell command -v musl-gcc),musl-gcc,$(CC))
 STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter /usr/include \
                  -idirafter /usr/include/$(shell gcc -print-multiarch) -ffunction-sections -fdata-sections
-STATIC_LDFLAGS := -static-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s
+# musl-gcc knows no -static-pie, and links with libc.so for it: its start files are named here.
+MUSL_CRT      := $(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' -x c /dev/null 2>&1 | grep -o '[^ "]*Scrt1\.o' | head -1))
+STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)--no-dynamic-linker \
+                 $(MUSL_CRT)rcrt1.o $(MUSL_CRT)crti.o $(MUSL_CRT)crtn.o,-static-pie)
+STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,text -s
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/base/mounts.c src/box/clone.c src/box/landlock.c src/box/counters.c src/box/due.c
@@ -65,7 +74,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test ecosystem test-long test-mutation test-v2 soak bench asan fuzz install uninstall clean deps \
+.PHONY: all run test ecosystem test-long test-mutation test-v2 test-distros soak bench asan fuzz install uninstall clean deps \
         check unit replay format
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -186,6 +195,11 @@ test-v2: deps
 	@dev/bootstrap v2
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/v2/boot.py
+# Root file systems of other releases, by mmdebstrap; SUITES="trixie sid".
+test-distros: deps
+	@dev/bootstrap distros
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/distros.py
 soak: deps
 	@dev/bootstrap bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
@@ -237,4 +251,4 @@ clean:
 	rm -rf build
 
 .SECONDARY:
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/distros -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -440,10 +440,11 @@ def set_path():
     """sys.path as site would have it, without the driver's own folder."""
     folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
     sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
-    sys.path += [path for path in (f"{sys.prefix}/local/lib/{version}/dist-packages",
-                                   f"{sys.prefix}/lib/python3/dist-packages",
-                                   f"{sys.prefix}/lib/{version}/dist-packages")
-                 if posix.access(path, posix.F_OK)]
+    debian = f"local/lib/{version}/dist-packages lib/python3/dist-packages lib/{version}/dist-packages"
+    others = " ".join(f"{lib}/{version}/site-packages" for lib in dict.fromkeys((sys.platlibdir, "lib")))
+    there = [[path for path in (f"{sys.prefix}/{name}" for name in names.split())
+              if posix.access(path, posix.F_OK)] for names in (debian, others)]
+    sys.path += there[0] or there[1]
 
 
 def set_world():

@@ -104,7 +104,7 @@ int box_failure(const struct box_news *news, struct err *err)
         { BOX_STEP_SECCOMP, EBUSY, "run cupel outside of a sandbox that itself listens to system "
                                    "calls" },
         { BOX_STEP_POSTURE, 0, "'cupel doctor' tells which wall this host cannot raise" },
-        { BOX_STEP_EXEC, ENOENT, "install the interpreter: 'apt-get install python3 nodejs bash'" },
+        { BOX_STEP_EXEC, ENOENT, "install the interpreter: 'cupel doctor' names the package" },
     };
     err_set(err, ERR_HOST, "cannot %s: %s",
             news->step < array_len(step_texts) ? step_texts[news->step] : "go on",

@@ -157,12 +157,17 @@ void box_container_host_fix(char *out, size_t room)
           "kernel.apparmor_restrict_unprivileged_userns=0" },
     };
     char value[8];
-    out[0] = 0;
-    for (size_t i = 0; i < array_len(rows) && !out[0]; i++) {
+    for (size_t i = 0; i < array_len(rows); i++) {
         read_start(rows[i].file, value, sizeof value);
-        if (value[0] == rows[i].bad && (value[1] == '\n' || !value[1]))
+        if (value[0] == rows[i].bad && (value[1] == '\n' || !value[1])) {
             snprintf(out, room, "%s", rows[i].fix);
+            return;
+        }
     }
+    snprintf(out, room, "%s",
+             is_filtered() ? "start cupel without the system call filter that it inherited"
+                           : "in a chroot the kernel allows no user namespaces: enter it by "
+                             "pivot_root, as containers do; else see what 'dmesg' says");
 }
 
 void box_container_hint(struct err *err)
@@ -172,7 +177,5 @@ void box_container_hint(struct err *err)
     box_container_look(&around);
     if (!box_container_fix(&around, fix, sizeof fix))
         box_container_host_fix(fix, sizeof fix);
-    if (!fix[0] && around.filtered)
-        snprintf(fix, sizeof fix, "a system call filter of whoever started cupel forbids it");
-    err_hint(err, "%s", fix[0] ? fix : "'cupel doctor' tells which wall this host cannot raise");
+    err_hint(err, "%s", fix);
 }

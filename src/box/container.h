@@ -31,7 +31,7 @@ void box_container_look(struct box_container *out);
  * where there is no container, or nothing is known against it. */
 bool box_container_fix(const struct box_container *container, char *out, size_t room);
 
-/* Outside of containers: the command that allows user namespaces, as far as one is known. */
+/* Outside of containers: what allows user namespaces here. */
 void box_container_host_fix(char *out, size_t room);
 
 /* The hint of an error that user namespaces or mounts are forbidden: one of both. */

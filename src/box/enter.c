@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,7 +81,9 @@ int enter_rules(int *out)
     const uint64_t look = BOX_LANDLOCK_READ_DIR;
     const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
     const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
-    const struct box_landlock_rule rules[] = {
+    /* Of those that are links the target is in /usr. */
+    static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
+    struct box_landlock_rule rules[8 + array_len(apart)] = {
         { .path = "/", .allowed = look },
         { .path = "/usr", .allowed = use },
         { .path = "/etc", .allowed = use },
@@ -90,7 +93,13 @@ int enter_rules(int *out)
         { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
     };
-    *out = box_landlock_make(rules, array_len(rules), BOX_LANDLOCK_TCP);
+    size_t count = 8;
+    for (size_t i = 0; i < array_len(apart); i++) {
+        struct stat st;
+        if (lstat(apart[i], &st) == 0 && S_ISDIR(st.st_mode))
+            rules[count++] = (struct box_landlock_rule){ .path = apart[i], .allowed = use };
+    }
+    *out = box_landlock_make(rules, count, BOX_LANDLOCK_TCP);
     return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -111,6 +112,28 @@ static int copy_links(const char *from, const char *to)
     return failed ? -1 : 0;
 }
 
+/* Where /usr is not merged, as on Alpine, these are folders of their own, with the loader
+ * and the C library. */
+static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
+
+static bool is_apart(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Each its own overlay. `at` is where the new root is, `none` an empty folder. */
+static int overlay_apart(const char *at, const char *none)
+{
+    char to[32];
+    for (size_t i = 0; i < count(apart); i++) {
+        snprintf(to, sizeof to, "%s%s", at, apart[i]);
+        if (is_apart(apart[i]) && mount_overlay(none, apart[i], to) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int make_tree(void)
 {
     static const char *const dirs[] = {
@@ -118,9 +141,8 @@ static int make_tree(void)
         "srv",
     };
     static const char *const links[][2] = {
-        { "usr/bin", "bin" },          { "usr/sbin", "sbin" },    { "usr/lib", "lib" },
-        { "usr/lib64", "lib64" },      { "/tmp", "var/tmp" },     { "/workspace", "home/user" },
-        { "/workspace", "mnt/data" },  { "/run", "var/run" },
+        { "/tmp", "var/tmp" },        { "/workspace", "home/user" },
+        { "/workspace", "mnt/data" }, { "/run", "var/run" },
     };
     for (size_t i = 0; i < count(dirs); i++) {
         if (mkdir(dirs[i], 0755) < 0)
@@ -128,6 +150,12 @@ static int make_tree(void)
     }
     for (size_t i = 0; i < count(links); i++) {
         if (symlink(links[i][0], links[i][1]) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(apart); i++) {
+        char merged[16];
+        snprintf(merged, sizeof merged, "usr%s", apart[i]);
+        if (is_apart(apart[i]) ? mkdir(apart[i] + 1, 0755) : symlink(merged, apart[i] + 1))
             return -1;
     }
     /* Landlock lets no one read this; see enter.c. */
@@ -157,6 +185,7 @@ static int copy_etc(void)
 {
     static const char *const files[] = {
         "ld.so.cache", "nsswitch.conf", "protocols", "services", "mime.types", "debian_version",
+        "ld-musl-x86_64.path", "ld-musl-aarch64.path",
     };
     static const char passwd[] = "root:x:0:0:root:/:/usr/sbin/nologin\n"
                                  "user:x:1000:1000:user:/home/user:/bin/bash\n"
@@ -263,6 +292,8 @@ static enum box_step lay_out(const struct mount_plan *plan)
         return BOX_STEP_PLANT;
     if (copy_etc() < 0 || overlay_etc() < 0)
         return BOX_STEP_ETC;
+    if (overlay_apart(".", "usr/top/none") < 0)
+        return BOX_STEP_IMAGE;
     if (lay_out_dev() < 0)
         return BOX_STEP_DEV;
     return BOX_STEP_NONE;
@@ -288,6 +319,10 @@ enum box_step mount_image(const struct mount_plan *plan)
     if (step)
         return step;
     if ((mount_usr_parted() ? mount_parts : mount_whole)(plan->template) < 0)
+        return BOX_STEP_IMAGE;
+    if (plan->template &&
+        (chdir(plan->template) < 0 || overlay_apart(TEMPLATE_AT, "top/none") < 0 ||
+         chdir(TEMPLATE_AT) < 0))
         return BOX_STEP_IMAGE;
     if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
                             mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,

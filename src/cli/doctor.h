@@ -30,6 +30,9 @@ void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdi
 void cli_doctor_fix(struct cli_doctor_report *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Set the fix: the command that installs these packages, by Debian's names, here. */
+void cli_doctor_install(struct cli_doctor_report *out, const char *const *packages, size_t count);
+
 /* First line of a small file without its newline; false where there is none. */
 bool cli_doctor_read(const char *path, char *out, size_t room);
 /* A file that holds one number, or `otherwise`. */

@@ -20,8 +20,8 @@
 #include "base/own.h"
 #include "cli/doctor.h"
 #include "engine/engine.h"
+#include "image/packages.h"
 
-#define PACKAGES "/usr/lib/python3/dist-packages/"
 #define SPACE_LEAST (256.0 * 1024 * 1024)
 
 void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict,
@@ -93,7 +93,7 @@ static void check_runtime(struct cli_doctor_report *out, const char *path, const
         return;
     }
     cli_doctor_say(out, CLI_DOCTOR_MISSING, "%s is not there or does not start", path);
-    cli_doctor_fix(out, "sudo apt-get install %s", package);
+    cli_doctor_install(out, &package, 1);
 }
 
 static void check_python(struct cli_doctor_report *out)
@@ -122,25 +122,27 @@ static void check_packages(struct cli_doctor_report *out)
         { "openpyxl", "python3-openpyxl" }, { "lxml", "python3-lxml" },
         { "bs4", "python3-bs4" },           { "PIL", "python3-pil" },
     };
-    char absent[200] = "", packages[300] = "";
-    size_t count = 0;
+    char absent[200] = "", folders[IMAGE_PACKAGES_MAX][IMAGE_PACKAGES_ROOM];
+    const char *packages[array_len(rows)];
+    size_t count = 0, at = 0, there = image_packages(folders);
     for (size_t i = 0; i < array_len(rows); i++) {
-        char path[128];
-        snprintf(path, sizeof path, PACKAGES "%s", rows[i].folder);
-        if (access(path, F_OK) == 0) {
-            count++;
-            continue;
+        bool found = false;
+        for (size_t n = 0; n < there && !found; n++) {
+            char path[128];
+            snprintf(path, sizeof path, "%s/%s", folders[n], rows[i].folder);
+            found = access(path, F_OK) == 0;
         }
-        size_t at = strlen(absent), to = strlen(packages);
-        snprintf(absent + at, sizeof absent - at, " %s", rows[i].folder);
-        snprintf(packages + to, sizeof packages - to, " %s", rows[i].package);
+        if (found)
+            continue;
+        at += (size_t)snprintf(absent + at, sizeof absent - at, " %s", rows[i].folder);
+        packages[count++] = rows[i].package;
     }
-    if (count == array_len(rows)) {
-        cli_doctor_say(out, CLI_DOCTOR_OK, "all %zu that models ask for most", count);
+    if (count == 0) {
+        cli_doctor_say(out, CLI_DOCTOR_OK, "all %zu that models ask for most", array_len(rows));
         return;
     }
     cli_doctor_say(out, CLI_DOCTOR_WEAK, "not there:%s", absent);
-    cli_doctor_fix(out, "sudo apt-get install%s", packages);
+    cli_doctor_install(out, packages, count);
 }
 
 /* What is mounted below /usr, and whether boxes see it. */

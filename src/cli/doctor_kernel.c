@@ -99,10 +99,8 @@ static void wall_fix(struct cli_doctor_report *out, int error)
         apparmor_fix(out);
     else if (error == ENOSPC)
         cli_doctor_fix(out, "sudo sysctl -w user.max_user_namespaces=15000");
-    else if (fix[0])
+    else
         cli_doctor_fix(out, "%s", fix);
-    else if (around.filtered)
-        cli_doctor_fix(out, "start cupel without the system call filter that it inherited");
 }
 
 static void check_container(struct cli_doctor_report *out)

@@ -11,8 +11,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-
-#define PACKAGES "/usr/lib/python3/dist-packages"
+#include "image/packages.h"
 
 /* What to use for packages that models ask for and the image lacks. */
 static const struct {
@@ -32,11 +31,11 @@ static const struct {
 };
 
 /* Version of a distribution from its NAME-VERSION.{egg,dist}-info entry. */
-static bool installed_version(const char *distribution, char *out, size_t room)
+static bool version_in(const char *folder, const char *distribution, char *out, size_t room)
 {
     size_t len = strlen(distribution);
     bool found = false;
-    DIR *dir = opendir(PACKAGES);
+    DIR *dir = opendir(folder);
     for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
         const char *name = entry->d_name;
         const char *end = strstr(name, ".egg-info");
@@ -48,6 +47,16 @@ static bool installed_version(const char *distribution, char *out, size_t room)
     }
     if (dir)
         closedir(dir);
+    return found;
+}
+
+static bool installed_version(const char *distribution, char *out, size_t room)
+{
+    char folders[IMAGE_PACKAGES_MAX][IMAGE_PACKAGES_ROOM];
+    size_t count = image_packages(folders);
+    bool found = false;
+    for (size_t i = 0; i < count && !found; i++)
+        found = version_in(folders[i], distribution, out, room);
     return found;
 }
 

@@ -2,7 +2,8 @@
  *
  * It names a state of the host, and is no proof against its administrator: what
  * a package installed is taken at dpkg's word (its status file names every
- * version), only the interpreters and what no package owns are read. Compiled
+ * version; elsewhere the package manager's own file stands for it, and all of the
+ * package directories is read), only the interpreters and what no package owns are read. Compiled
  * Python in __pycache__ is left out: it follows from its source, and appears
  * whenever an administrator happens to import something. What boxes do not see,
  * because it lies on a mount of its own (base/mounts.h), is left out too.
@@ -34,6 +35,12 @@
 #define DEPTH_MAX 40
 #define UNOWNED_MAX 400000
 
+/* What other distributions know their packages by; each where it is there. */
+static const char *const other_status[] = {
+    "usr/lib/sysimage/rpm/rpmdb.sqlite", "var/lib/rpm/rpmdb.sqlite", "lib/apk/db/installed",
+    "usr/lib/apk/db/installed",
+};
+
 static const char *const interpreters[] = { "usr/bin/python3", "usr/bin/node", "usr/bin/bash" };
 
 /* Package directories; a name that ends in "." stands for every directory that
@@ -41,6 +48,7 @@ static const char *const interpreters[] = { "usr/bin/python3", "usr/bin/node", "
 static const char *const package_dirs[] = {
     "usr/lib/python3/dist-packages",
     "usr/lib/python3.",
+    "usr/lib64/python3.",
     "usr/share/nodejs",
     "usr/lib/node_modules",
 };
@@ -313,6 +321,11 @@ int image_digest_compute(int root_dirfd, char out[IMAGE_DIGEST_ROOM], struct err
     add_hidden(&hash);
     file_hash(root_dirfd, STATUS_FILE, value);
     add_line(&hash, "dpkg", STATUS_FILE, value);
+    for (size_t i = 0; i < array_len(other_status); i++) {
+        file_hash(root_dirfd, other_status[i], value);
+        if (strcmp(value, "absent") != 0)
+            add_line(&hash, "packages", other_status[i], value);
+    }
     for (size_t i = 0; i < array_len(interpreters); i++) {
         file_hash(root_dirfd, interpreters[i], value);
         add_line(&hash, "interpreter", interpreters[i], value);
@@ -347,6 +360,8 @@ void image_digest_key(int root_dirfd, char out[IMAGE_KEY_ROOM])
         mounts.len = 0; /* the digest itself will say so */
     add_hidden(&hash);
     add_stat(root_dirfd, STATUS_FILE, &hash);
+    for (size_t i = 0; i < array_len(other_status); i++)
+        add_stat(root_dirfd, other_status[i], &hash);
     for (size_t i = 0; i < array_len(interpreters); i++)
         add_stat(root_dirfd, interpreters[i], &hash);
     attr_cleanup(dirs_done) struct dirs dirs = { .count = 0 };

@@ -112,7 +112,7 @@ int llm_http_open(struct llm_http **out, struct err *err)
     if (!http->library || !whole) {
         llm_http_close(http);
         err_set(err, ERR_HOST, "load '" LIBRARY "', which reaches models over the network");
-        err_hint(err, "install it: apt-get install libcurl4");
+        err_hint(err, "install libcurl (Debian: apt-get install libcurl4)");
         return -1;
     }
     if (read_roots(http, err) < 0) {
