@@ -58,7 +58,7 @@ PARKING     := $(wildcard src/box/park*.c) src/box/inject.c src/box/pin.c $(wild
 PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
 BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
                src/box/mount.c src/box/mount_usr.c src/box/template.c src/box/enter.c src/box/drop.c $(PORTER_SRC) src/box/posture.c \
-               src/box/keeper.c $(PARKING) $(STATIC_BASE)
+               src/box/keeper.c src/box/sockets.c $(PARKING) $(STATIC_BASE)
 INIT_SRC    := src/box/init.c src/box/posture.c src/base/io.c
 STATIC_ONLY := $(filter-out $(STATIC_BASE) $(PARKING),$(BROKER_SRC) $(INIT_SRC))
 # The zygote's library is loaded by the image's own interpreter, hence glibc.

@@ -54,12 +54,14 @@ static const struct named new_calls[] = {
 #define N(id) { #id, (uint64_t)(id) }
 static const struct named values[] = {
     { "INT", 0xffffffff }, /* all that the kernel reads of an int */
+    { "SHARED_ANONYMOUS", MAP_SHARED | MAP_ANONYMOUS }, /* MAP_SHARED_VALIDATE has both bits, too */
     /* The numbers from WARDEN_FIRST on (src/box/warden.h) as processes, and as groups. */
     { "PARKED_MASK", 0xfffffe00 }, { "PARKED", 0x7e00 }, { "PARKED_GROUP", 0xffff8000 },
     N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
     N(F_SETOWN), N(F_SETOWN_EX), N(FIOSETOWN), N(SIOCSPGRP), N(PRIO_PROCESS), N(SIGKILL),
     N(TIOCSTI), N(TIOCLINUX), N(TIOCSETD), N(PROT_EXEC), N(MADV_MERGEABLE),
+    N(MAP_HUGETLB), { "MFD_HUGETLB", 4 },
     { "MADV_COLLAPSE", 25 }, N(POSIX_FADV_DONTNEED),
     { "FS_IOC_FIEMAP", 0xc020660b },
     N(MADV_DONTFORK), N(MADV_WIPEONFORK),

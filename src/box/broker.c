@@ -19,7 +19,7 @@
 #include "base/own.h"
 #include "box/broker_store.h"
 
-#define WATCH_MS 50
+#define FIRST_LOOK_MS 50
 #define LATE_LOOK_MS 1000
 #define SWEEP_LOOK_MS 1
 
@@ -95,6 +95,8 @@ static void on_stat(const struct box_call *call, const int *fds)
     if (broker_watch_wanted(box)) {
         int64_t seen = broker_watch_cpu_us(box, call->stat.brief) - box->cpu_us_waited;
         box->cpu_us_seen = seen > box->cpu_us_seen ? seen : box->cpu_us_seen;
+        if (!call->stat.brief)
+            broker_watch_glance(box, /* gone= */ false);
     }
     broker_box_stats(box, &news.stats);
     broker_tell(&broker, &news, NULL, 0);
@@ -291,7 +293,7 @@ static void gather(struct waits *waits, int signals)
         if (!box->used)
             continue;
         if (broker_watch_wanted(box))
-            waits->patience_ms = WATCH_MS;
+            waits->patience_ms = (int)broker.pause_ms;
         else if (box->stage != BROKER_STILL && waits->patience_ms < 0)
             waits->patience_ms = LATE_LOOK_MS;
         if (box->keep.ordered != box->keep.answered && waits->patience_ms < 0)
@@ -309,7 +311,7 @@ static void gather(struct waits *waits, int signals)
 static void look(void)
 {
     int64_t now = clock_now_ns();
-    broker_watch_all(&broker);
+    broker.pause_ms = broker_watch_all(&broker);
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker.box[i];
         bool late = box->used && box->stage != BROKER_STILL && now > box->word_until_ns;
@@ -336,6 +338,7 @@ int main(void)
     static struct waits waits;
     int signals[1];
     broker_set_up(&broker, signals);
+    broker.pause_ms = FIRST_LOOK_MS;
     for (;;) {
         gather(&waits, signals[0]);
         bool sweeping = broker_sweep_active(&broker);
@@ -346,7 +349,7 @@ int main(void)
         if (waits.patience_ms >= 0 && now >= broker.watch_ns)
             look();
         if (waits.patience_ms < 0 || now >= broker.watch_ns)
-            broker.watch_ns = now + WATCH_MS * INT64_C(1000000);
+            broker.watch_ns = clock_now_ns() + broker.pause_ms * INT64_C(1000000);
         for (nfds_t i = 2; ready > 0 && i < waits.count; i++) {
             if (waits.at[i].revents)
                 waits.whose[i].serve(waits.whose[i].id);

@@ -2,6 +2,7 @@
 #ifndef BOX_BROKER_H
 #define BOX_BROKER_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -65,6 +66,15 @@ struct broker_sweep {
     pid_t pid; /* a child in the box's pid namespace that kills; 0: none */
 };
 
+/* What is seen of a box at once, where no cgroup counts. */
+struct broker_glance {
+    int64_t bytes; /* at most held, but for `more` */
+    int64_t tasks; /* processes and threads */
+    int64_t own_tasks; /* of the occupant */
+    bool more;     /* it has sockets or many descriptors: only a tally knows */
+};
+#define BROKER_TALLY_FULL 1 /* the exit code that says so */
+
 struct broker_box {
     bool used;
     bool releasing; /* nothing is told of it any more */
@@ -105,7 +115,13 @@ struct broker_box {
     struct {
         int64_t cpu_us, own_cpu_us; /* of all, of the occupant, when it was last looked at */
         bool alone; /* there was nobody else then who could run */
+        int64_t tally_ns; /* when a tally is due in any case */
     } watched; /* without cgroups */
+    struct broker_glance seen; /* the last; without cgroups */
+    int64_t most_tasks; /* that were seen at once; without cgroups */
+    int64_t processes;  /* RLIMIT_NPROC of its occupant */
+    pid_t tally;        /* the child that counts what is held; 0: none */
+    bool tally_void;    /* it counts what is not there any more */
     int64_t kill_to_empty_us;
 };
 
@@ -142,6 +158,7 @@ struct broker {
     int64_t watch_ns; /* when those without cgroups are looked at next */
     const struct due_page *due;
     int64_t due_ns; /* when the CPU time of boxes is looked at next */
+    int64_t pause_ms; /* until then, at the last look */
     int64_t others_ns; /* when all boxes are next looked at for who was missed */
 };
 
@@ -247,13 +264,23 @@ void broker_child_close(int *fds, int count);
 
 /* Where no cgroup holds the memory or counts the CPU: look at the processes. */
 bool broker_watch_wanted(const struct broker_box *box);
-/* Bytes held by the box's processes and files. */
-int64_t broker_watch_memory(const struct broker_box *box);
-/* Bytes that a zygote holds, and its occupants share. */
-int64_t broker_watch_shared(pid_t pid);
+/* gone: the occupant has just ended, and had as many threads as were seen last. */
+void broker_watch_glance(struct broker_box *box, bool gone);
 /* brief: of the occupant alone, which takes a microsecond and not a millisecond. */
 int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief);
-/* End the boxes that hold too much. */
-void broker_watch_all(struct broker *broker);
+/* Look at all boxes; milliseconds until the next time. */
+int64_t broker_watch_all(struct broker *broker);
+/* A tally has ended: end the box that holds too much. */
+void broker_watch_tallied(struct broker *broker, uint32_t id, int code);
+
+/* The next process of the broker's own /proc and its pid namespace; 0: there is no other. */
+pid_t broker_tally_next(DIR *proc, uint64_t *out_space);
+struct broker_glance broker_tally_glance(const struct broker_box *box);
+/* Bytes held by the box's processes and files, without sockets; it may stop above `enough`. */
+int64_t broker_tally(const struct broker_box *box, int64_t enough);
+/* Bytes that a zygote holds, and its occupants share. */
+int64_t broker_tally_shared(pid_t pid);
+/* Count all of it in a child, unless one does. */
+void broker_tally_start(struct broker_box *box);
 
 #endif

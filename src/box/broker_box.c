@@ -231,6 +231,7 @@ void broker_box_release(struct broker *broker, uint32_t id)
      * broker's to reap, is a zombie in its namespace. */
     broker_child_reap(&box->occupant);
     broker_child_reap(&box->sweep.pid);
+    broker_child_reap(&box->tally);
     broker_child_reap(&box->porter);
     broker_child_reap(&box->init);
     broker_keep_release(broker, box);
@@ -252,13 +253,16 @@ void broker_box_stats(const struct broker_box *box, struct box_stats *out)
     int64_t cpu = counters_cpu_us(counter[BOX_COUNTER_CPU]);
     int64_t kills = counters_oom_kills(counter[BOX_COUNTER_OOM]);
     int64_t hits = counters_pids_hits(counter[BOX_COUNTER_PIDS]);
+    const int64_t tasks = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG) ? 0 : box->most_tasks;
+    bool full = tasks > 0 && tasks >= box->processes;
     int64_t before = box->cgroup.oom_kills_before;
     int64_t ooms = (kills > before ? kills - before : 0) + box->oom_uncounted;
     *out = (struct box_stats){
         .cpu_us = cpu < 0 ? box->cpu_us_seen : cpu - box->cpu_us_at_start,
         .memory_peak_bytes = counters_memory_peak(counter[BOX_COUNTER_PEAK]),
         .oom_kills = ooms + (box->oom_seen && ooms == box->oom_told),
-        .pids_hits = hits > 0 ? hits - box->cgroup.pids_hits_before : 0,
+        .pids_hits = hits > 0 ? hits - box->cgroup.pids_hits_before : full,
+        .most_tasks = tasks,
         .blocks_free = counted ? (int64_t)fs.f_bfree : -1,
         .inodes_free = counted ? (int64_t)fs.f_ffree : -1,
         .blocks_at_start = box->blocks_at_start,
@@ -279,4 +283,5 @@ void broker_box_oom_told(struct broker_box *box, int64_t oom_kills)
     box->oom_uncounted = oom_kills - (kills > before ? kills - before : 0);
     box->oom_told = oom_kills;
     box->oom_seen = false;
+    box->most_tasks = 0;
 }

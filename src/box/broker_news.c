@@ -183,7 +183,7 @@ static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_p
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
         pid_t *places[] = { &box->init, &box->occupant, &box->porter, &box->sweep.pid,
-                            &box->keep.keeper, &box->keep.warden };
+                            &box->tally, &box->keep.keeper, &box->keep.warden };
         for (size_t j = 0; box->used && j < array_len(places); j++) {
             if (*places[j] == pid) {
                 *out_place = places[j];
@@ -227,6 +227,8 @@ static void tell_exited(const struct broker *broker, struct broker_box *box, int
         box->cpu_us_waited = -box->cpu_us_seen;
     news.overdue = box->overdue;
     box->overdue = BOX_OVERDUE_NOT;
+    if (status != 0 && broker_watch_wanted(box))
+        broker_watch_glance(box, /* gone= */ true); /* all that it has left behind is there */
     news.by_signal = WIFSIGNALED(status);
     news.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     broker_box_stats(box, &news.stats);
@@ -249,6 +251,8 @@ static void on_death(struct broker *broker, pid_t pid, int status, const struct 
         broker_take_word(broker, id, /* late= */ false);
     if (place == &box->occupant)
         tell_exited(broker, box, status, used);
+    if (place == &box->tally)
+        broker_watch_tallied(broker, id, WIFEXITED(status) ? WEXITSTATUS(status) : 0);
     if (place == &box->keep.keeper)
         broker_keep_over(broker, id);
     if (place == &box->keep.warden)

@@ -59,12 +59,15 @@ long broker_box_clone(const struct broker *broker, const struct broker_box *box,
     return pid;
 }
 
-static void fill_start(const struct broker *broker, const struct broker_box *box,
+static void fill_start(const struct broker *broker, struct broker_box *box,
                        const struct box_call *call, const struct pipes *pipes, int exec_block,
                        const int channel[BOX_CHANNEL], struct enter_start *start)
 {
     bool memory = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
     bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
+    /* With a pids cgroup the rlimit is only a backstop and must not be met first. What
+     * is parked counts where it has the same uid. */
+    box->processes = box->pids + (pids ? 64 : call->start.session ? BOX_PLACES + 1 : 0);
     *start = (struct enter_start){
         .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
         .channel = { channel[BOX_WORDS], channel[BOX_REQUESTS] },
@@ -73,9 +76,7 @@ static void fill_start(const struct broker *broker, const struct broker_box *box
         .broker_walls = box->walls,
         .cpu_s = call->start.cpu_s,
         .open_files = call->start.open_files,
-        /* With a pids cgroup the rlimit is only a backstop and must not be met first. What
-         * is parked counts where it has the same uid. */
-        .processes = box->pids + (pids ? 64 : call->start.session ? BOX_PLACES + 1 : 0),
+        .processes = box->processes,
         /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
         .file_bytes = box->disk_bytes + (1 << 20),
         .data_bytes = memory ? 0 : box->memory_bytes,

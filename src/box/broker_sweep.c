@@ -218,7 +218,7 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     sweep->asked |= asked;
     if (sweep->on)
         return;
-    sweep->on = true;
+    sweep->on = box->tally_void = true;
     sweep->rounds = 0;
     sweep->since_ns = clock_now_ns();
     if (is_swept(box)) {

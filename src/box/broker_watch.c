@@ -1,22 +1,18 @@
-/* The watchdog for hosts where no cgroup holds a box: what its processes use, read
- * from the kernel without a byte that user code could choose (process names are
- * such bytes, so /proc/PID/stat and status are not read). Broker only. It is
- * weaker than a cgroup, and `isolation.missing` says so. */
+/* The watchdog for hosts where no cgroup holds a box: when its processes are looked at, and
+ * what follows. Broker only. It is weaker than a cgroup, and `isolation.missing` says so. */
 #include "box/broker.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
+#define MS INT64_C(1000000)
 #define OTHERS_MS 1000
+#define TALLY_MS 250 /* mappings are seen by a tally alone */
+#define PAUSE_MOST_MS 50
+#define PAUSE_LEAST_MS 5
+#define BYTES_A_MS (INT64_C(4) << 20) /* that a box is thought to take at the most */
 #define CPU_CLOCK_OF_ALL_THREADS 2u /* linux/posix-timers.h: CPUCLOCK_SCHED, of the process */
 
 bool broker_watch_wanted(const struct broker_box *box)
@@ -27,34 +23,17 @@ bool broker_watch_wanted(const struct broker_box *box)
 
 typedef int64_t measure(pid_t pid);
 
-/* The next process, and its pid namespace; 0: there is no other. */
-static pid_t next_process(DIR *proc, ino_t *out_space)
-{
-    for (const struct dirent *entry; (entry = readdir(proc));) {
-        char path[300];
-        struct stat st;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        snprintf(path, sizeof path, "/proc/%s/ns/pid", entry->d_name);
-        if (stat(path, &st) < 0)
-            continue;
-        *out_space = st.st_ino;
-        return (pid_t)strtol(entry->d_name, NULL, 10);
-    }
-    return 0;
-}
-
 /* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
  * but the occupant and what never runs. */
 static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
 {
     int64_t total = 0;
     bool alone = true;
-    ino_t space = 0;
+    uint64_t space = 0;
     DIR *proc = opendir("/proc");
     if (!proc)
         return -1;
-    for (pid_t pid; (pid = next_process(proc, &space)) > 0;) {
+    for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
         if (space != box->pid_ns_ino)
             continue;
         total += one(pid);
@@ -66,27 +45,6 @@ static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
     return total;
 }
 
-/* Proportional, so that pages shared by forked children count once. */
-static int64_t held_bytes(pid_t pid)
-{
-    char path[48], text[2048];
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    static const char *const keys[] = { "\nPss_Anon:", "\nPss_Shmem:" };
-    int64_t total = 0;
-    for (size_t i = 0; i < 2; i++) {
-        const char *at = strstr(text, keys[i]);
-        total += at ? strtoll(at + strlen(keys[i]), NULL, 10) << 10 : 0;
-    }
-    return total;
-}
-
 static int64_t cpu_us(pid_t pid)
 {
     struct timespec spent;
@@ -95,21 +53,6 @@ static int64_t cpu_us(pid_t pid)
     if (clock_gettime(id, &spent) < 0)
         return 0;
     return (int64_t)spent.tv_sec * 1000000 + spent.tv_nsec / 1000;
-}
-
-int64_t broker_watch_memory(const struct broker_box *box)
-{
-    struct statfs fs;
-    int64_t files = 0;
-    if (fstatfs(box->disk, &fs) == 0)
-        files = (box->blocks_at_start - (int64_t)fs.f_bfree) * (int64_t)fs.f_bsize;
-    int64_t held = sum(box, held_bytes, NULL) - box->shared_bytes;
-    return (held > 0 ? held : 0) + files;
-}
-
-int64_t broker_watch_shared(pid_t pid)
-{
-    return held_bytes(pid);
 }
 
 int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
@@ -139,11 +82,11 @@ static bool is_still(struct broker_box *box)
  * gone through now and then, at once. */
 static void look_for_others(struct broker *broker)
 {
-    ino_t space = 0;
+    uint64_t space = 0;
     DIR *proc = opendir("/proc");
     if (!proc)
         return;
-    for (pid_t pid; (pid = next_process(proc, &space)) > 0;) {
+    for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
         for (int i = 0; i < BOX_MAX; i++) {
             struct broker_box *box = &broker->box[i];
             if (box->used && box->watched.alone && box->pid_ns_ino == space)
@@ -161,19 +104,54 @@ static bool any_is_alone(const struct broker *broker)
     return any;
 }
 
-void broker_watch_all(struct broker *broker)
+void broker_watch_glance(struct broker_box *box, bool gone)
+{
+    const int64_t own_tasks = gone ? box->seen.own_tasks : 0;
+    box->seen = broker_tally_glance(box);
+    if (box->seen.tasks + own_tasks > box->most_tasks)
+        box->most_tasks = box->seen.tasks + own_tasks;
+}
+
+/* How long it may be left alone: the less room there is, the shorter. */
+static int64_t look_at(struct broker_box *box, int64_t now)
+{
+    broker_watch_glance(box, /* gone= */ false);
+    const int64_t room = box->memory_limit - box->seen.bytes;
+    if (room < 0 || box->seen.more || now >= box->watched.tally_ns) {
+        box->watched.tally_ns = now + TALLY_MS * MS;
+        broker_tally_start(box);
+    }
+    return room < 0 ? PAUSE_LEAST_MS : room / BYTES_A_MS;
+}
+
+void broker_watch_tallied(struct broker *broker, uint32_t id, int code)
+{
+    struct broker_box *box = &broker->box[id];
+    if (code != BROKER_TALLY_FULL || box->tally_void || box->sweep.on ||
+        !broker_watch_wanted(box))
+        return;
+    box->oom_seen = true;
+    broker_sweep_or_kill(broker, id);
+}
+
+int64_t broker_watch_all(struct broker *broker)
 {
     const int64_t now = clock_now_ns();
+    int64_t pause_ms = PAUSE_MOST_MS;
     if (now >= broker->others_ns && any_is_alone(broker)) {
-        broker->others_ns = now + OTHERS_MS * INT64_C(1000000);
+        broker->others_ns = now + OTHERS_MS * MS;
         look_for_others(broker);
     }
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        if (broker_watch_wanted(box) && !is_still(box) &&
-            broker_watch_memory(box) > box->memory_limit) {
-            box->oom_seen = true;
-            broker_sweep_or_kill(broker, (uint32_t)i);
-        }
+        if (!broker_watch_wanted(box) || is_still(box))
+            continue;
+        int64_t wanted_ms = look_at(box, now);
+        pause_ms = wanted_ms < pause_ms ? wanted_ms : pause_ms;
     }
+    /* Never more than a fifth of the time, however much there is to be seen. */
+    const int64_t least_ms = (clock_now_ns() - now) * 4 / MS;
+    pause_ms = pause_ms < least_ms ? least_ms : pause_ms;
+    return pause_ms < PAUSE_LEAST_MS ? PAUSE_LEAST_MS
+           : pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS : pause_ms;
 }

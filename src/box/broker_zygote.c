@@ -129,7 +129,7 @@ bool broker_zygote_hear(struct broker_zygote *zygote)
     zygote->ready = got == 1 && word.step == 0 && word.error == 0 &&
                     word.cell_pages.count <= PARK_PAGES_MAX;
     if (zygote->ready) {
-        zygote->shared_bytes = broker_watch_shared(zygote->pid);
+        zygote->shared_bytes = broker_tally_shared(zygote->pid);
         zygote->cell_pages = word.cell_pages;
     } else {
         errno = got != 1 ? ECHILD : word.error ? word.error : EBADMSG;

@@ -75,7 +75,8 @@ static int join_box(const struct enter_plan *plan, bool with_cgroup)
 }
 
 /* Landlock, where the kernel has it: what the mounts already say once more, from
- * another mechanism, and no signals or abstract sockets out of the domain. */
+ * another mechanism, and no signals or abstract sockets out of the domain. /dev/zero is not to
+ * be opened for writing, for a shared mapping of it is memory that only a cgroup counts. */
 int enter_rules(int *out)
 {
     const uint64_t look = BOX_LANDLOCK_READ_DIR;
@@ -88,7 +89,11 @@ int enter_rules(int *out)
         { .path = "/usr", .allowed = use },
         { .path = "/etc", .allowed = use },
         { .path = "/proc", .allowed = use | write },
-        { .path = "/dev", .allowed = use | write },
+        { .path = "/dev", .allowed = use },
+        { .path = "/dev/null", .allowed = write },
+        { .path = "/dev/full", .allowed = write },
+        { .path = "/dev/random", .allowed = write },
+        { .path = "/dev/urandom", .allowed = write },
         { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
@@ -113,6 +118,17 @@ static int landlock(uint32_t *walls)
     if (probe < 0 && errno == EACCES)
         *walls |= BOX_WALL_BIT(LANDLOCK);
     return 0;
+}
+
+/* Where no cgroup counts memory: a filter more, below the one that everybody has. */
+static int filter_uncounted(void)
+{
+    const struct sock_fprog filter = {
+        .len = array_len(box_filter_uncounted),
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_uncounted,
+    };
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
 }
 
 /* The filter with its listener, through which forbidden calls are named. */
@@ -245,7 +261,9 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
-    int listener = filter_self(start->parkable, plan->two_ids);
+    const bool uncounted = start->data_bytes > 0 && !mutate(UNCOUNTED);
+    int listener = uncounted && filter_uncounted() < 0
+                       ? -1 : filter_self(start->parkable, plan->two_ids);
     if (listener < 0)
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
     const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };

@@ -138,9 +138,11 @@ static int become(const struct keeper_plan *plan, struct keeper *out)
         return -1;
     if (confine() < 0)
         return -1;
-    /* An interpreter has its zygote's filter and its own where we have ours. */
+    /* An interpreter has its zygote's filter and its own where we have ours, and one more where
+     * no cgroup counts its memory. */
     int filters = park_own_filters(out->session.proc);
-    out->session.filters = filters > 0 ? filters + 1 : 0;
+    int more = 1 + !(plan->live->walls & BOX_WALL_BIT(MEMORY_CG));
+    out->session.filters = filters > 0 ? filters + more : 0;
     return 0;
 }
 

@@ -33,6 +33,7 @@
     X(SECCOMP)           /* the occupant's filter allows everything */                        \
     X(SECCOMP_INIT)                                                                           \
     X(SECCOMP_PORTER)                                                                         \
+    X(UNCOUNTED)         /* memory that is not mapped can be had without a cgroup */          \
     X(NOTIFY_ANSWER)     /* the supervisor lets reported calls through */                     \
     X(NOTIFY_CAP)        /* it answers without end */                                         \
     X(LANDLOCK)                                                                               \

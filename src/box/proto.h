@@ -193,6 +193,7 @@ struct box_stats {
     int64_t memory_peak_bytes; /* -1 unknown */
     int64_t oom_kills;
     int64_t pids_hits;
+    int64_t most_tasks; /* seen at once where no cgroup counts them, else 0 */
     int64_t blocks_free, inodes_free; /* of the writable part */
     int64_t blocks_at_start, inodes_at_start;
     int64_t work_size, work_at_start; /* of /workspace as a directory, which was empty then */

@@ -1,7 +1,7 @@
 /* The result's life, its lists, and the decision of its status. Any process that
  * holds a result; pure. The decision reads kernel facts first and lets a box's
- * own claim (an exception) only turn "ok" into "error": a box that lies can make
- * itself look worse, never better. */
+ * own claim (an exception) only turn "ok" into "error", or into "memory_limit" where that is an
+ * rlimit: a box that lies can make itself look worse, never better. */
 #include "contract/result.h"
 
 #include <signal.h>
@@ -220,6 +220,8 @@ static enum result_status decide_failed(const struct result_facts *facts)
 {
     if (facts->pids_hits > 0)
         return RESULT_PIDS_LIMIT;
+    if (facts->driver_no_memory)
+        return RESULT_MEMORY_LIMIT;
     return facts->disk_full ? RESULT_DISK_LIMIT : RESULT_ERROR;
 }
 
@@ -246,7 +248,7 @@ static void list_hits(struct result *result, const struct result_facts *facts)
     const bool hit[LIMITS_COUNT] = {
         [LIMITS_TIMEOUT] = facts->killed_for == RESULT_TIMEOUT,
         [LIMITS_CPU] = facts->killed_for == RESULT_CPU_LIMIT,
-        [LIMITS_MEMORY] = facts->oom_kills > 0,
+        [LIMITS_MEMORY] = facts->oom_kills > 0 || facts->driver_no_memory,
         [LIMITS_DISK] = facts->disk_full,
         [LIMITS_PIDS] = facts->pids_hits > 0,
         [LIMITS_STDOUT] = facts->stdout_hit || result->out.truncated,

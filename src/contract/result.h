@@ -101,6 +101,7 @@ struct result_facts {
     int exit_code;
     int signal;
     bool driver_exception; /* box claim: the driver reported an uncaught exception */
+    bool driver_no_memory; /* box claim: it was an allocation that an rlimit can refuse, and does */
     bool driver_interrupted; /* box claim: that exception was the interrupt */
     uint64_t pids_hits;
     bool disk_full;       /* no block or no inode free at the end */

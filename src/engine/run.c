@@ -269,26 +269,34 @@ void run_box_is_empty(struct engine_run *run)
         end_with_result(run, NULL);
 }
 
+/* An input may be other than it was, also a read-only one, whose owner is the code. */
+static bool may_be_final(const struct engine_run *run)
+{
+    return run->engine->options.warm && run->request->file_count == 0;
+}
+
 void run_is_done(struct engine_run *run)
 {
     if (run->session) {
         session_cell_done(run);
         return;
     }
-    /* An input may be other than it was, also a read-only one, whose owner is the code. */
-    bool may_be_final = run->engine->options.warm && run->request->file_count == 0;
-    run->asked_at_done = may_be_final && counters_read(run->counter, &run->stats) < 0;
-    struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = 1 };
+    bool failed = run->driver.error.kind != RESULT_E_NONE || run->driver.done_code != 0;
+    bool counted = counters_read(run->counter, &run->stats) == 0;
+    run->asked_at_done = !counted && (failed || may_be_final(run));
+    /* Without a cgroup the processes that are there now are all that tells of a full house. */
+    struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = !failed };
     if (run->asked_at_done)
         house_call(&run->engine->house, &stat, NULL, 0);
-    else if (!may_be_final || !run_final_if_clean(run))
+    else if (!run_final_if_clean(run))
         run_let_exit(run);
 }
 
 bool run_final_if_clean(struct engine_run *run)
 {
     const struct box_stats *stats = &run->stats;
-    if (run->killed || run->occupant_gone || run->facts.interrupt_sent || run->notify.reports > 0)
+    if (!may_be_final(run) || run->killed || run->occupant_gone || run->facts.interrupt_sent ||
+        run->notify.reports > 0)
         return false;
     bool wrote = has_files(run) || stats->blocks_free != stats->blocks_at_start ||
                  stats->inodes_free != stats->inodes_at_start;

@@ -64,6 +64,7 @@ struct engine_run {
     int interrupts;
     bool occupant_gone, empty, killed, clean;
     bool over; /* on_end was called; nothing of it counts any more */
+    bool memory_counted; /* by a cgroup */
     bool asked_at_done; /* for counters, of which it depends whether that was the end */
 };
 

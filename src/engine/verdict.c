@@ -44,6 +44,49 @@ static void take_fail_line(struct engine_run *run)
     error->snippet = buf_strdup(text);
 }
 
+/* Where no cgroup counts, limits are rlimits, and nobody sees their refusal but the code. What
+ * the box then claims of itself can only make it look worse. */
+struct claim {
+    const char *name, *message; /* how the message begins */
+};
+
+static bool claims(const struct engine_run *run, const struct claim *rows, size_t count)
+{
+    const struct result_error *error = &run->driver.error;
+    const char *message = error->message ? error->message : "";
+    for (size_t i = 0; error->name && i < count; i++) {
+        if (strcmp(error->name, rows[i].name) == 0 &&
+            strncmp(message, rows[i].message, strlen(rows[i].message)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool claims_no_memory(const struct engine_run *run)
+{
+    static const struct claim rows[] = {
+        { "MemoryError", "" },
+        { "_ArrayMemoryError", "" },
+        { "OSError", "[Errno 12]" },
+        { "RangeError", "Array buffer allocation failed" },
+        { "RuntimeError", "can't start new thread" }, /* for its stack, or see below */
+    };
+    return !run->memory_counted && claims(run, rows, array_len(rows));
+}
+
+/* Others say EAGAIN, too: it takes a box that was seen nearly full, and may have been full
+ * between two looks. */
+static bool claims_no_process(const struct engine_run *run)
+{
+    static const struct claim rows[] = {
+        { "BlockingIOError", "[Errno 11]" },
+        { "RuntimeError", "can't start new thread" },
+        { "Error", "spawn " },
+    };
+    return run->stats.most_tasks * 4 >= run_limit(run, LIMITS_PIDS) * 3 &&
+           claims(run, rows, array_len(rows));
+}
+
 void run_conclude(struct engine_run *run, const struct err *ours)
 {
     struct result *result = &run->result;
@@ -52,10 +95,11 @@ void run_conclude(struct engine_run *run, const struct err *ours)
     add_spill(run, 1, &result->err_stream, ".cupel/stderr");
     facts->killed_for = ours ? RESULT_INTERNAL : facts->killed_for;
     facts->oom_kills = (uint64_t)run->stats.oom_kills;
-    facts->pids_hits = (uint64_t)run->stats.pids_hits;
+    facts->pids_hits = (uint64_t)run->stats.pids_hits + claims_no_process(run);
     facts->stdout_hit = result->out.truncated;
     facts->stderr_hit = result->err_stream.truncated;
     facts->driver_exception = run->driver.error.kind != RESULT_E_NONE;
+    facts->driver_no_memory = claims_no_memory(run) && facts->pids_hits == 0;
     facts->driver_interrupted = run->driver.interrupted;
     result->cpu_ms = (double)run->stats.cpu_us / 1000;
     result->memory_peak_bytes = run->stats.memory_peak_bytes;

@@ -378,6 +378,7 @@ static void begin(struct engine_run *run, const struct box_news *news)
     run->result.start_ms = clock_ms_between(run->began_ns, run->started_ns);
     run->facts.started = true;
     loop_due(&run->timer, on_timer);
+    run->memory_counted = news->walls & BOX_WALL_BIT(MEMORY_CG);
     note_walls(run, news->walls);
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &started);

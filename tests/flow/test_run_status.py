@@ -10,7 +10,8 @@ STATUS_KEYS = {"schema", "run", "status", "exit_code", "signal", "limits_hit", "
 INT80 = """
 import ctypes, mmap
 code = b"\\xb8\\x14\\x00\\x00\\x00\\xcd\\x80\\xc3"
-area = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+area = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+                 prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 area.write(code)
 print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(area)))())
 """

@@ -93,6 +93,7 @@ POWER = [
     Mutant("PRIVATE_UID", wall("own_processes", "two_boxes_at_once_have_no_uid_in_common", None)),
     Mutant("SECCOMP", box("kernel_calls.py"), box("namespaces.py")),
     Mutant("SECCOMP+NEW_NAMESPACES", box("namespaces.py"), off="SECCOMP NEW_NAMESPACES"),
+    Mutant("UNCOUNTED", box("hidden_memory.py", "user"), box("memfd_bomb.py", "user")),
     Mutant("SECCOMP_INIT", INIT),
     Mutant("SECCOMP_PORTER", PORTER),
     Mutant("NOTIFY_ANSWER", box("kernel_calls.py"), box("ptrace.py")),

@@ -58,7 +58,7 @@ def test_a_session_stands_as_a_run(engine, session, who):
     status = facts.status(family.live[0]["pid"])
     assert all(int(status[name][0], 16) == 0 for name in status if name.startswith("Cap")), status
     assert status["NoNewPrivs"] == ["1"] and status["Seccomp"] == ["2"] and status["Groups"] == []
-    assert found["dumpable"] and int(status["Seccomp_filters"][0]) == 2
+    assert found["dumpable"] and int(status["Seccomp_filters"][0]) == 2 + (who == "user")
     own, holder = status["Uid"][0], status["Uid"][2]
     assert status["Uid"] == [own, own, holder, own] and (own != holder) == (who == "root")
     assert set(facts.descriptors(family.live[0]["pid"])) == {0, 1, 2, 250, 251}

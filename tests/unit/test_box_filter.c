@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -41,6 +42,7 @@ static const struct filter filters[] = {
     { "session_one_uid", box_filter_session_one_uid, BOX_FILTER_SESSION_ONE_UID_LEN,
       QUIET(ENOSYS) },
     { "warden", box_filter_warden, BOX_FILTER_WARDEN_LEN, KILL },
+    { "uncounted", box_filter_uncounted, BOX_FILTER_UNCOUNTED_LEN, ALLOW },
 };
 #define OCCUPANT (&filters[0])
 #define INIT (&filters[1])
@@ -48,6 +50,7 @@ static const struct filter filters[] = {
 #define SESSION (&filters[3])
 #define KEEPER (&filters[4])
 #define SESSION_ONE_UID (&filters[6])
+#define UNCOUNTED (&filters[8])
 
 static uint32_t run(const struct filter *filter, struct seccomp_data data)
 {
@@ -437,6 +440,34 @@ TEST(box_filter_of_a_session_is_the_occupants_elsewhere)
                 data.args[i] = args[a];
             CHECK_INT(run(SESSION, data), run(OCCUPANT, data));
         }
+    }
+}
+
+/* Below the other one it can only take away. */
+TEST(box_filter_where_nobody_counts_refuses_hidden_memory)
+{
+    static const char *const absent[] = { "memfd_create", "shmget", "semget", "msgget", NULL };
+    static const struct {
+        uint64_t flags;
+        bool refused;
+    } maps[] = {
+        { MAP_PRIVATE | MAP_ANONYMOUS, false }, { MAP_SHARED, false }, { MAP_PRIVATE, false },
+        { MAP_SHARED | MAP_ANONYMOUS, true }, { MAP_SHARED_VALIDATE | MAP_ANONYMOUS, true },
+        { MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_POPULATE, true },
+        { MAP_SHARED | MAP_ANONYMOUS | BIT32, true },
+    };
+    check_names(UNCOUNTED, absent, QUIET(ENOSYS));
+    for (size_t i = 0; i < array_len(maps); i++) {
+        struct seccomp_data data = call_of(SYS_mmap);
+        data.args[3] = maps[i].flags;
+        CHECK_INT(run(UNCOUNTED, data), maps[i].refused ? QUIET(EPERM) : ALLOW);
+    }
+    for (int nr = 0; nr < NUMBERS; nr++) {
+        bool may_lack = nr == SYS_mmap;
+        for (const char *const *name = absent; *name; name++)
+            may_lack |= nr == number_of(*name);
+        if (!may_lack && nr < X32)
+            CHECK_INT(run(UNCOUNTED, call_of(nr)), ALLOW);
     }
 }
 

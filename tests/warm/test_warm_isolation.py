@@ -82,6 +82,8 @@ def test_what_a_run_leaves_another_fork_does_not_find(cupel_as, limits):
     first = looked(cupel_as, "print(look())", limits=limits)
     left = looked(cupel_as, LEAVE + "print(look())", limits=limits)
     unseen = {name for name in SEEN if left[name] == first[name]}
+    if cupel_as.run_json("pass").without_cgroups():
+        unseen -= {"shm", "sem", "msg"}  # there are none where nobody counts them
     assert not unseen, f"the control: these see nothing: {unseen}"
     for _ in range(3):
         again = looked(cupel_as, "print(look())", limits=limits)
@@ -129,7 +131,7 @@ words = [b'%s' + str(n).encode() for n in range(20000)]
 held = bytearray(b''.join(words) * 4); text = (b'%s'.decode() + ' ') * 5000
 import os, json, mmap, tempfile
 os.environ['WORD'] = '%s'
-area = mmap.mmap(-1, 1 << 20); area.write(b'%s' * 1000)
+area = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); area.write(b'%s' * 1000)
 print(json.dumps([text[:20], len(held)]))
 open('/tmp/word', 'wb').write(held); open('/dev/shm/word', 'wb').write(held)
 import numpy, hashlib; array = numpy.frombuffer(bytes(held), 'u1').copy()

@@ -1,6 +1,7 @@
 # row: 39
 # about: a program that never had a name: it runs, behind the same walls
 # control: root
+# weak: error
 fd = os.memfd_create("program", 0)
 with open("/usr/bin/cat", "rb") as file:
     os.write(fd, file.read())

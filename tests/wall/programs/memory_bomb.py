@@ -3,7 +3,6 @@
 # control: user
 # limits: {"memory_bytes": 134217728}
 # status: memory_limit
-# weak: error memory_limit killed
 held = []
 for step in range(40):
     held.append(bytearray(b"x") * (8 << 20))

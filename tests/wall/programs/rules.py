@@ -10,7 +10,7 @@ FCNTL, MADVISE, SET_SCHEDULER, SOCKET, SOCKETPAIR = 72, 28, 144, 41, 53
 F_SETLEASE, F_NOTIFY, F_WRLCK, DN_CREATE, MADV_MERGEABLE = 1024, 1026, 1, 4, 12
 file = os.open("mine", os.O_CREAT | os.O_RDWR)
 here = os.open(".", os.O_RDONLY)
-area = mmap.mmap(-1, 1 << 16)
+area = mmap.mmap(-1, 1 << 16, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 at = ctypes.addressof(ctypes.c_char.from_buffer(area))
 pair, priority = (ctypes.c_int * 2)(), (ctypes.c_int * 1)(0)
 for suffix, high in (("", 0), ("_high", HIGH)):

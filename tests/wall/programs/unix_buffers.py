@@ -3,9 +3,9 @@
 # control: root
 # limits: {"memory_bytes": 67108864, "timeout_s": 20, "cpu_s": 20}
 # status: ok memory_limit error
-# weak-leaks: unix_buffers_72m
 import array
 import socket
+import time
 
 WISH, block = 72 << 20, b"x" * 4096
 
@@ -45,4 +45,5 @@ try:
                 pass
 except OSError as error:
     check("said_why", error.errno in (errno.EMFILE, errno.ENOBUFS, errno.ENOMEM), error)
+time.sleep(0 if OUTSIDE else 1)  # for whoever looks now and then
 probe("unix_buffers_72m", held >= WISH, f"{held >> 20} MiB in {len(keep)} pairs")
