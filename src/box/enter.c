@@ -84,7 +84,7 @@ int enter_rules(int *out)
     const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
     /* Of those that are links the target is in /usr. */
     static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
-    struct box_landlock_rule rules[8 + array_len(apart)] = {
+    struct box_landlock_rule rules[12 + array_len(apart)] = {
         { .path = "/", .allowed = look },
         { .path = "/usr", .allowed = use },
         { .path = "/etc", .allowed = use },
@@ -98,7 +98,7 @@ int enter_rules(int *out)
         { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
     };
-    size_t count = 8;
+    size_t count = array_len(rules) - array_len(apart);
     for (size_t i = 0; i < array_len(apart); i++) {
         struct stat st;
         if (lstat(apart[i], &st) == 0 && S_ISDIR(st.st_mode))
