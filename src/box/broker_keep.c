@@ -450,6 +450,8 @@ bool broker_keep_forget(struct broker *broker, pid_t pid)
 {
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
+        if (box->used && box->keep.spare == pid)
+            box->keep.spare = 0; /* WAKE makes another one; or it was woken, and that is told yet */
         for (uint32_t j = 0; box->used && box->keep.keeper && j < BOX_PLACES; j++) {
             if (box->keep.parked[j] == pid) {
                 box->keep.parked[j] = 0;

@@ -169,8 +169,7 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
     (void)channel;
     if (place->pid > 0)
         return refuse(EEXIST);
-    if (keeper->spare_of == order->place) /* of what was there before */
-        park_drop(&keeper->place[SPARE]);
+    park_drop(&keeper->place[SPARE]); /* no WAKE has followed */
     enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
     if (end == INJECT_OK) {
         keeper->ticket[order->place] = order->ticket;

@@ -162,18 +162,27 @@ int park_own_filters(int proc)
     return (int)got[0];
 }
 
-/* "4:memory:/some/path/NAME": is the last part of it the group's? */
-static bool is_in_group(const char *text, const char *controller, const char *name)
+/* "4:pids,memory:/some/path/NAME": the last part of it, or NULL. */
+static const char *group_of(const char *text, const char *controller)
 {
-    const size_t len = strlen(controller), name_len = strlen(name);
+    const size_t len = strlen(controller);
     for (const char *line = text; *line;) {
-        const char *end = strchrnul(line, '\n'), *colon = memchr(line, ':', (size_t)(end - line));
-        if (colon && strncmp(colon + 1, controller, len) == 0 && colon[1 + len] == ':')
-            return (size_t)(end - colon) > name_len && end[-(ptrdiff_t)name_len - 1] == '/' &&
-                   memcmp(end - name_len, name, name_len) == 0;
+        const char *end = strchrnul(line, '\n'), *at = strchrnul(line, ':');
+        while (at < end && (*at == ':' || *at == ',') && at[1] != '/') {
+            if (strncmp(++at, controller, len) == 0 && (at[len] == ':' || at[len] == ','))
+                return memrchr(at, '/', (size_t)(end - at));
+            at += strcspn(at, ":,\n");
+        }
         line = *end ? end + 1 : end;
     }
-    return false;
+    return NULL;
+}
+
+static bool is_in_group(const char *text, const char *controller, const char *name)
+{
+    const size_t len = strlen(name);
+    const char *last = group_of(text, controller);
+    return last && strncmp(last + 1, name, len) == 0 && (last[1 + len] == '\n' || !last[1 + len]);
 }
 
 static bool is_in_groups(const struct park_session *session, const struct park_claim *claim)
