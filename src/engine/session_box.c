@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,9 +86,12 @@ void session_files_done(struct files_job *job)
 
 bool session_has_files(const struct session *session)
 {
+    struct statfs fs;
     int disk = session->fd[RUN_PIPES + BOX_COUNTER_DISK];
     return session->porter >= 0 || disk < 0 ||
-           counters_work_size(disk, "") != session->stats.work_at_start;
+           counters_work_size(disk, "") != session->stats.work_at_start ||
+           fstatfs(disk, &fs) < 0 || (int64_t)fs.f_bfree != session->stats.blocks_at_start ||
+           (int64_t)fs.f_ffree != session->stats.inodes_at_start; /* in /tmp: undo names it */
 }
 
 void session_note_files(struct session *session, void (*then)(struct session *session))
