@@ -25,6 +25,7 @@ NULL_DEVICE = 0x103          # of /dev/null
 
 driver = names = None        # the modules; whoever loads this file sets them
 compile_python = None        # the driver's own
+main_thread = None
 scope = requests_id = None
 held = []                    # what has come of the next line
 sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
@@ -178,6 +179,13 @@ def magics():
     return module
 
 
+def terminal():
+    """The module, which is read when a person is at the other end."""
+    module = driver.load("terminal")
+    module.receive, module.held, module.main_thread = receive, held, main_thread
+    return module
+
+
 def compile_cell():
     """The cell's code. One that is no Python may be magics; what is shown of it stays as it was written."""
     try:
@@ -203,9 +211,16 @@ def take(request):
     if args != request.get("args", []):
         args = request.get("args", [])
         sys.argv = [driver.FILE, *args]
-    if request.get("env"):
-        __import__("os").environ.update(request["env"])
+    env = request.get("env")
+    if env:
+        __import__("os").environ.update(env)
     scope.setdefault("__builtins__", builtins)
+    if env and env.get("COLUMNS", "").isdigit():
+        terminal().fit(int(env["COLUMNS"]))
+    if request.get("input"):
+        terminal().open_stdin()
+    elif "terminal" in driver.loaded:
+        terminal().close_stdin()
 
 
 def run(request):
@@ -349,10 +364,11 @@ def end(status=None):
 
 def serve(scope_, line=None):
     """Lines until the last: each is answered before the next is waited for. Does not return."""
-    global scope, stdin_form, compile_python
+    global scope, stdin_form, compile_python, main_thread
     scope = names.scope = scope_
     names.driver, driver.loaded["names"] = driver, names
     names.open_history(sources)
+    main_thread = __import__("_thread").get_ident()
     compile_python, driver.compile_program = driver.compile_program, compile_cell
     if sys.__stdin__:
         stdin_form = sys.__stdin__.encoding, sys.__stdin__.errors

@@ -41,9 +41,9 @@ attack() {
 }
 
 title "The job: the five best customers of a sales table, and a chart"
-echo "\$ cupel run -v -f examples/sales.csv -o $out examples/top_customers.py"
+echo "\$ cupel run -v -f examples/sales/sales.csv -o $out examples/top_customers.py"
 rm -f "$out/top_customers.png"
-if "$cupel" run -v -f examples/sales.csv -o "$out" examples/top_customers.py &&
+if "$cupel" run -v -f examples/sales/sales.csv -o "$out" examples/top_customers.py &&
    [ -s "$out/top_customers.png" ]; then
     good "a table, a chart on disk, what it cost, and the walls that stood"
 else

@@ -281,6 +281,7 @@ static int prepare(struct cli_repl *repl, struct err *err)
         return -1;
     repl->reader.interrupt_fd = job->interrupt_fd;
     repl->reader.rest = repl->reader.prompts ? keep_alive : NULL;
+    job->answers = repl->reader.prompts;
     return 0;
 }
 

@@ -76,6 +76,13 @@ static void on_err_ready(struct loop_source *source, uint32_t events)
     on_room(loop_owner(source, struct cli_job, room[1]));
 }
 
+/* What was typed ended the line that the code had begun. */
+static void on_line(void *user)
+{
+    struct cli_job *job = user;
+    job->out.mid_line = job->err_stream.mid_line = false;
+}
+
 void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
 {
     *job = (struct cli_job){ .options = options,
@@ -124,7 +131,9 @@ int cli_job_run(struct cli_job *job, struct err *err)
         .on_room = on_room,
         .user = job,
         .content = job->options->out != NULL,
+        .input = job->answers ? &job->input : NULL,
     };
+    job->input = (struct cli_input){ .on_line = on_line, .user = job };
     if (cli_remote_is_open(&job->remote) &&
         cli_remote_send(&job->remote, &job->request, &remote, err) < 0)
         return -1;
@@ -138,6 +147,7 @@ int cli_job_run(struct cli_job *job, struct err *err)
                  ? cli_remote_wait(&job->remote, &remote, &job->result, err)
                  : engine_run(job->engine, &job->request, remote.on_event, job,
                               job->interrupt_fd, &job->result, err);
+    cli_input_end(&job->input);
     job->out.left_out += job->remote.lost[0];
     job->err_stream.left_out += job->remote.lost[1];
     cli_stream_finish(&job->out);

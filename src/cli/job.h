@@ -31,6 +31,8 @@ struct cli_job {
     const struct cli_stream *last; /* the one of them that wrote last */
     struct loop_source room[2];    /* in our own engine's loop, while they are behind */
     int interrupt_fd;
+    bool answers; /* a person at a terminal may be asked for input */
+    struct cli_input input;
     const char *pictures;  /* the steward's folder takes pictures alone, under new names */
     unsigned picture_count; /* the last number of such a name */
     const char *save_hint; /* how the files of a run are had; NULL: -o DIR */

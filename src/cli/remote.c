@@ -110,6 +110,8 @@ static json_t *frame_of(const struct request *request, const struct cli_remote_h
     json_t *root = cli_remote_request(request);
     json_t *frame = json_pack("{s:s, s:s, s:o, s:b, s:b}", "op", "run", "id", ID, "request", root,
                               "events", hooks->on_event != NULL, "content", hooks->content);
+    if (hooks->input)
+        json_object_set_new(frame, "input", json_true());
     if (request->stdin_text.len > 0 && !json_object_get(root, "stdin")) {
         json_t *text = json_stringn(request->stdin_text.at, request->stdin_text.len);
         if (text)
@@ -143,6 +145,18 @@ static int interrupt(struct cli_remote *remote, const struct cli_remote_hooks *h
         if (embed_send(&remote->link, frame, err) < 0)
             return -1;
     return 0;
+}
+
+/* What was typed, to the code that waits for it. */
+static int answer(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
+                  struct err *err)
+{
+    own_buf line = BUF_INIT(FRAME_INPUT_MAX);
+    bool end = cli_input_read(hooks->input, &line) == 0;
+    json_t *text = end ? NULL : json_text(buf_str(&line));
+    own_json frame = json_pack("{s:s, s:s, s:o}", "op", "input", "id", ID, end ? "end" : "text",
+                               end ? json_true() : text);
+    return embed_send(&remote->link, frame, err);
 }
 
 /* A part of an artifact: the first begins one, the others go on where it ended. */
@@ -206,6 +220,8 @@ static int take(struct cli_remote *remote, const struct frame_news *news,
     } else if (news->kind == FRAME_SESSION_NEWS) {
         const char *what = json_string_value(json_object_get(news->root, "text"));
         cli_term_note("session: %.300s", what ? what : "?");
+    } else if (news->kind == FRAME_ASKS && hooks->input) {
+        cli_input_begin(hooks->input, news->echo);
     } else if (news->kind == FRAME_LOST) {
         count_lost(remote, news->root);
     } else if (news->kind == FRAME_ARTIFACT) {
@@ -261,7 +277,8 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
         struct pollfd ready[] = { { .fd = remote->link.fd, .events = POLLIN },
                                   { .fd = hooks->interrupt_fd, .events = POLLIN },
                                   { .fd = fd_if_behind(hooks->streams[0]), .events = POLLOUT },
-                                  { .fd = fd_if_behind(hooks->streams[1]), .events = POLLOUT } };
+                                  { .fd = fd_if_behind(hooks->streams[1]), .events = POLLOUT },
+                                  { .fd = cli_input_fd(hooks->input), .events = POLLIN } };
         if (poll(ready, array_len(ready), -1) < 0) {
             if (errno == EINTR)
                 continue;
@@ -270,6 +287,8 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
         if (ready[2].revents || ready[3].revents)
             hooks->on_room(hooks->user);
         if (ready[1].revents && interrupt(remote, hooks, err) < 0)
+            return -1;
+        if (ready[4].revents && answer(remote, hooks, err) < 0)
             return -1;
         int filled = ready[0].revents ? embed_fill(&remote->link, err) : 1;
         if (filled < 0)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "cli/input.h"
 #include "cli/run_inputs.h"
 #include "cli/stream.h"
 #include "contract/request.h"
@@ -50,6 +51,8 @@ struct cli_remote_hooks {
     void (*on_room)(void *user);
     void *user;
     int interrupt_fd; /* each byte is one wish to stop */
+    /* A terminal that answers when the code asks for input, or NULL. */
+    struct cli_input *input;
     bool content;     /* with the bytes of artifacts */
 };
 

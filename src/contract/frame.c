@@ -51,12 +51,15 @@ int frame_add(struct buf *to, const json_t *value, size_t max)
 
 /* --- what a client asks --- */
 
-enum member { M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_COUNT };
+enum member {
+    M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END, M_COUNT
+};
 #define ANY_MEMBER UINT32_MAX /* checked by whoever reads the rest */
 #define BIT(m) (1u << (m))
 
-static const char *const member_names[M_COUNT] = { "op",     "id",     "request", "stdin_base64",
-                                                   "events", "content" };
+static const char *const member_names[M_COUNT] = { "op",     "id",      "request",
+                                                   "stdin_base64", "events", "content",
+                                                   "input",  "text",    "end" };
 
 static const struct {
     const char *name;
@@ -65,12 +68,15 @@ static const struct {
 } ops[FRAME_OPS] = {
     [FRAME_RUN] = { "run",
                     BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
-                        BIT(M_CONTENT),
-                    BIT(M_ID) | BIT(M_REQUEST), "op, id, request, stdin_base64, events, content" },
+                        BIT(M_CONTENT) | BIT(M_INPUT),
+                    BIT(M_ID) | BIT(M_REQUEST),
+                    "op, id, request, stdin_base64, events, content, input" },
     [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
     [FRAME_INFO] = { "info", BIT(M_OP), 0, "op" },
+    [FRAME_INPUT] = { "input", BIT(M_OP) | BIT(M_ID) | BIT(M_TEXT) | BIT(M_END), BIT(M_ID),
+                      "op, id, text, end" },
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and those of what is done" },
 };
 
@@ -91,7 +97,7 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
             return 0;
         }
     }
-    return refuse("op", value, "one of run, cancel, interrupt, ping, info, session",
+    return refuse("op", value, "one of run, cancel, interrupt, input, ping, info, session",
                   value ? "none that is known" : "required", err);
 }
 
@@ -135,6 +141,22 @@ static int check_members(const json_t *root, enum frame_op op, struct err *err)
     return 0;
 }
 
+/* A line, or the end of all lines. */
+static int take_input(struct frame_ask *out, struct err *err)
+{
+    const json_t *text = json_object_get(out->root, "text");
+    if (out->op != FRAME_INPUT)
+        return 0;
+    if (take_flag(out->root, M_END, &out->end, err) < 0)
+        return -1;
+    out->text = json_is_string(text) ? json_str(text) : STR_NONE;
+    if (out->end == (text != NULL) || (text && !json_is_string(text)) ||
+        out->text.len > FRAME_INPUT_MAX)
+        return refuse("text", text, "a string of at most 65536 bytes, or \"end\": true",
+                      "no line of input", err);
+    return 0;
+}
+
 int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
 {
     out->root = json_read(text, FRAME_ASK_MAX, err);
@@ -153,10 +175,13 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     if (out->stdin_base64 && json_object_get(out->request, "stdin"))
         return refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
                       "there beside request.stdin", err);
-    return take_flag(out->root, M_EVENTS, &out->events, err) < 0 ||
-                   take_flag(out->root, M_CONTENT, &out->content, err) < 0
-               ? -1
-               : 0;
+    return out->op == FRAME_SESSION ||
+                   (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
+                    take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
+                    take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
+                    take_input(out, err) == 0)
+               ? 0
+               : -1;
 }
 
 void frame_ask_done(struct frame_ask *ask)

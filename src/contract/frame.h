@@ -21,6 +21,7 @@
  * byte of them spelled \u00XX, and base64 beside. */
 #define FRAME_NEWS_MAX ((size_t)3 << 29)
 #define FRAME_ID_MAX 64
+#define FRAME_INPUT_MAX (64u << 10)
 #define FRAME_PART_MAX (4u << 20) /* bytes of an artifact in one frame */
 
 /* One whole frame at the start of `bytes`: 1 with its text, 0 where more bytes are
@@ -32,7 +33,7 @@ int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_l
 int frame_add(struct buf *to, const json_t *value, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
-                FRAME_SESSION, FRAME_OPS };
+                FRAME_SESSION, FRAME_INPUT, FRAME_OPS };
 
 /* What a client asks. The strings live in root. */
 struct frame_ask {
@@ -42,6 +43,9 @@ struct frame_ask {
     json_t *request;     /* run, session: the contract's request, not yet checked */
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
+    bool input;          /* run: the client answers when the code asks for input */
+    struct str text;     /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
+    bool end;            /* input: there is no more */
 };
 #define FRAME_ASK_INIT ((struct frame_ask){ .op = FRAME_OPS })
 void frame_ask_done(struct frame_ask *ask);
@@ -85,6 +89,7 @@ enum frame_kind {
     FRAME_STDOUT,
     FRAME_STDERR,
     FRAME_LOST,
+    FRAME_ASKS, /* the code waits for a line of input */
     FRAME_ARTIFACT,
     FRAME_SESSION_NEWS, /* of no run: what happened to a session between its cells */
     FRAME_RESULT,
@@ -104,6 +109,7 @@ struct frame_news {
     uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and of how many */
     const char *sha256;
     int64_t protocol;  /* hello */
+    bool echo;         /* asks: what is typed may be shown */
     json_t *body;      /* result: the result; error: the error object; answer: all of it */
 };
 #define FRAME_NEWS_INIT ((struct frame_news){ .kind = FRAME_OTHER })

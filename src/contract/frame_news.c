@@ -13,7 +13,7 @@ static const struct {
 } events[] = {
     { "start", FRAME_START }, { "stdout", FRAME_STDOUT },     { "stderr", FRAME_STDERR },
     { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT },
-    { "session", FRAME_SESSION_NEWS },
+    { "session", FRAME_SESSION_NEWS }, { "input", FRAME_ASKS },
 };
 
 static int refuse(const char *field, const json_t *value, const char *bound, struct err *err)
@@ -59,6 +59,7 @@ static int take_event(struct frame_news *out, const char *event, struct err *err
             out->kind = events[i].kind;
     if (out->kind == FRAME_STDOUT || out->kind == FRAME_STDERR)
         return take_bytes(out->root, "text", "base64", &out->owned, &out->bytes, err);
+    out->echo = json_is_true(json_object_get(out->root, "echo"));
     if (out->kind != FRAME_ARTIFACT)
         return 0;
     const json_t *sum = json_object_get(out->root, "sha256");

@@ -167,6 +167,16 @@ static bool on_fail(struct driver *driver, json_t *line)
     return true;
 }
 
+static bool on_input(struct driver *driver, json_t *line)
+{
+    int64_t number = number_of(line, "number");
+    if (number <= driver->input_number)
+        return false;
+    driver->input_number = number;
+    driver->input_echo = json_is_true(json_object_get(line, "echo"));
+    return true;
+}
+
 static bool on_ready(struct driver *driver, json_t *line)
 {
     (void)line;
@@ -219,6 +229,7 @@ static const struct {
     { "result", on_result },
     { "error", on_error },
     { "fail", on_fail },
+    { "input", on_input },
     { "ready", on_ready },
     { "done", on_done },
     { "renewed", on_renewed },

@@ -30,6 +30,8 @@ struct driver {
     bool renewed; /* of a session: it knows that it is another process now */
     json_t *names; /* of a session, with done: what a cell did to the names */
     json_t *answer; /* to a question about names, completion or code */
+    int64_t input_number; /* of the last question to the person at the other end; 0: none */
+    bool input_echo;
     bool done;
     int done_code;
 };

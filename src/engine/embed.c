@@ -13,6 +13,7 @@ EMBED(embed_cells_py, "drivers/cells.py");
 EMBED(embed_names_py, "drivers/names.py");
 EMBED(embed_advice_py, "drivers/advice.py");
 EMBED(embed_magics_py, "drivers/magics.py");
+EMBED(embed_terminal_py, "drivers/terminal.py");
 EMBED(embed_cells_js, "drivers/cells.cjs");
 EMBED(embed_names_js, "drivers/names.cjs");
 EMBED(embed_matplotlibrc, "drivers/matplotlibrc");
@@ -33,6 +34,7 @@ static const struct {
     [ENGINE_EMBED_NAMES_PY] = { "names.py", embed_names_py, embed_names_py_end },
     [ENGINE_EMBED_ADVICE_PY] = { "advice.py", embed_advice_py, embed_advice_py_end },
     [ENGINE_EMBED_MAGICS_PY] = { "magics.py", embed_magics_py, embed_magics_py_end },
+    [ENGINE_EMBED_TERMINAL_PY] = { "terminal.py", embed_terminal_py, embed_terminal_py_end },
     [ENGINE_EMBED_CELLS_JS] = { "cells.cjs", embed_cells_js, embed_cells_js_end },
     [ENGINE_EMBED_NAMES_JS] = { "names.cjs", embed_names_js, embed_names_js_end },
     [ENGINE_EMBED_MATPLOTLIBRC] = { "matplotlibrc", embed_matplotlibrc, embed_matplotlibrc_end },

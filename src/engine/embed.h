@@ -15,6 +15,7 @@ enum engine_embed_id {
     ENGINE_EMBED_NAMES_PY,
     ENGINE_EMBED_ADVICE_PY, /* read when code has failed or is checked */
     ENGINE_EMBED_MAGICS_PY, /* read when a cell is no Python */
+    ENGINE_EMBED_TERMINAL_PY, /* and when a person is at the other end */
     ENGINE_EMBED_CELLS_JS,
     ENGINE_EMBED_NAMES_JS,
     ENGINE_EMBED_MATPLOTLIBRC,

@@ -239,6 +239,17 @@ void engine_admit(struct engine *engine)
     admit_soon(&engine->house);
 }
 
+int engine_input(struct engine_run *run, struct str text, bool end, struct err *err)
+{
+    if (run->stage != RUN_GOING || run->asked == 0 || run->to_driver.len > 0) {
+        err_set(err, ERR_ABSENT, "the code asks for no input");
+        err_hint(err, "answer each 'input' event once");
+        return -1;
+    }
+    run_answer(run, plan_input_line(run->asked, text, end));
+    return 0;
+}
+
 void engine_interrupt(struct engine_run *run)
 {
     struct err err = ERR_INIT;
@@ -311,7 +322,8 @@ int engine_run(struct engine *engine, const struct request *request,
 {
     struct blocking blocking = { .interrupt = { interrupt_fd, on_interrupt }, .engine = engine,
                                  .on_event = on_event, .user = user, .out = out, .err = err };
-    struct engine_hooks hooks = { on_blocking_event, on_blocking_end, &blocking };
+    struct engine_hooks hooks = { .on_event = on_blocking_event, .on_end = on_blocking_end,
+                                  .user = &blocking };
     const struct image *image = engine_find_image(engine, request, err);
     if (!image)
         return -1;

@@ -49,10 +49,12 @@ enum engine_event_kind {
     ENGINE_START, /* the code begins; no bytes */
     ENGINE_STDOUT,
     ENGINE_STDERR,
+    ENGINE_INPUT, /* the code waits for engine_input */
 };
 struct engine_event {
     enum engine_event_kind kind;
     struct str bytes; /* raw bytes of the code: an attacker's */
+    bool echo;        /* of input: what is typed may be shown */
 };
 
 /* Called from loop_turn, never from inside engine_begin. */
@@ -62,6 +64,7 @@ struct engine_hooks {
      * for which nothing ran. The run is gone then. */
     void (*on_end)(void *user, struct result *result, const struct err *err);
     void *user;
+    bool input; /* ENGINE_INPUT is answered; Python's cells may ask then */
 };
 
 /* Take a request, which must stay as it is until on_end. `client` tells apart
@@ -73,6 +76,8 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
 /* A wish to stop: the first sends the code an interrupt, the second kills. A run
  * that still waits in the queue ends with ERR_CANCELLED. */
 void engine_interrupt(struct engine_run *run);
+/* The line that the code waits for; `end`: there is no more. Refused where it waits for none. */
+int engine_input(struct engine_run *run, struct str text, bool end, struct err *err);
 /* Stop now: as two interrupts. */
 void engine_cancel(struct engine_run *run);
 

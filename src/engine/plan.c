@@ -57,7 +57,7 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_embed_id driver;
-    enum engine_embed_id beside[PURPOSES][4]; /* it; 0: nothing */
+    enum engine_embed_id beside[PURPOSES][5]; /* it; 0: nothing */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; where it does not know its code yet */
@@ -69,9 +69,11 @@ static const struct language languages[REQUEST_LANGUAGES] = {
     [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC,
                          { [RUN] = { ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY },
                            [WAITING] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
-                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY },
+                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
+                                         ENGINE_EMBED_TERMINAL_PY },
                            [SESSION] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
-                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY } },
+                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
+                                         ENGINE_EMBED_TERMINAL_PY } },
                          { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_EMBED_CELLS_PY },
     [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
                              { [WAITING] = { ENGINE_EMBED_REHEARSE_JS },
@@ -254,7 +256,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
     static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
                                                   ENGINE_EMBED_DRIVER_PY, ENGINE_EMBED_CELLS_PY,
                                                   ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY,
-                                                  ENGINE_EMBED_MAGICS_PY,
+                                                  ENGINE_EMBED_MAGICS_PY, ENGINE_EMBED_TERMINAL_PY,
                                                   ENGINE_EMBED_MATPLOTLIBRC };
     static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };

@@ -50,9 +50,12 @@ char *plan_bash_message(const struct request *request);
  * with the text up to the cursor. */
 char *plan_line(const json_t *line);
 /* `session`: its environment comes first; NULL: it has it. `hush`: an interrupt may still
- * wait that was meant for the cell before. Python's stdin follows the line, as it is. */
+ * wait that was meant for the cell before. Python's stdin follows the line, as it is.
+ * `input`: the code may ask for it. */
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, bool hush);
+                     const char *nonce, bool hush, bool input);
+/* A line of input, or its end, for the question of that number. */
+char *plan_input_line(int64_t number, struct str text, bool end);
 char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);
 char *plan_bash_question(const char *word, const char *nonce, struct str text);
 

@@ -54,7 +54,7 @@ char *plan_driver_line(const struct request *request, bool with_env)
 }
 
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, bool hush)
+                     const char *nonce, bool hush, bool input)
 {
     own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
                               nonce, "cell", (json_int_t)cell, "code", json_text(request->code),
@@ -62,6 +62,8 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
                               request->names);
     if (hush)
         json_object_set_new(line, "hush", json_true());
+    if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
+        json_object_set_new(line, "input", json_true());
     if (session)
         add_env(line, session);
     add_env(line, request);
@@ -69,6 +71,14 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
         json_object_set_new(line, "stdin", json_text(request->stdin_text));
     else if (request->stdin_text.len > 0)
         json_object_set_new(line, "stdin_bytes", json_integer((json_int_t)request->stdin_text.len));
+    return plan_line(line);
+}
+
+char *plan_input_line(int64_t number, struct str text, bool end)
+{
+    own_json line = json_pack("{s:s, s:I}", "op", "input", "number", (json_int_t)number);
+    if (!end)
+        json_object_set_new(line, "text", json_text(text));
     return plan_line(line);
 }
 

@@ -62,6 +62,8 @@ struct engine_run {
     struct buf spill[2]; /* whole stdout and stderr, up to the artifact cap */
     struct box_stats stats;
     int interrupts;
+    int64_t asked; /* the question that was handed on, and has no answer yet; 0: none */
+    bool asked_openly; /* what is typed is shown */
     bool occupant_gone, empty, killed, clean;
     bool over; /* on_end was called; nothing of it counts any more */
     bool memory_counted; /* by a cgroup */
@@ -88,6 +90,8 @@ void run_unwatch(struct engine_run *run);
 int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
 /* What the box's counters say now, if they can be read. */
 void run_read_counters(struct engine_run *run);
+/* The answer to what the driver has asked; a line of JSON, which is taken over. */
+void run_answer(struct engine_run *run, char *line);
 /* A line of ours for the code's stderr. */
 void run_say(struct engine_run *run, const char *text);
 

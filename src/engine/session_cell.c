@@ -72,7 +72,8 @@ static void go(struct session *session)
                     ? plan_bash_cell(run->request, session->cells, run->driver.nonce)
                     : plan_cell_line(run->request,
                                      session->forked && session->fresh ? &session->request : NULL,
-                                     session->cells, run->driver.nonce, session->hush);
+                                     session->cells, run->driver.nonce, session->hush,
+                                     run->hooks.input);
     if (run->request->language == REQUEST_PYTHON)
         run->to_stdin = run->request->stdin_text;
     session->fresh = false;

@@ -165,6 +165,33 @@ static void on_output(struct loop_source *source, uint32_t events)
         read_pipe(run, source == &run->pipe[RUN_OUT].source ? RUN_OUT : RUN_ERR);
 }
 
+/* A question for the person at the other end. A later one takes the place of one without an answer,
+ * and is told again only where it asks for a secret: two events an answer at most. */
+static void hand_on_question(struct engine_run *run)
+{
+    struct engine_event event = { .kind = ENGINE_INPUT, .echo = run->driver.input_echo };
+    if (!run->hooks.input || run->asked == run->driver.input_number)
+        return;
+    bool told = run->asked > 0 && !(run->asked_openly && !event.echo);
+    run->asked_openly = event.echo && (run->asked == 0 || run->asked_openly);
+    run->asked = run->driver.input_number;
+    if (!told && run->hooks.on_event)
+        run->hooks.on_event(run->hooks.user, &event);
+}
+
+void run_answer(struct engine_run *run, char *line)
+{
+    struct loop_source *source = &run->pipe[RUN_REQUESTS].source;
+    free(run->line);
+    run->line = line;
+    run->asked = 0;
+    run->driver.input_number = 0;
+    run->to_driver = source->fd >= 0 ? str_of(line) : STR_NONE;
+    if (!run_write_some(source->fd, &run->to_driver) &&
+        loop_add(&run->engine->loop, source, EPOLLOUT) < 0)
+        run_kill(run, RESULT_INTERNAL);
+}
+
 /* May end the run. */
 static void on_words(struct loop_source *source, uint32_t events)
 {
@@ -174,6 +201,7 @@ static void on_words(struct loop_source *source, uint32_t events)
     if (run->over)
         return;
     read_pipe(run, RUN_WORDS);
+    hand_on_question(run);
     if (run->driver.done && !was_done)
         run_is_done(run);
 }

@@ -125,6 +125,9 @@ static void on_event(void *user, const struct engine_event *event)
         return;
     if (event->kind == ENGINE_START)
         serve_conn_say(run->conn, json_pack("{s:s, s:s}", "id", run->id, "event", "start"));
+    else if (event->kind == ENGINE_INPUT)
+        serve_conn_say(run->conn, json_pack("{s:s, s:s, s:b}", "id", run->id, "event", "input",
+                                            "echo", event->echo));
     else
         on_bytes(run, event->kind == ENGINE_STDERR, event->bytes);
 }
@@ -235,7 +238,7 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct err err = ERR_INIT;
     struct serve_run *run = run_new(conn, ask);
     struct engine_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
-                                  .user = run };
+                                  .user = run, .input = run->events && ask->input };
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
     if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
@@ -315,6 +318,8 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         serve_conn_say(conn, info_frame(conn->serve));
     else if (run && ask.op == FRAME_CANCEL)
         engine_cancel(run->run);
+    else if (run && ask.op == FRAME_INPUT)
+        engine_input(run->run, ask.text, ask.end, &err);
     else if (run)
         engine_interrupt(run->run);
     else if (rc == 0)

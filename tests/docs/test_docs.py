@@ -190,5 +190,5 @@ def test_the_tour_behaves_as_promised(tmp_path):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("as promised:") == 5 and "NOT as promised" not in done.stdout
-    for word in ("Fir Logistics", "top_customers.png", "cost:", "walls:"):
+    for word in ("Cedar Clinics", "top_customers.png", "cost:", "walls:"):
         assert word in done.stdout, word

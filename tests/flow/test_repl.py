@@ -391,6 +391,7 @@ def test_an_interrupt_says_where_the_code_was(terminal):
     terminal.paste("import time\ndef slow():\n    print('rea' + 'dy', flush=True)\n    time.sleep(60)\nslow()")
     terminal.type("\r")
     terminal.expect("ready\r\n")
+    time.sleep(0.3)
     terminal.type("\x03")
     shown = terminal.expect("cupel: interrupted")
     assert "line 4, in slow" in shown and "time.sleep(60)" in shown and "KeyboardInterrupt" in shown
@@ -436,3 +437,46 @@ def test_tab_completes_commands_only_behind_a_colon(terminal):
     terminal.enter("_ = open('data.csv', 'w').write('12345')", "")
     terminal.type("len(open('dat\t")
     terminal.enter("').read())", "\r\n5")
+
+
+def test_input_and_secrets_are_read_from_the_terminal(engine):
+    with Terminal(engine) as terminal:
+        terminal.type("name = input('who' + '? ')\r")
+        terminal.expect("who? ")
+        terminal.enter("ann 日本", "ann 日本")
+        terminal.enter("name", "'ann 日本'")
+        terminal.type("import getpass; word = getpass.getpass('wo' + 'rd: ')\r")
+        terminal.expect("word: ")
+        time.sleep(0.3)  # the terminal hides what is typed just after
+        terminal.type("hidden\r")
+        assert "hidden" not in terminal.expect(">>> ")
+        terminal.enter("word[::-1]", "'neddih'")
+        terminal.type("input('mo' + 're? ')\r")
+        terminal.expect("more? ")
+        terminal.type("\x04")
+        terminal.expect("EOFError")
+        terminal.expect(">>> ")
+        terminal.type("breakpoint()\r")
+        terminal.expect("(Pdb) ")
+        terminal.type("p name\r")
+        terminal.expect("'ann 日本'")
+        terminal.type("c\r")
+        terminal.expect(">>> ")
+
+
+def test_what_is_typed_ahead_is_for_the_prompt(terminal):
+    terminal.type("import time; print('rea' + 'dy', flush=True); time.sleep(1)\r")
+    terminal.expect("ready")
+    terminal.type("20 + 22\r")
+    terminal.expect("\r\n42\r\n")
+
+
+def test_tables_are_as_wide_as_the_terminal(engine):
+    ask = "import pandas, numpy; pandas.get_option('display.width'), numpy.get_printoptions()['linewidth']"
+    with Terminal(engine, size=(150, 40)) as terminal:
+        terminal.enter(ask, "(150, 150)")
+        terminal.resize(99, 40)
+        terminal.enter(ask, "(99, 99)")
+        terminal.enter("pandas.set_option('display.width', 200); numpy.set_printoptions(linewidth=50)", "")
+        terminal.resize(110, 40)
+        terminal.enter(ask, "(200, 50)")
