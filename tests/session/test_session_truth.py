@@ -5,6 +5,7 @@ import os
 
 import kernel
 import pytest
+from cells import is_protected
 
 from sessions import Refused, Session
 
@@ -63,7 +64,8 @@ def test_a_cell_that_tries_to_fake_a_call_of_the_keeper_gains_nothing(engine, cl
     if session.info()["protected"]:
         if os.getuid() == 0:
             family = kernel.Family(engine, name)
-            assert {status["Seccomp_filters"][0] for row, status in family.inside if row["comm"] == name} == {"2"}
+            found = {status["Seccomp_filters"][0] for row, status in family.inside if row["comm"] == name}
+            assert found <= {"2", "3"} and len(found) == 1  # one more where no group counts memory
         assert session.undo()["lost"] == []
         assert session.value(f"x, {WHAT_IT_IS}") == f"(0, {before})"
         session.wait_until_idle()
@@ -87,7 +89,8 @@ LOWERED = {
     "address space": "size = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
                      "resource.setrlimit(resource.RLIMIT_AS, (size, size))",
     "mappings": "import mmap\nkeep = []\ntry:\n"
-                "    while True: keep.append(mmap.mmap(-1, 4096, prot=1 + len(keep) % 2 * 2))\nexcept OSError: pass",
+                "    while True: keep.append(mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE, prot=1 + len(keep) % 2 * 2))\n"
+                "except OSError: pass",
 }
 SAID = {"open files": "open files", "a full table": "open files", "processes": "processes",
         "address space": "memory or mappings", "mappings": "memory or mappings"}
@@ -100,7 +103,11 @@ def test_a_state_that_could_not_be_woken_is_not_called_protected(client, who, na
     session.wait_until_idle()
     protected = session.info()["protected"]
     assert protected or who == "user"
-    session.run(LOWERED[name])
+    lowered = session.run(LOWERED[name])
+    if who == "user" and lowered["status"] == "memory_limit":  # so many are refused there
+        assert lowered["state"] != "kept" or not is_protected(session)
+        session.end()
+        return
     for n in range(3):
         session.run(f"x = {n}")
     session.wait_until_idle()
