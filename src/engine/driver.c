@@ -107,6 +107,13 @@ static bool is_member(const char *key, const json_t *value)
     return !picture || is_base64(json_str(value));
 }
 
+/* Would this result be more than all of them may have? */
+static bool is_over(const struct driver *driver)
+{
+    return !mutate(DRIVER_TOTAL) &&
+           driver->results_bytes + driver->line.len > driver->results_most;
+}
+
 static bool on_result(struct driver *driver, json_t *line)
 {
     json_t *data = json_object_get(line, "data");
@@ -121,8 +128,12 @@ static bool on_result(struct driver *driver, json_t *line)
     }
     if (!driver->results)
         driver->results = json_array();
-    if (!mutate(DRIVER_RESULTS) && json_array_size(driver->results) >= DRIVER_RESULTS_MAX)
+    bool many = json_array_size(driver->results) >= DRIVER_RESULTS_MAX;
+    if ((many && !mutate(DRIVER_RESULTS)) || is_over(driver)) {
+        driver->left_out++;
         return false;
+    }
+    driver->results_bytes += driver->line.len;
     json_array_append(driver->results, data);
     return true;
 }
@@ -241,6 +252,10 @@ static const struct {
 static bool take_line(struct driver *driver)
 {
     struct err ignored = ERR_INIT;
+    if (driver->line.len > DRIVER_LONG && is_over(driver)) {
+        driver->left_out++;
+        return false;
+    }
     own_json line = json_read(buf_str(&driver->line), driver->line.max, &ignored);
     const char *op = json_string_value(json_object_get(line, "op"));
     if (!is_answer(driver, line))

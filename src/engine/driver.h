@@ -13,6 +13,8 @@
 #define DRIVER_LINE_MAX (16u << 20)
 #define DRIVER_TOTAL_MAX (64u << 20)
 #define DRIVER_RESULTS_MAX 256
+#define DRIVER_RESULTS_BYTES (16u << 20) /* of all, beside what artifacts may have */
+#define DRIVER_LONG (4u << 20) /* a line of more bytes can only be a result */
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
 #define DRIVER_NONCE_ROOM 33        /* 128 bits as text */
 
@@ -23,6 +25,8 @@ struct driver {
     bool deaf;            /* over a cap: the rest is ignored */
     unsigned bad_lines;   /* that were not as the protocol says, or no answer to us */
     json_t *results;      /* array of MIME bundles */
+    uint64_t results_bytes, results_most; /* of their lines */
+    unsigned left_out;    /* results, over a cap */
     struct result_error error;
     bool interrupted;
     int64_t fail_line, fail_code; /* bash: the last failing command; line 0: none */
@@ -35,7 +39,8 @@ struct driver {
     bool done;
     int done_code;
 };
-#define DRIVER_INIT ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX) })
+#define DRIVER_INIT \
+    ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX), .results_most = DRIVER_TOTAL_MAX })
 void driver_done(struct driver *driver);
 /* Begin a new question: nothing is known, and every line of the answer must hold a number that
  * nobody could know before. Whatever an interpreter, or a process that it left behind, says to an

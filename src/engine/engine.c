@@ -250,6 +250,11 @@ int engine_input(struct engine_run *run, struct str text, bool end, struct err *
     return 0;
 }
 
+void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client))
+{
+    engine->queue.may_go = may_go;
+}
+
 void engine_interrupt(struct engine_run *run)
 {
     struct err err = ERR_INIT;

@@ -73,6 +73,10 @@ struct engine_hooks {
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err);
+/* Whose requests may begin now: those of others wait. Where the gate opens for somebody,
+ * engine_admit lets the engine look again. */
+void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client));
+void engine_admit(struct engine *engine);
 /* A wish to stop: the first sends the code an interrupt, the second kills. A run
  * that still waits in the queue ends with ERR_CANCELLED. */
 void engine_interrupt(struct engine_run *run);

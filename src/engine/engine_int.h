@@ -46,9 +46,6 @@ void engine_tidy_soon(struct engine *engine);
 /* Can a box be built here at all? 0, or -1 with the host's fault and its fix. */
 int engine_probe(struct engine *engine, struct err *err);
 
-/* Somebody may go now. */
-void engine_admit(struct engine *engine);
-
 /* The image that a request names: NULL with an err for one that does not exist. It
  * is looked at anew when the last look is a while ago; in an engine with pools, which
  * look every second, not on a request's time. */

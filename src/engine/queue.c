@@ -71,7 +71,8 @@ struct queue_place *queue_next(struct queue *queue, bool boxes)
     if (queue->going >= queue->going_max)
         return NULL;
     for (struct queue_place *at = queue->first; at; at = at->after) {
-        if ((boxes || at->housed) && (!best || at->turn < best->turn))
+        bool better = (boxes || at->housed) && (!best || at->turn < best->turn);
+        if (better && (!queue->may_go || !at->client || queue->may_go(at->client)))
             best = at;
     }
     if (!best)

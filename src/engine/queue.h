@@ -24,6 +24,7 @@ struct queue {
     unsigned waiting_max, going_max;
     uint64_t turn;      /* of the one that was served last */
     double run_ms;      /* how long runs take, as a moving mean */
+    bool (*may_go)(const void *client); /* NULL: everybody */
 };
 
 void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max);

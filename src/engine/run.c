@@ -354,6 +354,8 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
     };
+    if (spill < DRIVER_TOTAL_MAX - DRIVER_RESULTS_BYTES)
+        run->driver.results_most = DRIVER_RESULTS_BYTES + spill;
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         run->taken.fd[i] = -1;
     for (int i = 0; i < BOX_COUNTERS; i++)

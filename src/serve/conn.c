@@ -1,6 +1,5 @@
 /* One client's bytes. The serve process, inside of the engine's loop.
- * 1. Nothing here waits: what cannot be written is kept, within a cap that only the
- *    last frames of runs may pass, and their number is bounded.
+ * 1. Nothing here waits: what cannot be written is kept, within the bounds of held.c.
  * 2. A client that does not read its answers is not read from either.
  * 3. A conn outlives its descriptor until its last run has ended. */
 #include <errno.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "serve/serve_int.h"
@@ -37,15 +37,21 @@ void serve_answer_free(struct serve_answer *answer)
     free(answer);
 }
 
+bool serve_conn_is_shut(const struct serve_conn *conn)
+{
+    size_t full = serve_conn_room(conn) + (SERVE_OUT_FULL - SERVE_OUT_MAX);
+    return conn->serve->stopping || serve_conn_held(conn) > full;
+}
+
 static bool may_read(const struct serve_conn *conn)
 {
-    return !conn->ended && !conn->starved && !conn->serve->stopping &&
-           serve_conn_unsent(conn) <= SERVE_OUT_FULL && !conn->answers;
+    return !conn->ended && !conn->starved && !serve_conn_is_shut(conn);
 }
 
 static void watch(struct serve_conn *conn)
 {
-    uint32_t wanted = (may_read(conn) ? EPOLLIN : 0) | (serve_conn_unsent(conn) ? EPOLLOUT : 0);
+    uint32_t wanted = (may_read(conn) ? EPOLLIN : 0) |
+                      (serve_conn_unsent(conn) || conn->answers ? EPOLLOUT : 0);
     if (conn->source.fd < 0 || wanted == conn->watched)
         return;
     conn->watched = wanted;
@@ -68,6 +74,10 @@ void serve_conn_answer(struct serve_conn *conn, struct serve_answer *answer)
         return;
     }
     answer->next = NULL;
+    answer->bytes = answer->last.len;
+    for (size_t i = 0; i < answer->count; i++)
+        answer->bytes += answer->artifacts[i].size_bytes;
+    conn->waiting += answer->bytes;
     *conn->answers_end = answer;
     conn->answers_end = &answer->next;
 }
@@ -77,7 +87,7 @@ static void say_part(struct serve_conn *conn, struct serve_answer *answer)
     struct result_artifact *one = &answer->artifacts[answer->at];
     struct str path = { one->path, one->path_len };
     uint64_t left = one->size_bytes - answer->offset;
-    size_t part = left < FRAME_PART_MAX ? (size_t)left : FRAME_PART_MAX;
+    size_t part = left < SERVE_PART ? (size_t)left : SERVE_PART;
     json_t *news = json_pack("{s:s, s:s, s:o}", "id", answer->id, "event", "artifact", "path",
                              json_text(path));
     if (!str_is_utf8(path))
@@ -90,6 +100,8 @@ static void say_part(struct serve_conn *conn, struct serve_answer *answer)
     serve_conn_say(conn, news);
     answer->offset += part;
     if (answer->offset == one->size_bytes) {
+        answer->bytes -= one->size_bytes;
+        conn->waiting -= one->size_bytes;
         free(one->content);
         one->content = NULL;
         answer->at++;
@@ -97,10 +109,25 @@ static void say_part(struct serve_conn *conn, struct serve_answer *answer)
     }
 }
 
-/* Encode of the answers as much as the reader keeps up with. */
+/* A long one changes places with the empty buffer, and is not copied. */
+static void say_last(struct serve_conn *conn, struct serve_answer *answer)
+{
+    if (serve_conn_unsent(conn) > 0 || answer->last.len < SERVE_KEEP) {
+        buf_add_str(&conn->out, buf_str(&answer->last));
+        return;
+    }
+    struct buf empty = conn->out;
+    conn->out = answer->last;
+    conn->out.max = empty.max;
+    conn->sent = 0;
+    empty.len = 0;
+    answer->last = empty;
+}
+
+/* Encode of the answers as much as the reader keeps up with: not much ahead of it. */
 static void say_answers(struct serve_conn *conn)
 {
-    while (conn->answers && serve_conn_unsent(conn) <= SERVE_OUT_FULL) {
+    while (conn->answers && serve_conn_unsent(conn) <= SERVE_KEEP) {
         struct serve_answer *answer = conn->answers;
         if (answer->at < answer->count) {
             if (answer->artifacts[answer->at].content)
@@ -109,7 +136,8 @@ static void say_answers(struct serve_conn *conn)
                 answer->at++;
             continue;
         }
-        buf_add_str(&conn->out, buf_str(&answer->last));
+        say_last(conn, answer);
+        conn->waiting -= answer->bytes;
         conn->answers = answer->next;
         if (!conn->answers)
             conn->answers_end = &conn->answers;
@@ -128,6 +156,7 @@ static bool send_some(struct serve_conn *conn)
         if (n < 0)
             return errno == EAGAIN;
         conn->sent += (size_t)n;
+        conn->moved_ns = clock_now_ns();
     }
     return true;
 }
@@ -158,18 +187,22 @@ void serve_unclaim(struct serve *serve, size_t claim)
     }
 }
 
-/* A larger frame needs a claim on what all of them may hold; the first always has one. */
-static bool claim(struct serve_conn *conn, size_t len)
+/* A larger frame needs a claim on what all of them may hold, for so much of it as has come:
+ * a length that is only promised costs nothing. Who is alone always has it. */
+static bool claim(struct serve_conn *conn, size_t len, size_t come)
 {
     struct serve *serve = conn->serve;
-    if (len <= SERVE_IN_FREE || conn->claim)
+    size_t need = (come / SERVE_IN_STEP + 1) * SERVE_IN_STEP;
+    need = need < len ? need : len;
+    if (len <= SERVE_IN_FREE || conn->claim >= need)
         return true;
-    if (serve->claimed > 0 && (len > SERVE_IN_MAX || serve->claimed > SERVE_IN_MAX - len)) {
+    size_t others = serve->claimed - conn->claim;
+    if (others > 0 && (need > SERVE_IN_MAX || others > SERVE_IN_MAX - need)) {
         conn->starved = true;
         return false;
     }
-    conn->claim = len;
-    serve->claimed += len;
+    conn->claim = need;
+    serve->claimed = others + need;
     return true;
 }
 
@@ -187,9 +220,10 @@ static void take_frames(struct serve_conn *conn)
             conn->ended = true;
             break;
         }
-        if ((len && !claim(conn, len)) || got == 0)
+        if ((len && !claim(conn, len, rest.len)) || got == 0)
             break;
         conn->taken += len;
+        conn->frame_ns = 0;
         size_t claimed = conn->claim;
         conn->claim = 0;
         serve_run_take(conn, text, claimed);
@@ -199,6 +233,10 @@ static void take_frames(struct serve_conn *conn)
     else if (conn->taken > 0)
         buf_drop(&conn->in, conn->taken);
     conn->taken = 0;
+    if (conn->in.len == 0)
+        conn->frame_ns = 0;
+    else if (conn->frame_ns == 0 || serve_conn_is_shut(conn)) /* we keep it waiting then */
+        conn->frame_ns = clock_now_ns();
 }
 
 static void read_some(struct serve_conn *conn)
@@ -218,14 +256,16 @@ void serve_conn_pump(struct serve_conn *conn)
     if (conn->source.fd < 0)
         return;
     take_frames(conn);
-    do {
-        say_answers(conn);
-        if (!send_some(conn)) {
-            serve_conn_drop(conn);
-            return;
-        }
-    } while (conn->answers && serve_conn_unsent(conn) == 0);
+    say_answers(conn); /* the rest in the next turn, however fast it is read */
+    if (!send_some(conn)) {
+        serve_conn_drop(conn);
+        return;
+    }
     tidy_out(conn);
+    bool full = !serve_may_go(conn);
+    if (conn->was_full && !full)
+        engine_admit(conn->serve->engine);
+    conn->was_full = full;
     if (conn->ended && !conn->runs && !conn->asks && serve_conn_is_quiet(conn))
         serve_conn_drop(conn);
     else
@@ -280,6 +320,7 @@ void serve_conn_drop(struct serve_conn *conn)
         conn->answers = next;
     }
     conn->answers_end = &conn->answers;
+    conn->waiting = 0;
     serve_unclaim(conn->serve, conn->claim);
     conn->claim = 0;
     buf_done(&conn->in);

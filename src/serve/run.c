@@ -86,7 +86,7 @@ static void say_bytes(struct serve_run *run, int which, struct str bytes)
     struct serve_held *held = &run->held[which];
     if (bytes.len == 0)
         return;
-    if (serve_conn_unsent(run->conn) > SERVE_OUT_MAX) {
+    if (serve_conn_unsent(run->conn) > serve_conn_room(run->conn)) {
         held->lost += bytes.len; /* told when there is room again, or at the end */
         return;
     }

@@ -121,6 +121,7 @@ static void on_stop(struct loop_source *source, uint32_t events)
 
 static void pump_all(struct serve *serve)
 {
+    serve_held_look(serve);
     do {
         serve->again = false;
         for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
@@ -209,6 +210,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     loop_due(&serve->pause, on_pause_over);
     serve->owner = options->owner;
     loop_due(&serve->idle, on_idle);
+    serve_held_open(serve);
     serve->idle_exit_ns = options->idle_exit_s * 1000 * NS_PER_MS;
     serve->idle_since_ns = clock_now_ns();
     if (serve->idle_exit_ns > 0)
@@ -238,6 +240,7 @@ void serve_close(struct serve *serve)
         return;
     loop_set_timer(serve->loop, &serve->pause, LOOP_NEVER);
     loop_set_timer(serve->loop, &serve->idle, LOOP_NEVER);
+    loop_set_timer(serve->loop, &serve->look, LOOP_NEVER);
     loop_remove(serve->loop, &serve->listener);
     loop_remove(serve->loop, &serve->stop);
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)

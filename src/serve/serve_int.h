@@ -22,9 +22,17 @@
  * read, nor another run's answer from being sent. */
 #define SERVE_OUT_FULL (SERVE_OUT_MAX + (1u << 20))
 #define SERVE_SESSIONS_TOLD 8 /* of which a connection hears between its asks */
+/* Of all connections together: past the first each may hold only its share, past the second
+ * the one that holds most and does not read is closed. */
+#define SERVE_ALL_MAX (256u << 20)
+#define SERVE_SHARE (1u << 20)
+#define SERVE_ALL_END (512u << 20)
 #define SERVE_KEEP (1u << 20) /* an empty buffer larger than this is given back */
+#define SERVE_PART (512u << 10) /* bytes of an artifact that are encoded at once */
 #define SERVE_IN_FREE (64u << 10)    /* a frame up to this needs no claim */
 #define SERVE_IN_MAX ((size_t)1 << 30) /* bytes of all larger frames, until their runs end */
+#define SERVE_IN_STEP ((size_t)1 << 20) /* claimed at once, as the bytes of a frame come */
+#define SERVE_FRAME_S 10 /* for a frame to come whole, and a second more for each MiB */
 
 struct serve_conn;
 
@@ -63,6 +71,7 @@ struct serve_answer {
     struct result_artifact *artifacts; /* owned, with their contents */
     size_t count, at;
     uint64_t offset;
+    uint64_t bytes;  /* that it still holds */
     struct buf last; /* a whole frame */
 };
 
@@ -76,6 +85,10 @@ struct serve_conn {
     struct buf out;
     size_t sent;
     struct serve_answer *answers, **answers_end;
+    size_t waiting;   /* bytes of all answers */
+    int64_t moved_ns; /* when the client last took something */
+    int64_t frame_ns; /* when the frame that is not whole yet began; 0: there is none */
+    bool was_full;
     struct serve_run *runs;
     struct serve_ask *asks;
     unsigned run_count; /* and asks */
@@ -98,6 +111,8 @@ struct serve {
     struct serve_conn *conns;
     unsigned conn_count;
     size_t claimed;
+    size_t held; /* for clients, not read yet: of all connections */
+    struct loop_timer look; /* after whoever does not read, or does not finish a frame */
     bool again; /* somebody who waited for a claim may go on */
     bool one; /* a single connection: its end is ours */
     int stopping; /* how often we were asked to */
@@ -112,6 +127,10 @@ void serve_conn_free_if_done(struct serve_conn *conn);
 void serve_conn_say(struct serve_conn *conn, json_t *value);
 void serve_conn_answer(struct serve_conn *conn, struct serve_answer *answer);
 size_t serve_conn_unsent(const struct serve_conn *conn);
+/* Unsent bytes past which its output events are left out. */
+size_t serve_conn_room(const struct serve_conn *conn);
+/* No frame of the client is read. */
+bool serve_conn_is_shut(const struct serve_conn *conn);
 /* Write what the socket takes, read on where that made room. */
 void serve_conn_pump(struct serve_conn *conn);
 /* Is there nothing left to say? */
@@ -119,6 +138,14 @@ bool serve_conn_is_quiet(const struct serve_conn *conn);
 void serve_answer_free(struct serve_answer *answer);
 /* Give a claim back; whoever waited for one goes on. */
 void serve_unclaim(struct serve *serve, size_t claim);
+
+/* held.c: what is held for clients is bounded. */
+size_t serve_conn_held(const struct serve_conn *conn);
+/* For the engine: may a run of this client begin? Not while it has more unread than it may. */
+bool serve_may_go(const void *client);
+/* Count anew, and close whoever holds too much; each turn. */
+void serve_held_look(struct serve *serve);
+void serve_held_open(struct serve *serve);
 
 /* run.c: frames and runs. */
 void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim);

@@ -1,0 +1,123 @@
+/* What is held for clients that do not read, or do not finish what they send. The serve
+ * process. Held are unsent frames, and answers that wait to be encoded.
+ * 1. A connection that holds more than it may is not read from, its output events are left
+ *    out, and none of its runs begins: the box of a run is not built for nobody.
+ * 2. It may hold 64 MiB; but 1 MiB while all together hold more than 256 MiB.
+ * 3. Runs that had begun still end and are answered, so that more can come together. Past
+ *    512 MiB the one that holds most, of those that took nothing for a second, is closed.
+ * 4. A frame must come whole in its time.
+ * All connections are of one user, so that these are the bounds of that user, too. */
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "serve/serve_int.h"
+
+#define NS_PER_S INT64_C(1000000000)
+#define LOOK_NS (NS_PER_S / 4)
+#define STALLED_NS NS_PER_S
+#define MIB ((size_t)1 << 20)
+
+size_t serve_conn_held(const struct serve_conn *conn)
+{
+    return serve_conn_unsent(conn) + conn->waiting;
+}
+
+size_t serve_conn_room(const struct serve_conn *conn)
+{
+    return conn->serve->held > SERVE_ALL_MAX ? SERVE_SHARE : SERVE_OUT_MAX;
+}
+
+bool serve_may_go(const void *client)
+{
+    const struct serve_conn *conn = client;
+    return serve_conn_held(conn) <= serve_conn_room(conn);
+}
+
+/* A line for whoever watches the engine; where nobody takes it, it is left out. */
+static void log_line(const char *line)
+{
+    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+    if (poll(&room, 1, 0) > 0 && write(STDERR_FILENO, line, strlen(line)) < 0)
+        return;
+}
+
+static void close_worst(struct serve *serve, int64_t now)
+{
+    struct serve_conn *worst = NULL;
+    char line[200];
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
+        if (now - conn->moved_ns >= STALLED_NS &&
+            (!worst || serve_conn_held(conn) > serve_conn_held(worst)))
+            worst = conn;
+    }
+    if (!worst || serve_conn_held(worst) <= SERVE_SHARE)
+        return;
+    snprintf(line, sizeof line,
+             "cupel: closed a connection that does not read: it holds %zu MiB of answers, all "
+             "together %zu MiB, the most is %zu MiB\n",
+             serve_conn_held(worst) / MIB, serve->held / MIB, SERVE_ALL_END / MIB);
+    log_line(line);
+    serve_conn_drop(worst);
+}
+
+static void end_late_frame(struct serve_conn *conn, int64_t now)
+{
+    struct err err = ERR_INIT;
+    struct str text;
+    size_t len = 0;
+    if (frame_next(buf_str(&conn->in), FRAME_ASK_MAX, &text, &len, &err) < 0)
+        return;
+    int64_t most_s = SERVE_FRAME_S + (int64_t)(len / MIB);
+    if (now - conn->frame_ns < most_s * NS_PER_S)
+        return;
+    err_set(&err, ERR_BUSY, "a frame of %zu bytes did not come whole within %lld s", len,
+            (long long)most_s);
+    if (conn->starved)
+        err_hint(&err, "the engine holds %zu MiB of requests, the most is %zu MiB: try again later",
+                 conn->serve->claimed / MIB, SERVE_IN_MAX / MIB);
+    else
+        err_hint(&err, "send the rest of a frame at once");
+    serve_say_error(conn, STR_NONE, &err);
+    conn->ended = true; /* nobody knows where the next one begins */
+    conn->frame_ns = 0;
+    buf_done(&conn->in);
+    serve_unclaim(conn->serve, conn->claim);
+    conn->claim = 0;
+}
+
+void serve_held_look(struct serve *serve)
+{
+    int64_t now = clock_now_ns();
+    bool again = false;
+    size_t held = 0;
+    for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
+        held += serve_conn_held(conn);
+        if (conn->frame_ns > 0 && conn->source.fd >= 0 && !conn->ended) {
+            end_late_frame(conn, now);
+            again = true;
+        }
+    }
+    serve->held = held;
+    if (held > SERVE_ALL_END) {
+        close_worst(serve, now);
+        again = true;
+    }
+    if (again && !serve->look.set)
+        loop_set_timer(serve->loop, &serve->look, now + LOOK_NS);
+}
+
+/* The look itself follows every turn. */
+static void on_look(struct loop_timer *timer)
+{
+    struct serve *serve = loop_owner(timer, struct serve, look);
+    loop_set_timer(serve->loop, timer, LOOP_NEVER);
+}
+
+void serve_held_open(struct serve *serve)
+{
+    loop_due(&serve->look, on_look);
+    engine_set_gate(serve->engine, serve_may_go);
+}
