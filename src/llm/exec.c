@@ -2,10 +2,12 @@
  * have given up the caller's powers by then, so a helper that is forked in llm_open starts
  * it, as the caller, in the caller's folder:
  * 1. the helper speaks fixed-size messages; what the program reads and writes passes it by;
- * 2. a program that is cancelled, late or left behind is killed with its whole group;
+ * 2. when a program has ended, is cancelled or late, all that it has started is killed, in
+ *    whatever session or group: orphans below the helper become its children;
  * 3. the helper ends with its socket, so it cannot outlive the task; where the helper is killed,
- *    its guard ends the program's group;
+ *    all of it comes to its guard, which is its parent and does the same;
  * 4. neither the program's environment nor the helper's holds a key of a model. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +31,7 @@
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define NOTES_MAX 4096 /* of its stderr: enough to say why it failed */
 #define ARGS_MAX 32
+#define ROUNDS 400 /* of killing what is left */
 #define HINT "run the program by hand with {\"system\",\"messages\",\"tools\"} on its stdin"
 
 enum { RUN, STOP };
@@ -45,57 +50,59 @@ struct helper {
     pid_t pid;
 };
 
-struct guard {
-    int told; /* int32_t: the group that runs now, 0: none. Its end is the helper's. */
-    pid_t pid;
-};
-
 /* ---- the helper's side ---- */
 
-static struct guard post_guard(int sock)
+/* Orphans among our descendants become our children. This raises no wall. */
+static void adopt(void)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         _exit(1);
-    pid_t pid = fork();
-    if (pid < 0)
-        _exit(1);
-    if (pid > 0) {
-        close(ends[0]);
-        return (struct guard){ ends[1], pid };
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *at = strrchr(text, ')'); /* the name before it is the program's to choose */
+    return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
+}
+
+static void kill_children(void)
+{
+    DIR *proc = opendir("/proc");
+    for (const struct dirent *entry; proc && (entry = readdir(proc));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        /* Nobody but us reaps a child of ours: the number is still its own. */
+        if (pid > 0 && parent_of(pid) == getpid())
+            kill(pid, SIGKILL);
     }
-    int32_t group = 0;
-    setsid(); /* what is sent to the task's group does not reach the guard too */
-    close(sock);
-    close(ends[1]);
-    while (io_read_all(ends[0], &group, sizeof group) == 0)
-        ;
-    if (group > 0)
-        kill(-group, SIGKILL);
-    _exit(0);
+    if (proc)
+        closedir(proc);
 }
 
-static void tell(const struct guard *guard, int32_t group)
+/* Until there is no descendant: the children of each that dies are ours then. A program of
+ * another user, which cannot be killed, is not waited for. */
+static void end_all(void)
 {
-    if (io_write_all(guard->told, &group, sizeof group) < 0)
-        return; /* killed, and not missed while we live */
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0 && errno == ECHILD)
+            return;
+        kill_children();
+        poll(NULL, 0, round < ROUNDS / 2 ? 1 : 10);
+    }
 }
 
-/* The guard is gone before us: nothing is left of a task that has ended. */
-static attr_noreturn void leave(const struct guard *guard, int code)
-{
-    close(guard->told);
-    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    _exit(code);
-}
-
-static attr_noreturn void become(char **argv, const int *fds, const struct guard *guard)
+static attr_noreturn void become(char **argv, const int *fds)
 {
     sigset_t none;
     sigemptyset(&none);
     setpgid(0, 0);
-    tell(guard, getpid()); /* before it can start anything */
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -107,7 +114,7 @@ static attr_noreturn void become(char **argv, const int *fds, const struct guard
 }
 
 /* Wait for its end, or for a word (or the end) on the socket, which ends it. */
-static int attend(int sock, pid_t pid, const struct guard *guard)
+static int attend(int sock, pid_t pid)
 {
     int status = 0;
     own_fd held = pidfd_open(pid, 0);
@@ -118,10 +125,20 @@ static int attend(int sock, pid_t pid, const struct guard *guard)
         kill(pid, SIGKILL);
     /* It is not reaped yet, so its number and its group are still its own. */
     kill(-pid, SIGKILL);
-    tell(guard, 0);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    end_all();
     return status;
+}
+
+/* The helper's parent: what the helper leaves behind, if it is killed, is ended here. */
+static attr_noreturn void guard(pid_t helper)
+{
+    setsid(); /* what is sent to the task's group does not reach the guard too */
+    while (helper > 0 && waitpid(helper, NULL, 0) < 0 && errno == EINTR)
+        ;
+    end_all();
+    _exit(helper > 0 ? 0 : 1);
 }
 
 static attr_noreturn void serve(int sock, char **argv)
@@ -130,27 +147,33 @@ static attr_noreturn void serve(int sock, char **argv)
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    const struct guard guard = post_guard(sock);
+    adopt();
+    pid_t helper = fork();
+    if (helper != 0) {
+        close(sock);
+        guard(helper);
+    }
+    adopt();
     for (;;) {
         struct order order;
         struct news news = { 0 };
         int fds[3];
         size_t count = 0;
         if (io_recv(sock, &order, sizeof order, fds, 3, &count) <= 0)
-            leave(&guard, 0);
+            _exit(0);
         if (order.what == STOP) /* for a program that had ended by then */
             continue;
         pid_t pid = count == 3 ? fork() : -1;
         if (pid == 0)
-            become(argv, fds, &guard);
+            become(argv, fds);
         news.error = pid < 0 ? (errno ? errno : EINVAL) : 0;
         if (pid > 0)
             setpgid(pid, pid);
         for (size_t i = 0; i < count; i++)
             close(fds[i]);
-        news.status = pid > 0 ? attend(sock, pid, &guard) : 0;
+        news.status = pid > 0 ? attend(sock, pid) : 0;
         if (io_send(sock, &news, sizeof news, NULL, 0) < 0)
-            leave(&guard, 1);
+            _exit(1);
     }
 }
 

@@ -183,23 +183,41 @@ def test_ctrl_c_ends_the_program_too(ready, folder):
         host.OWN_CHILDREN.discard(child.pid)
 
 
+# Children that leave the program's group and session, one of them twice removed.
+DAEMONS = """
+setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >>HERE/daemons
+(setsid sh -c 'sleep 1000 & echo $! >>HERE/daemons; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
+while [ "$(wc -l <HERE/daemons)" -lt 2 ]; do sleep 0.01; done
+"""
+
+
+def daemons(folder):
+    return [int(line) for line in (folder / "daemons").read_text().split()]
+
+
+def test_what_left_its_session_ends_with_the_reply(ask, folder):
+    text = "#!/bin/sh\n" + DAEMONS.replace("HERE", str(folder)) + "echo 'The answer is 42.'\n"
+    asked = ask(f"exec:{Program(folder, [], text).path}")
+    assert asked.answers("42"), asked.why()
+    assert len(daemons(folder)) >= 2 and not any(map(is_alive, daemons(folder)))
+
+
 @pytest.mark.parametrize("victim", ["helper", "guard", "group"])
 def test_whoever_is_killed_nothing_of_the_program_is_left(ready, folder, victim):
-    program = Program(folder, [], f"#!/bin/sh\nsleep 1000 &\necho $! >{folder}/child\n"
-                                  f"echo $$ >{folder}/made && mv {folder}/made {folder}/pid\nsleep 1000\n")
+    program = Program(folder, [], "#!/bin/sh\n" + DAEMONS.replace("HERE", str(folder)) +
+                      f"echo $$ >{folder}/made && mv {folder}/made {folder}/pid\nsleep 1000\n")
     child = ready.cupel.popen(["ask", "--json", "--model", f"exec:{program.path}", "?"], env=ready.use(), text=True,
                               process_group=0)
     try:
         assert host.wait_until(lambda: noted(folder), host.WATCHDOG_S)
         helper = host.process(noted(folder))["parent"]
-        below = [row["pid"] for row in host.descendants(helper)]
-        watched = {int((folder / "child").read_text()), noted(folder), *below}
-        guards = [pid for pid in below if os.getsid(pid) == pid]
-        assert len(guards) == 1 and len(watched) >= 4, below
+        guard = host.process(helper)["parent"]
+        watched = {guard, noted(folder), *daemons(folder), *(row["pid"] for row in host.descendants(guard))}
+        assert guard != child.pid and os.getsid(guard) == guard and len(watched) >= 6, watched
         if victim == "group":
             os.killpg(child.pid, signal.SIGKILL)
         else:
-            os.kill(helper if victim == "helper" else guards[0], signal.SIGKILL)
+            os.kill(helper if victim == "helper" else guard, signal.SIGKILL)
         if victim == "guard":
             os.kill(child.pid, signal.SIGINT)
         out = child.communicate(timeout=host.WATCHDOG_S)[0]
