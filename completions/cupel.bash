@@ -24,7 +24,7 @@ _cupel()
     case $command in
     '') fill=words words='run ask session repl serve models languages images doctor bench completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash' ;;
         --code | -c) options='' fill='' ;;
@@ -35,6 +35,7 @@ _cupel()
         --cpus) options='' fill='' ;;
         --disk) options='' fill='' ;;
         --pids) options='' fill='' ;;
+        --limit) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
         --stdin) options='' fill=files ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;

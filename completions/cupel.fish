@@ -34,6 +34,7 @@ complete -c cupel -n '__cupel_in run' -s m -l memory -x -d 'memory, for example 
 complete -c cupel -n '__cupel_in run' -l cpus -x -d 'processors, for example 0.5 or 2'
 complete -c cupel -n '__cupel_in run' -l disk -x -d 'writable space, part of the memory'
 complete -c cupel -n '__cupel_in run' -l pids -x -d 'processes and threads at one time'
+complete -c cupel -n '__cupel_in run' -l limit -x -d 'any limit of a request, for example artifact_bytes=50M'
 complete -c cupel -n '__cupel_in run' -s e -l env -x -d 'set an environment variable'
 complete -c cupel -n '__cupel_in run' -l stdin -r -F -d 'standard input of the code; - passes ours on'
 complete -c cupel -n '__cupel_in run' -l profile -x -a 'baseline analysis strict' -d 'defaults: baseline, analysis or strict'

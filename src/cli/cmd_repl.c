@@ -263,6 +263,7 @@ static int prepare(struct cli_repl *repl, struct err *err)
         return -1;
     job->pictures = repl->options.out ? NULL : folder;
     job->save_hint = ":get saves";
+    job->at_prompt = true;
     cli_repl_reader_open(&repl->reader);
     set_defaults(repl);
     if (open_engine(repl, err) < 0 || box_drop_door(err) < 0)

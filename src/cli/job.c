@@ -221,6 +221,7 @@ static void show(struct cli_job *job)
         .folder = job->options->out,
         .pictures = job->pictures ? job->pictures : job->options->out,
         .save_hint = job->save_hint ? job->save_hint : "-o DIR saves",
+        .at_prompt = job->at_prompt,
         .raw = job->options->raw,
         .verbose = job->options->verbose,
         .out_mid_line = job->out.mid_line,

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "cli/term.h"
 #include "cli/visible.h"
+#include "cli/words.h"
 
 #define TEXT_MAX (64u << 20)
 #define LIST_MAX 20 /* rows of one list before "and N more" */
@@ -31,6 +32,14 @@ static void add_lines(struct buf *out, struct str text, bool raw)
     add_text(out, text, raw);
     if (text.len > 0 && text.at[text.len - 1] != '\n')
         buf_add_text(out, "\n");
+}
+
+/* Words of our own, which name limits. */
+static void add_words(struct buf *out, const char *text, const struct cli_print *how)
+{
+    own_buf words = BUF_INIT(TEXT_MAX);
+    cli_words(str_of(text), how->at_prompt, &words);
+    add_text(out, buf_str(&words), how->raw);
 }
 
 /* What we add begins on a line of its own, and a person's prompt does as well. */
@@ -123,7 +132,7 @@ static void add_status(const struct result *result, const struct cli_print *how,
                    sigabbrev_np(result->signal) ? sigabbrev_np(result->signal) : "?");
     if (result->status != RESULT_ERROR && error->message && error->message[0]) {
         buf_add_text(out, ": ");
-        add_text(out, str_of(error->message), how->raw);
+        add_words(out, error->message, how);
     } else if (result->status == RESULT_ERROR && error->line > 0) {
         buf_printf(out, ", line %lld", (long long)error->line);
         if (error->kind == RESULT_E_EXIT && error->snippet && error->snippet[0]) {
@@ -134,7 +143,8 @@ static void add_status(const struct result *result, const struct cli_print *how,
     buf_add_text(out, "\n");
     if (error->hint && error->hint[0]) {
         buf_add_text(out, "  hint: ");
-        add_lines(out, str_of(error->hint), how->raw);
+        add_words(out, error->hint, how);
+        buf_add_text(out, "\n");
     }
 }
 
@@ -194,16 +204,25 @@ static void add_files(const struct result *result, const struct cli_figures *fig
 
 static void add_refused(const struct result *result, const struct cli_print *how, struct buf *out)
 {
-    size_t shown = 0;
+    size_t shown = 0, capped = 0;
+    for (size_t i = 0; i < result->skipped_count; i++)
+        capped += strstr(result->skipped[i].reason, "limits.artifact_") != NULL;
     for (; shown < result->skipped_count && shown < LIST_MAX; shown++) {
         const struct result_skipped *row = &result->skipped[shown];
+        add_style(out, CLI_YELLOW);
         buf_add_text(out, "skipped ");
+        add_style(out, CLI_PLAIN);
         add_text(out, (struct str){ row->path, row->path_len }, how->raw);
         buf_add_text(out, row->path_len > 0 ? ": " : "");
-        add_lines(out, str_of(row->reason), how->raw);
+        add_words(out, row->reason, how);
+        buf_add_text(out, "\n");
     }
     if (result->skipped_count > shown)
         buf_printf(out, "and %zu more skipped\n", result->skipped_count - shown);
+    if (capped > 0)
+        buf_printf(out, "  hint: %s lost with the run: --profile analysis keeps 64 MiB in 256 "
+                        "files, --limit artifact_bytes=SIZE and --limit artifact_files=N more\n",
+                   capped == 1 ? "a file is" : "files are");
     for (size_t i = 0; i < result->denied_count && i < LIST_MAX; i++)
         buf_printf(out, "forbidden system call: %s, %llu time%s\n", result->denied[i].call,
                    (unsigned long long)result->denied[i].count,

@@ -12,6 +12,7 @@ struct cli_print {
     const char *pictures;  /* and pictures */
     const char *save_hint; /* how they are had: "-o DIR saves" */
     bool raw, verbose;
+    bool at_prompt; /* what is hinted at is said as a command of it */
     bool out_mid_line, err_mid_line; /* where the code's output left off */
 };
 

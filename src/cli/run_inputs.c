@@ -53,11 +53,28 @@ static bool is_one_word(const char *text)
     return text[strcspn(text, " \t\r\n;()'\"")] == 0;
 }
 
+/* Nothing here runs it: Debian's node has no type stripping. */
+static int refuse_typescript(const char *script, struct err *err)
+{
+    static const char *const endings[] = { ".ts", ".mts", ".cts", ".tsx" };
+    const char *ending = strrchr(script, '.');
+    for (size_t i = 0; ending && i < array_len(endings); i++) {
+        if (strcmp(ending, endings[i]) != 0)
+            continue;
+        err_set(err, ERR_USAGE, "'%.200s' is TypeScript, which is not run here", script);
+        err_hint(err, "compile it to JavaScript first, or say -l javascript if it has no types");
+        return -1;
+    }
+    return 0;
+}
+
 /* The first operand: standard input, script or code. */
-static int open_code(const char *text, struct cli_run_inputs *out, struct err *err)
+static int open_code(const char *text, bool language, struct cli_run_inputs *out, struct err *err)
 {
     if (strcmp(text, "-") == 0)
         return open_input(text, "standard input", &out->code_fd, err);
+    if (!language && is_one_word(text) && refuse_typescript(text, err) < 0)
+        return -1;
     bool named = is_one_word(text) && request_language_of_file(text) >= 0;
     if (!named && !is_regular(text)) {
         out->code = text;
@@ -92,7 +109,7 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
     if (options->code) {
         out->code = options->code;
     } else {
-        if (open_code(out->args[0], out, err) < 0)
+        if (open_code(out->args[0], options->language != NULL, out, err) < 0)
             return -1;
         out->args++;
         out->arg_count--;
@@ -120,7 +137,10 @@ static int refuse_long(const char *what, const char *field, size_t most, struct 
 {
     char bound[48];
     snprintf(bound, sizeof bound, "at most %zu bytes", most);
-    return err_input(err, field, NULL, bound, "'%.200s' has more than %zu bytes", what, most);
+    err_input(err, field, NULL, bound, "'%.200s' has more than %zu bytes", what, most);
+    if (strcmp(field, "code") != 0)
+        err_hint(err, "raise limits.input_bytes; --profile analysis takes 256 MiB");
+    return -1;
 }
 
 int cli_run_inputs_read(int fd, const char *what, const char *field, struct buf *out,

@@ -13,7 +13,7 @@ struct cli_run_options {
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names;
-    struct opt_list files, env;
+    struct opt_list files, env, limits;
     struct opt_number timeout, memory, cpus, disk, pids;
     struct opt_operands operands;
 };
@@ -41,6 +41,9 @@ struct cli_run_options {
     { "disk", 0, "SIZE", OPT_BYTES, CLI_RUN_AT(disk), "writable space, part of the memory" }
 #define CLI_RUN_ROW_PIDS \
     { "pids", 0, "N", OPT_NUMBER, CLI_RUN_AT(pids), "processes and threads at one time" }
+#define CLI_RUN_ROW_LIMIT \
+    { "limit", 0, "NAME=VALUE", OPT_LIST, CLI_RUN_AT(limits), \
+      "any limit of a request, for example artifact_bytes=50M" }
 #define CLI_RUN_ROW_ENV \
     { "env", 'e', "NAME=VALUE", OPT_LIST, CLI_RUN_AT(env), "set an environment variable" }
 #define CLI_RUN_ROW_STDIN \

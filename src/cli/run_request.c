@@ -91,7 +91,38 @@ static int set_env(json_t *root, const struct opt_list *list, struct err *err)
     return 0;
 }
 
-static void set_limits(json_t *root, const struct cli_run_options *o)
+/* NAME=VALUE, in the unit of the field; a size may have its letter. */
+static int set_named_limit(json_t *limits, const char *text, struct err *err)
+{
+    const char *equals = strchrnul(text, '=');
+    for (size_t id = 0; id < LIMITS_COUNT; id++) {
+        const char *name = limits_rows[id].name;
+        size_t len = strlen(name);
+        uint64_t bytes;
+        char *end;
+        if (len != (size_t)(equals - text) || memcmp(name, text, len) != 0 || !equals[0])
+            continue;
+        double value = strtod(equals + 1, &end);
+        bool sized = len > 6 && strcmp(name + len - 6, "_bytes") == 0;
+        if (sized && str_to_bytes(str_of(equals + 1), &bytes) && bytes < UINT64_C(1) << 53)
+            json_object_set_new(limits, name, json_integer((int64_t)bytes));
+        else if (!sized && equals[1] >= '0' && equals[1] <= '9' && !*end && value < 9e15)
+            json_object_set_new(limits, name, value == (double)(int64_t)value
+                                                  ? json_integer((int64_t)value) : json_real(value));
+        else
+            return err_set(err, ERR_USAGE, "'--limit %.60s' takes a %s, not '%.60s'", name,
+                           sized ? "size" : "number", equals + 1);
+        return 0;
+    }
+    err_set(err, ERR_USAGE, "option '--limit' takes NAME=VALUE of a limit, not '%.80s'", text);
+    own_buf names = BUF_INIT(512);
+    for (size_t id = 0; id < LIMITS_COUNT; id++)
+        buf_printf(&names, "%s%s", id ? ", " : "", limits_rows[id].name);
+    err_hint(err, "limits are %s", buf_str(&names).at);
+    return -1;
+}
+
+static int set_limits(json_t *root, const struct cli_run_options *o, struct err *err)
 {
     const struct {
         enum limits_id id;
@@ -101,6 +132,10 @@ static void set_limits(json_t *root, const struct cli_run_options *o)
         { LIMITS_DISK, &o->disk },       { LIMITS_PIDS, &o->pids },
     };
     own_json limits = json_object();
+    for (size_t i = 0; i < o->limits.count; i++) {
+        if (set_named_limit(limits, o->limits.at[i], err) < 0)
+            return -1;
+    }
     for (size_t i = 0; i < array_len(rows); i++) {
         double value = rows[i].number->value;
         if (!rows[i].number->given)
@@ -111,6 +146,7 @@ static void set_limits(json_t *root, const struct cli_run_options *o)
     }
     if (json_object_size(limits) > 0)
         json_object_set(root, "limits", limits);
+    return 0;
 }
 
 /* What both a run and a session have. */
@@ -134,8 +170,7 @@ static int fill_settings(json_t *root, const struct cli_run_options *options,
             return -1;
     if (options->names)
         json_object_set_new(root, "names", json_true());
-    set_limits(root, options);
-    return 0;
+    return set_limits(root, options, err);
 }
 
 static int fill_object(json_t *root, const struct cli_run_options *options,

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "cli/visible.h"
+#include "cli/words.h"
 #include "contract/result.h"
 
 static bool is_quiet;
@@ -86,8 +87,10 @@ static void add_aside(struct buf *line, const char *title, const char *text)
 {
     if (!text[0])
         return;
+    own_buf words = BUF_INIT(32768);
+    cli_words(str_of(text), /* at_prompt= */ false, &words);
     buf_printf(line, "  %s: ", title);
-    cli_visible_text(str_of(text), line);
+    cli_visible_text(buf_str(&words), line);
     buf_add_text(line, "\n");
 }
 
@@ -108,7 +111,9 @@ int cli_term_refuse(const struct err *err, bool json)
     own_buf line = BUF_INIT(32768);
     buf_printf(&line, "%scupel:%s ", cli_term_style(STDERR_FILENO, CLI_RED),
                cli_term_style(STDERR_FILENO, CLI_PLAIN));
-    cli_visible_text(str_of(err->text), &line);
+    own_buf words = BUF_INIT(32768);
+    cli_words(str_of(err->text), /* at_prompt= */ false, &words);
+    cli_visible_text(buf_str(&words), &line);
     buf_add_text(&line, "\n");
     if (!strstr(err->text, err->bound))
         add_aside(&line, "allowed", err->bound);

@@ -70,7 +70,7 @@ int request_check_input_bytes(const struct request *request, const char *field, 
     if (total <= most)
         return 0;
     request_refuse_size(field, total, most, "bytes in stdin and files together", err);
-    err_hint(err, "send less, or raise limits.input_bytes");
+    err_hint(err, "send less, or raise limits.input_bytes; profile analysis takes 256 MiB");
     return -1;
 }
 

@@ -57,12 +57,33 @@ static char *ollama_base(const char *host)
     return buf_take(&url);
 }
 
-static char *without_slash(const char *url)
+static size_t without_slashes(const char *url, size_t len)
 {
-    size_t len = strlen(url);
     while (len > 0 && url[len - 1] == '/')
         len--;
-    return buf_strdup((struct str){ url, len });
+    return len;
+}
+
+static char *without_slash(const char *url)
+{
+    return buf_strdup((struct str){ url, without_slashes(url, strlen(url)) });
+}
+
+/* People give a server with and without its version. One that has no path at all gets /v1, which
+ * is where everybody has it; Anthropic's wire adds it by itself. */
+static char *with_version(const char *set, bool by_wire)
+{
+    own_buf url = BUF_INIT(4096);
+    size_t len = without_slashes(set, strlen(set));
+    const char *scheme = strstr(set, "://");
+    const char *path = scheme ? strchr(scheme + 3, '/') : NULL;
+    bool versioned = len > 3 && memcmp(set + len - 3, "/v1", 3) == 0;
+    if (by_wire && versioned)
+        len = without_slashes(set, len - 3);
+    buf_add(&url, set, len);
+    if (!by_wire && scheme && (!path || path >= set + len))
+        buf_add_text(&url, "/v1");
+    return buf_take(&url);
 }
 
 char *llm_provider_base(const struct llm_provider *provider)
@@ -70,8 +91,9 @@ char *llm_provider_base(const struct llm_provider *provider)
     const char *set = getenv(provider->base_variable);
     if (!set || !*set)
         return buf_strdup(str_of(provider->base_url ? provider->base_url : ""));
-    return strcmp(provider->base_variable, "OLLAMA_HOST") == 0 ? ollama_base(set)
-                                                               : without_slash(set);
+    if (strcmp(provider->base_variable, "OLLAMA_HOST") == 0)
+        return ollama_base(set);
+    return with_version(set, provider->wire == &llm_wire_anthropic);
 }
 
 /* Goes into a request, and onto screens: plain characters, and no password in it. */

@@ -198,7 +198,7 @@ def test_the_completions_have_the_options_of_the_help(command):
     listed = re.search(r"options='([^']+)'", bash)
     assert sorted(listed[1].split() if listed else []) == flat(options)
     zsh = re.search(rf"^        {name}\)\n.*?^            ;;|\Z", script("zsh"), re.M | re.S)[0]
-    found = re.findall(r"^ +(?:'[^']*'\{(-\w)\+?,|')(--[\w-]+)", zsh, re.M)
+    found = re.findall(r"^ +(?:'[^']*'\{(-\w)\+?,|(?:'\*')?')(--[\w-]+)", zsh, re.M)
     assert {name: letter or None for letter, name in found} == options
     fish = re.findall(rf"-n '__cupel_in {command}'(?: -s (\w))? -l ([\w-]+)", script("fish"))
     assert {f"--{name}": letter and f"-{letter}" or None for letter, name in fish} == options
