@@ -107,7 +107,8 @@ static void add_error(const struct result *result, const struct cli_print *how, 
     if (of_code && !is_in_stderr(result, traceback)) {
         add_lines(out, traceback, how->raw);
         /* A traceback ends in that line by itself. */
-        bool said = line.len > 0 && memmem(traceback.at, traceback.len, line.at, line.len);
+        bool said = result->status == RESULT_INTERRUPTED || /* by the status line */
+                    (line.len > 0 && memmem(traceback.at, traceback.len, line.at, line.len));
         if (!said && line.len > 0 && !is_in_stderr(result, buf_str(&line))) {
             add_style(out, CLI_RED);
             add_text(out, buf_str(&line), how->raw);

@@ -394,6 +394,7 @@ def test_an_interrupt_says_where_the_code_was(terminal):
     time.sleep(0.3)
     terminal.type("\x03")
     shown = terminal.expect("cupel: interrupted")
+    assert shown.count("interrupted") == 1
     assert "line 4, in slow" in shown and "time.sleep(60)" in shown and "KeyboardInterrupt" in shown
     terminal.expect(">>> ")
     terminal.enter("6 * 7", "42")

@@ -58,6 +58,16 @@ TEST(cli_visible_gives_the_same_for_every_way_to_cut_the_bytes)
     }
 }
 
+TEST(cli_visible_lets_a_line_begin_again_where_that_is_wanted)
+{
+    own_buf out = BUF_INIT(100);
+    struct cli_visible state = { .returns = true };
+    CHECK_INT(cli_visible_add(&state, STR("10%\r"), &out), 0);
+    CHECK_TEXT(buf_str(&out).at, "10%\r"); /* at once: nothing is held back */
+    CHECK_INT(cli_visible_add(&state, STR("20%\r\n\033[1m"), &out), 0);
+    CHECK_TEXT(buf_str(&out).at, "10%\r20%\n\\x1b[1m");
+}
+
 TEST(cli_visible_shows_a_nul_byte)
 {
     own_buf out = BUF_INIT(100);
