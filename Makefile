@@ -88,7 +88,7 @@ $(B)/cupel: $(LIB_OBJ) $(B)/host/src/cli/main.o
 # loaded by programs that are not.
 EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
-             src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
+             src/base/io.c src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
 embed_obj := $(patsubst %.c,$(B)/pic/%.o,$(EMBED_SRC))
 $(B)/pic/%.o: %.c
 	@mkdir -p $(@D)

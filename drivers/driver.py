@@ -37,8 +37,7 @@ NOTHING = compile("", FILE, "exec")
 main_pid, source, program = posix.getpid(), "", FILE   # program: what the code is called
 this, loaded = sys.modules[__name__], {}   # this module; those that `load` has read
 runner = None         # the event loop, once the code awaits something
-sent_results = sent_bytes = sent_error = 0
-mark = ""             # the nonce of the question, as every frame of its answer has it
+sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as each frame has it
 
 
 # ---- frames ----

@@ -100,6 +100,17 @@ void io_close_between(int first, int last)
         close(fd);
 }
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+void io_refuse_fds(int sock)
+{
+    int saved = errno, off = 0;
+    setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off);
+    errno = saved;
+}
+
 union io_fds_room {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(sizeof(int) * IO_FDS_MAX)];

@@ -32,4 +32,8 @@ int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t coun
 int io_recv(int sock, void *bytes, size_t len, int *fds, size_t max, size_t *out_count)
     attr_must_use;
 
+/* Nobody can send descriptors to this unix socket any more, where the kernel knows that (Linux
+ * 6.16): to close one may take as long as its sender likes. Elsewhere nothing happens. */
+void io_refuse_fds(int sock);
+
 #endif

@@ -73,6 +73,8 @@ static int start_warden(const struct broker *broker, struct broker_box *box, int
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
+    io_refuse_fds(pair[0]);
+    io_refuse_fds(pair[1]);
     long pid = broker_warden_start(broker, box, pair[1]);
     box->keep.warden = pid > 0 ? (pid_t)pid : 0;
     close(pair[1]);
@@ -90,6 +92,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
     if (make_group(broker, box) < 0 || start_warden(broker, box, &warden) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
+    io_refuse_fds(pair[0]);
     long pid = broker_child_clone(0, NULL, -1);
     if (pid == 0) {
         const struct keeper_plan plan = {

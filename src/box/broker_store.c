@@ -101,6 +101,7 @@ enum box_step broker_store_porter(struct broker *broker, const struct box_call *
         broker_child_close(channel, 2);
         return BOX_STEP_PORTER;
     }
+    io_refuse_fds(channel[0]); /* to the engine it sends bytes */
     long pid = clone_porter(broker, call, channel, report[1]);
     close(channel[1]);
     close(report[1]);

@@ -105,6 +105,7 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
         broker_zygote_end(broker, id);
         return BOX_STEP_PIPES;
     }
+    io_refuse_fds(pair[0]);
     const uint64_t spaces = CLONE_NEWNS | (mutate(ZYGOTE_NET_NS) ? 0 : CLONE_NEWNET) |
                             CLONE_NEWIPC | CLONE_NEWUTS;
     long pid = broker_child_clone(spaces, NULL, zygote->cgroup.dir[BOX_CG_V2]);

@@ -186,6 +186,7 @@ int cli_steward_open(const char *folder, struct cli_steward *out, struct err *er
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make a socket for '--out'");
     own_fd ours = ends[0], theirs = ends[1];
+    io_refuse_fds(ours);
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(err, "start the helper for '--out'");

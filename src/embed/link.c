@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "contract/result.h"
 #include "embed/launch.h"
@@ -159,6 +160,7 @@ static int connect_one(const char *path, struct embed_link *out, struct err *err
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
+    io_refuse_fds(fd);
     if (connect_to(path, fd) < 0) {
         err_sys(err, "connect to '%.200s'", path);
         err->kind = ERR_ABSENT;
@@ -209,6 +211,8 @@ int embed_spawn(const char *program, struct embed_link *out, struct err *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make a socket pair");
     own_fd theirs = ends[1];
+    io_refuse_fds(ends[0]);
+    io_refuse_fds(ends[1]);
     struct embed_link link = { .fd = ends[0],
                                .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
     char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";

@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "serve/serve_int.h"
 
@@ -287,6 +288,7 @@ static void on_ready(struct loop_source *source, uint32_t events)
 struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err)
 {
     struct serve_conn *conn = buf_alloc_zero(1, sizeof *conn);
+    io_refuse_fds(fd); /* one that is handed to us (--fd) may take them */
     conn->source = (struct loop_source){ .fd = fd, .ready = LOOP_HANDLER(on_ready) };
     conn->serve = serve;
     conn->in = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD + READ_PART);

@@ -139,6 +139,7 @@ static int listen_there(struct serve_place *place, struct err *err)
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
+    io_refuse_fds(fd); /* and to those that are accepted */
     mode_t before = umask(mutate(SOCKET_MODE) ? 0 : 0177);
     int bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;

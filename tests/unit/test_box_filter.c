@@ -4,7 +4,9 @@
 #include "box/filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -163,6 +165,13 @@ static const struct {
     { SYS_socket, 17 /* AF_PACKET */, SOCK_RAW, 0, LOUD },
     { SYS_socket, AF_NETLINK, SOCK_RAW, 0, QUIET(EAFNOSUPPORT) },
     { SYS_socket, AF_NETLINK | BIT32, SOCK_RAW, 0, QUIET(EAFNOSUPPORT) },
+    { SYS_setsockopt, 3, SOL_SOCKET, SO_LINGER, QUIET(EPERM) },
+    { SYS_setsockopt, 3, SOL_SOCKET | BIT32, SO_LINGER | BIT32, QUIET(EPERM) },
+    { SYS_setsockopt, 3, SOL_SOCKET, SO_REUSEADDR, ALLOW },
+    { SYS_setsockopt, 3, IPPROTO_TCP, SO_LINGER, ALLOW }, /* another option there */
+    { SYS_fcntl, 3, F_SETPIPE_SZ, 1 << 20, QUIET(EPERM) },
+    { SYS_fcntl, 3, F_SETPIPE_SZ | BIT32, 1 << 20, QUIET(EPERM) },
+    { SYS_fcntl, 3, F_GETPIPE_SZ, 0, ALLOW },
     { SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, ALLOW },
     { SYS_socketpair, AF_UNIX | BIT32, SOCK_STREAM, 0, LOUD },
     { SYS_socketpair, 30 /* AF_TIPC */, SOCK_STREAM, 0, LOUD },
