@@ -3,12 +3,14 @@
 #define CLI_FIGURES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"
 #include "contract/result.h"
 
 struct cli_figure {
+    bool lost; /* it could not be saved */
     char *path; /* "figure-1.png" */
     char *bytes;
     size_t len;

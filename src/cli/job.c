@@ -104,6 +104,8 @@ void cli_job_done(struct cli_job *job)
     result_done(&job->result);
     cli_remote_close(&job->remote);
     cli_figures_done(&job->figures);
+    free(job->lost);
+    job->lost = NULL;
     cli_stream_done(&job->out);
     cli_stream_done(&job->err_stream);
     cli_run_inputs_done(&job->inputs);
@@ -118,6 +120,8 @@ void cli_job_again(struct cli_job *job)
     result_init(&job->result);
     cli_remote_forget(&job->remote);
     cli_figures_done(&job->figures);
+    free(job->lost);
+    job->lost = NULL;
     cli_stream_done(&job->out);
     cli_stream_done(&job->err_stream);
     job->last = NULL;
@@ -169,9 +173,10 @@ static int save_new(struct cli_job *job, struct cli_figure *figure, struct err *
             figure->path = buf_strdup(str_of(name));
             return 0;
         }
-        *err = why;
-        if (why.sys != EEXIST)
+        if (why.sys != EEXIST || tries + 1 == NAMES_MAX) {
+            *err = why;
             return -1;
+        }
     }
     return -1;
 }
@@ -182,10 +187,10 @@ static int save_pictures(struct cli_job *job, struct err *err)
     for (size_t i = 0; i < job->figures.count; i++) {
         struct cli_figure *figure = &job->figures.at[i];
         struct str content = { figure->bytes, figure->len };
-        if ((job->pictures ? save_new(job, figure, err)
-                           : cli_steward_write(&job->steward, str_of(figure->path), content,
-                                               err)) < 0)
-            rc = -1;
+        figure->lost = (job->pictures ? save_new(job, figure, err)
+                                      : cli_steward_write(&job->steward, str_of(figure->path),
+                                                          content, err)) < 0;
+        rc = figure->lost ? -1 : rc;
     }
     return rc;
 }
@@ -197,12 +202,13 @@ static int save(struct cli_job *job, struct err *err)
     int rc = 0;
     if (job->steward.sock < 0)
         return 0;
+    job->lost = buf_alloc_zero(job->result.artifact_count + 1, sizeof *job->lost);
     for (size_t i = 0; !job->pictures && i < job->result.artifact_count; i++) {
         const struct result_artifact *artifact = &job->result.artifacts[i];
         struct str path = { artifact->path, artifact->path_len };
         struct str content = { artifact->content, artifact->content ? artifact->size_bytes : 0 };
-        if (cli_steward_write(&job->steward, path, content, err) < 0)
-            rc = -1;
+        job->lost[i] = cli_steward_write(&job->steward, path, content, err) < 0;
+        rc = job->lost[i] ? -1 : rc;
     }
     return save_pictures(job, err) < 0 ? -1 : rc;
 }
@@ -220,6 +226,7 @@ static void show(struct cli_job *job)
     struct cli_print how = {
         .folder = job->options->out,
         .pictures = job->pictures ? job->pictures : job->options->out,
+        .lost = job->lost,
         .save_hint = job->save_hint ? job->save_hint : "-o DIR saves",
         .at_prompt = job->at_prompt,
         .raw = job->options->raw,

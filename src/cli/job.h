@@ -35,6 +35,7 @@ struct cli_job {
     struct cli_input input;
     const char *pictures;  /* the steward's folder takes pictures alone, under new names */
     unsigned picture_count; /* the last number of such a name */
+    bool *lost; /* for each artifact, once they are saved: it could not be */
     bool at_prompt; /* of cupel repl: hints name its commands */
     const char *save_hint; /* how the files of a run are had; NULL: -o DIR */
 };

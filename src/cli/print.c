@@ -149,10 +149,11 @@ static void add_status(const struct result *result, const struct cli_print *how,
     }
 }
 
-static void add_file(const char *folder, struct str path, double size, bool raw, struct buf *out)
+static void add_file(const char *folder, bool lost, struct str path, double size, bool raw,
+                     struct buf *out)
 {
-    add_style(out, CLI_GREEN);
-    buf_add_text(out, folder ? "saved " : "made ");
+    add_style(out, lost ? CLI_RED : CLI_GREEN);
+    buf_add_text(out, lost ? "not saved " : folder ? "saved " : "made ");
     add_style(out, CLI_PLAIN);
     if (folder) {
         add_text(out, str_of(folder), /* raw= */ true);
@@ -187,15 +188,16 @@ static void add_files(const struct result *result, const struct cli_figures *fig
     size_t total = files + figures->count;
     size_t unsaved = (how->folder ? 0 : files) + (how->pictures ? 0 : figures->count);
     for (size_t i = 0; i < figures->count && shown < LIST_MAX; i++, shown++)
-        add_file(how->pictures, str_of(figures->at[i].path), (double)figures->at[i].len, how->raw,
-                 out);
+        add_file(how->pictures, figures->at[i].lost, str_of(figures->at[i].path),
+                 (double)figures->at[i].len, how->raw, out);
     for (size_t i = 0; i < result->artifact_count && shown < LIST_MAX; i++) {
         const struct result_artifact *artifact = &result->artifacts[i];
         if (!how->folder && is_spilled(artifact))
             continue;
         shown++;
-        add_file(how->folder, (struct str){ artifact->path, artifact->path_len },
-                 (double)artifact->size_bytes, how->raw, out);
+        add_file(how->folder, how->lost && how->lost[i],
+                 (struct str){ artifact->path, artifact->path_len }, (double)artifact->size_bytes,
+                 how->raw, out);
     }
     if (total > shown)
         buf_printf(out, "and %zu more\n", total - shown);

@@ -10,6 +10,7 @@
 struct cli_print {
     const char *folder;    /* where artifacts were saved, NULL: nowhere */
     const char *pictures;  /* and pictures */
+    const bool *lost;      /* for each artifact: it could not be saved; NULL: all were */
     const char *save_hint; /* how they are had: "-o DIR saves" */
     bool raw, verbose;
     bool at_prompt; /* what is hinted at is said as a command of it */

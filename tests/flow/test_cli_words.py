@@ -62,3 +62,13 @@ def test_typescript_is_refused_and_never_run_as_python(cupel_as, folder):
         assert "TypeScript" in text and "-l javascript" in text, text
     script.write_text("console.log(2)\n")
     assert cupel_as.run(["run", "--cold", "-l", "javascript", script]).stdout == "2\n"
+
+
+def test_what_could_not_be_saved_is_not_called_saved(cupel_as, folder):
+    folder.joinpath("out", "a.txt", "full").mkdir(parents=True)
+    folder.joinpath("out").chmod(0o777)
+    done = cupel_as.run(["run", "--cold", "-o", folder / "out", "-c",
+                         "open('a.txt', 'w').write('1'); open('b.txt', 'w').write('2')"])
+    assert done.returncode == 125 and "cupel: save 'a.txt'" in done.stderr, done.stderr
+    assert "not saved" in done.stderr and done.stderr.count("saved") == 2, done.stderr
+    assert (folder / "out/b.txt").read_text() == "2"

@@ -85,6 +85,7 @@ def test_pictures_are_saved_under_new_names(engine, folder):
     done = piped(engine, plot + plot, "-t", "40", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "saved ./figure-2.png" in done.stderr and "saved ./figure-3.png" in done.stderr
+    assert "File exists" not in done.stderr
     assert (folder / "figure-1.png").read_text() == "mine"
     assert (folder / "figure-3.png").read_bytes()[:4] == b"\x89PNG"
     done = piped(engine, "_ = open('a', 'w').write('b')\n", "-o", folder / "out", folder=folder)
