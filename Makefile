@@ -5,9 +5,13 @@
 #   make ecosystem   the fake model servers, proven by the official SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
-# Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined
+# Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined;
+#   CC=aarch64-linux-gnu-gcc B=build/aarch64 for another processor
 VERSION := 0.1.0
 CC      := gcc
+# The processor that cupel is for, and whether it is another one than this.
+ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
+CROSS   := $(filter-out $(shell uname -m),$(ARCH))
 B       := build
 SAN     :=
 PREFIX  := /usr/local
@@ -20,7 +24,8 @@ BUILD_PYTHON := $(shell readlink $(PYTHON))
 
 WARN   := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
           -Wvla -Walloca -Wswitch-enum -Wcast-qual -Wpointer-arith -Wundef
-HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection
+HARDEN := -fstack-protector-strong -fstack-clash-protection \
+          $(if $(filter x86_64,$(ARCH)),-fcf-protection)
 ifneq ($(findstring clang,$(CC)),clang)
 HARDEN += -ftrivial-auto-var-init=zero
 endif
@@ -42,12 +47,12 @@ static_or  = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-Wl$(co
 HOST_LIBS := $(call static_or,jansson) $(call static_or,crypto)
 EMBED_LIBS := -ljansson
 # Broker and init: static, on musl, because they are copied and exec'd for every start.
-# On a musl host the compiler is musl's own.
-STATIC_CC     := $(if $(shell command -v musl-gcc),musl-gcc,$(CC))
-STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE -idirafter /usr/include \
-                 -idirafter /usr/include/$(shell gcc -print-multiarch) -ffunction-sections -fdata-sections
+# On a musl host the compiler is musl's own; for another processor glibc will do.
+STATIC_CC     := $(if $(CROSS),$(CC),$(if $(shell command -v musl-gcc),musl-gcc,$(CC)))
+STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE \
+                 $(if $(CROSS),,-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch)) -ffunction-sections -fdata-sections
 # musl-gcc knows no -static-pie, and links with libc.so for it: its start files are named here.
-MUSL_CRT      := $(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' -x c /dev/null 2>&1 | grep -o '[^ "]*Scrt1\.o' | head -1))
+MUSL_CRT      := $(if $(CROSS),,$(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' -x c /dev/null 2>&1 | grep -o '[^ "]*Scrt1\.o' | head -1)))
 STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)--no-dynamic-linker \
                  $(MUSL_CRT)rcrt1.o $(MUSL_CRT)crti.o $(MUSL_CRT)crtn.o,-static-pie)
 STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,text -s
@@ -74,7 +79,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test ecosystem test-long test-mutation test-v2 test-distros soak bench asan fuzz install uninstall clean deps \
+.PHONY: all run test ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
         check unit replay format
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -130,10 +135,10 @@ $(B)/gen/driver.pyc: drivers/driver.py
 POLICIES := $(wildcard policy/*.policy)
 $(B)/policyc: dev/policyc.c dev/policyc.h
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu17 -O1 -g -D_GNU_SOURCE $(WARN) -o $@ $< -lseccomp
+	$(Q)$(if $(CROSS),gcc,$(CC)) -std=gnu17 -O1 -g -D_GNU_SOURCE $(WARN) -o $@ $< -lseccomp
 $(B)/gen/box/filter.h: $(B)/policyc $(POLICIES)
 	@mkdir -p $(@D)
-	$(Q)$(B)/policyc policy $@.tmp && mv $@.tmp $@
+	$(Q)$(B)/policyc policy $@.tmp $(ARCH) && mv $@.tmp $@
 
 $(B)/host/%.o: %.c | $(B)/gen/box/filter.h
 	@mkdir -p $(@D)
@@ -195,11 +200,19 @@ test-v2: deps
 	@dev/bootstrap v2
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/v2/boot.py
-# Root file systems of other releases, by mmdebstrap; SUITES="trixie sid".
+# Root file systems of other releases, by mmdebstrap; SUITES="trixie".
 test-distros: deps
 	@dev/bootstrap distros
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/distros.py
+# Another processor: built by a cross compiler, its unit tests in qemu's user emulation.
+AARCH64 := B=build/aarch64 CC=aarch64-linux-gnu-gcc
+test-aarch64: deps
+	@dpkg --print-foreign-architectures | grep -qx arm64 || \
+	    { echo "first: sudo dpkg --add-architecture arm64 && sudo apt-get update" >&2; exit 1; }
+	@dev/bootstrap aarch64
+	@$(MAKE) --no-print-directory -j2 $(AARCH64) build/aarch64/cupel build/aarch64/unit
+	@BUILD=build/aarch64 $(PYTHON) tests/aarch64.py
 soak: deps
 	@dev/bootstrap bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel

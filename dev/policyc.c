@@ -126,7 +126,11 @@ static void read_words(struct policy *policy, char **words, size_t count)
     size_t used = read_answer(words, count, &rule.answer);
     if (used == count)
         fail("name a system call");
-    struct call *call = &policy->calls[read_call(words[used])];
+    static struct call absent; /* takes the lines of a call that is not there */
+    int nr = read_call(words[used]);
+    struct call *call = nr < 0 ? &absent : &policy->calls[nr];
+    if (nr < 0)
+        absent = (struct call){ 0 };
     if (call->last_line)
         fail("repeat call '%s', decided in line %d", words[used], call->last_line);
     if (!call->first_line)
@@ -335,11 +339,13 @@ static void compile(const struct policy *policy, struct program *out)
         if (!before || before->call || range.call || !same_answer(before->answer, range.answer))
             ranges[count++] = range;
     }
-    ranges[count++] = (struct range){ ARCH_FOREIGN_FIRST, foreign, NULL };
-    ranges[count++] = (struct range){ ARCH_FOREIGN_LAST + 1, policy->fallback, NULL };
+    if (arch->foreign_last) {
+        ranges[count++] = (struct range){ arch->foreign_first, foreign, NULL };
+        ranges[count++] = (struct range){ arch->foreign_last + 1, policy->fallback, NULL };
+    }
     out->len = 0;
     emit_load(out, offsetof(struct seccomp_data, arch));
-    emit(out, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCH_AUDIT);
+    emit(out, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, arch->audit);
     emit(out, BPF_RET | BPF_K, 0, 0, action_of(foreign));
     emit_load(out, offsetof(struct seccomp_data, nr));
     emit_tree(out, ranges, count);
@@ -348,7 +354,7 @@ static void compile(const struct policy *policy, struct program *out)
 /* ---- Writing C ---- */
 static const char *name_of(int nr, char *room, size_t size)
 {
-    char *known = seccomp_syscall_resolve_num_arch(ARCH_SCMP, nr);
+    char *known = seccomp_syscall_resolve_num_arch(arch->scmp, nr);
     const char *name = known;
     for (size_t i = 0; !known && i < array_len(new_calls); i++)
         if (new_calls[i].value == (uint64_t)nr)
@@ -460,8 +466,10 @@ int main(int argc, char **argv)
 {
     static struct policy policies[POLICIES_MAX];
     struct dirent **entries;
-    if (argc != 3)
-        fail("usage: policyc POLICY_DIR OUT.h");
+    for (size_t i = 0; argc == 4 && i < array_len(archs); i++)
+        arch = strcmp(argv[3], archs[i].name) == 0 ? &archs[i] : arch;
+    if (argc < 3 || argc > 4 || (argc == 4 && strcmp(argv[3], arch->name) != 0))
+        fail("usage: policyc POLICY_DIR OUT.h [x86_64|aarch64]");
     at_path = argv[1];
     int count = scandir(argv[1], &entries, is_policy, alphasort);
     if (count <= 0 || count > POLICIES_MAX)

@@ -1,4 +1,4 @@
-/* What policyc works on: the one architecture, the words of the policy language,
+/* What policyc works on: the architectures, the words of the policy language,
  * and a policy in memory. Included by policyc.c alone. */
 #ifndef DEV_POLICYC_H
 #define DEV_POLICYC_H
@@ -25,14 +25,20 @@
 
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- The one architecture ---- */
-#ifndef __x86_64__
-#error "the policies are written for x86_64: numbers, argument order and byte order are its own"
-#endif
-#define ARCH_AUDIT AUDIT_ARCH_X86_64
-#define ARCH_SCMP SCMP_ARCH_X86_64
-#define ARCH_FOREIGN_FIRST 0x40000000u /* the x32 numbers, which this AUDIT_ARCH covers as well */
-#define ARCH_FOREIGN_LAST 0x7fffffffu
+/* ---- The architectures ---- */
+/* All of them have 64 bits and the low half first; the values below are the same on each. A
+ * policy names what x86_64 has; calls that another one lacks are left out there. */
+struct arch {
+    const char *name;
+    uint32_t audit, scmp;
+    /* Numbers of another convention that this `audit` covers as well (x32); 0, 0: none. */
+    uint32_t foreign_first, foreign_last;
+};
+static const struct arch archs[] = {
+    { "x86_64", AUDIT_ARCH_X86_64, SCMP_ARCH_X86_64, 0x40000000u, 0x7fffffffu },
+    { "aarch64", AUDIT_ARCH_AARCH64, SCMP_ARCH_AARCH64, 0, 0 },
+};
+static const struct arch *arch = &archs[0];
 #define ARG_LOW(n) (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (n))
 #define ARG_HIGH(n) (ARG_LOW(n) + 4)
 
@@ -129,12 +135,16 @@ static uint64_t read_value(const char *word)
     return known->value;
 }
 
+/* The number, or -1 where only other architectures have this call. */
 static int read_call(const char *word)
 {
     uint64_t nr;
     if (!read_number(word, &nr)) {
-        int known = seccomp_syscall_resolve_name_arch(ARCH_SCMP, word);
+        int known = seccomp_syscall_resolve_name_arch(arch->scmp, word);
         const struct named *young = find(new_calls, array_len(new_calls), word);
+        if (known < 0 && !young && arch != &archs[0] &&
+            seccomp_syscall_resolve_name_arch(archs[0].scmp, word) >= 0)
+            return -1;
         if (known < 0 && !young)
             fail("know no system call '%s' on this architecture", word);
         nr = known >= 0 ? (uint64_t)known : young->value;

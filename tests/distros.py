@@ -40,7 +40,9 @@ def make(suite, folder):
     tar, root = folder / f"{suite}.tar", folder / suite
     if not tar.exists():
         print(f"{suite}: making it with mmdebstrap", flush=True)
-        subprocess.run(["mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES.split())}",
+        subprocess.run(["mmdebstrap", "--variant=minbase",
+                        "--aptopt=Acquire::Check-Valid-Until \"false\"",  # an old mirror will do
+                        f"--include={','.join(PACKAGES.split())}",
                         suite, f"{tar}.part"], check=True, stderr=subprocess.DEVNULL)
         Path(f"{tar}.part").rename(tar)
     if not root.exists():
@@ -70,7 +72,7 @@ def main():
     folder.mkdir(exist_ok=True)
     failed = False
     with host.Place() as place:
-        for suite in os.environ.get("SUITES", "trixie sid").split():
+        for suite in os.environ.get("SUITES", "trixie").split():
             root = make(suite, folder)
             for user in (None, host.ORDINARY):
                 said, problem = smoke(place, root, user)

@@ -129,7 +129,7 @@ static void check_packages(struct cli_doctor_report *out)
         bool found = false;
         for (size_t n = 0; n < there && !found; n++) {
             char path[128];
-            snprintf(path, sizeof path, "%s/%s", folders[n], rows[i].folder);
+            snprintf(path, sizeof path, "%.60s/%s", folders[n], rows[i].folder);
             found = access(path, F_OK) == 0;
         }
         if (found)

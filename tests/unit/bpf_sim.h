@@ -3,10 +3,19 @@
 #ifndef TESTS_UNIT_BPF_SIM_H
 #define TESTS_UNIT_BPF_SIM_H
 
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __aarch64__
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#define OTHER_ARCH AUDIT_ARCH_X86_64
+#else
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#define OTHER_ARCH AUDIT_ARCH_AARCH64
+#endif
 
 /* Runs the filter on one call: 0 with its action, or -1 where the program leaves
  * its bounds, reads outside of the data or holds an instruction that is unknown. */

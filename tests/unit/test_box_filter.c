@@ -64,7 +64,7 @@ static uint32_t run(const struct filter *filter, struct seccomp_data data)
 
 static struct seccomp_data call_of(int nr)
 {
-    return (struct seccomp_data){ .nr = nr, .arch = AUDIT_ARCH_X86_64 };
+    return (struct seccomp_data){ .nr = nr, .arch = OWN_ARCH };
 }
 
 static const char *name_of(int nr)
@@ -75,12 +75,15 @@ static const char *name_of(int nr)
     return NULL;
 }
 
+/* -1: only x86_64 has it. */
 static int number_of(const char *name)
 {
     for (size_t i = 0; i < array_len(box_filter_names); i++)
         if (check_same_text(box_filter_names[i].name, name))
             return box_filter_names[i].nr;
-    check_failed(__FILE__, __LINE__, "no number for '%s'", name);
+    if (OWN_ARCH == AUDIT_ARCH_X86_64)
+        check_failed(__FILE__, __LINE__, "no number for '%s'", name);
+    return -1;
 }
 
 /* A list of names, ended by NULL, that all have one verdict whatever the arguments. */
@@ -88,6 +91,8 @@ static void check_names(const struct filter *filter, const char *const *names, u
 {
     for (; *names; names++) {
         struct seccomp_data data = call_of(number_of(*names));
+        if (data.nr < 0)
+            continue;
         for (int fill = 0; fill < 2; fill++) {
             for (int i = 0; i < 6; i++)
                 data.args[i] = fill ? 0x5a5a5a5a5a5a5a5aull + (unsigned)i : 0;
@@ -295,8 +300,7 @@ TEST(box_filter_rules_fail_closed_under_upper_bits)
 
 TEST(box_filter_kills_foreign_conventions)
 {
-    static const uint32_t arches[] = { AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM, 0,
-                                       0xffffffff };
+    static const uint32_t arches[] = { AUDIT_ARCH_I386, OTHER_ARCH, AUDIT_ARCH_ARM, 0, 0xffffffff };
     for (size_t f = 0; f < array_len(filters); f++)
         for (int nr = 0; nr < NUMBERS; nr++) {
             for (size_t a = 0; a < array_len(arches); a++) {
@@ -304,9 +308,11 @@ TEST(box_filter_kills_foreign_conventions)
                 data.arch = arches[a];
                 CHECK_INT(run(&filters[f], data), KILL);
             }
-            CHECK_INT(run(&filters[f], call_of(nr | X32)), KILL);
+            if (OWN_ARCH == AUDIT_ARCH_X86_64)
+                CHECK_INT(run(&filters[f], call_of(nr | X32)), KILL);
         }
-    CHECK_INT(run(OCCUPANT, call_of(0x7fffffff)), KILL);
+    if (OWN_ARCH == AUDIT_ARCH_X86_64)
+        CHECK_INT(run(OCCUPANT, call_of(0x7fffffff)), KILL);
 }
 
 /* Every number has one of the verdicts; those without a name, and those that are to come,

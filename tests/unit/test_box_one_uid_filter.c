@@ -21,7 +21,7 @@
 
 static uint32_t run_args(int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
-    struct seccomp_data data = { .nr = nr, .arch = AUDIT_ARCH_X86_64, .args = { a0, a1, a2 } };
+    struct seccomp_data data = { .nr = nr, .arch = OWN_ARCH, .args = { a0, a1, a2 } };
     uint32_t action = 0;
     if (bpf_sim_run(box_filter_session_one_uid, BOX_FILTER_SESSION_ONE_UID_LEN, &data, &action))
         check_failed(__FILE__, __LINE__, "no verdict for %d", nr);

@@ -13,7 +13,7 @@
 
 static uint32_t run(const struct sock_filter *filter, size_t len, int nr, uint64_t arg)
 {
-    struct seccomp_data data = { .nr = nr, .arch = AUDIT_ARCH_X86_64 };
+    struct seccomp_data data = { .nr = nr, .arch = OWN_ARCH };
     uint32_t action = 0;
     for (int i = 0; i < 6; i++)
         data.args[i] = arg;
