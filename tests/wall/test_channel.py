@@ -34,7 +34,8 @@ for fd in range(1024):
     except OSError: continue
     for count in (1, 100):
         try:
-            channel.sendmsg([b'\\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [full.fileno()] * count))])
+            gifts = array.array('i', [full.fileno()] * count)
+            channel.sendmsg([b'\\n'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, gifts)])
             taken.append(fd)
         except OSError: pass
 print('taken', taken, flush=True)
