@@ -276,8 +276,10 @@ void broker_watch_tallied(struct broker *broker, uint32_t id, int code);
 /* The next process of the broker's own /proc and its pid namespace; 0: there is no other. */
 pid_t broker_tally_next(DIR *proc, uint64_t *out_space);
 struct broker_glance broker_tally_glance(const struct broker_box *box);
-/* Bytes held by the box's processes and files, without sockets; it may stop above `enough`. */
-int64_t broker_tally(const struct broker_box *box, int64_t enough);
+/* Bytes held by the box's processes and files, without sockets; it may stop above `enough`.
+ * `resting`: by the occupant, which waits, and by what is parked. Only this does not wait for
+ * what the code does. */
+int64_t broker_tally(const struct broker_box *box, bool resting, int64_t enough);
 /* Bytes that a zygote holds, and its occupants share. */
 int64_t broker_tally_shared(pid_t pid);
 /* Count all of it in a child, unless one does. */

@@ -231,7 +231,9 @@ void broker_box_release(struct broker *broker, uint32_t id)
      * broker's to reap, is a zombie in its namespace. */
     broker_child_reap(&box->occupant);
     broker_child_reap(&box->sweep.pid);
-    broker_child_reap(&box->tally);
+    if (box->tally > 0)
+        kill(box->tally, SIGKILL); /* reaped in the loop: it may wait for what it looks at */
+    box->tally = 0;
     broker_child_reap(&box->porter);
     broker_child_reap(&box->init);
     broker_keep_release(broker, box);

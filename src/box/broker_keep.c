@@ -148,7 +148,8 @@ void broker_keep_hurry(struct broker_box *box, int64_t now_ns)
 static void raise_limit(struct broker_box *box)
 {
     bool held_by_group = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
-    int64_t held = held_by_group ? cgroup_memory_now(&box->cgroup) : broker_tally(box, INT64_MAX);
+    int64_t held = held_by_group ? cgroup_memory_now(&box->cgroup)
+                                 : broker_tally(box, /* resting= */ true, INT64_MAX);
     box->keep.held_bytes = held;
     box->tally_void = true;
     held = held < 0 ? 0 : (held + ROUND - 1) / ROUND * ROUND;

@@ -155,13 +155,19 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
     return glance;
 }
 
-int64_t broker_tally(const struct broker_box *box, int64_t enough)
+/* Who runs can hold up whoever reads its memory map: what rests is read at once. */
+static bool is_left_out(const struct broker_box *box, pid_t pid, bool resting)
+{
+    return resting && pid != box->occupant && !broker_sweep_spares(box, pid);
+}
+
+int64_t broker_tally(const struct broker_box *box, bool resting, int64_t enough)
 {
     uint64_t space = 0;
     int64_t pages = -box->shared_bytes, others = disk_bytes(box);
     DIR *proc = opendir("/proc");
     for (pid_t pid; proc && (pid = broker_tally_next(proc, &space)) > 0;) {
-        if (space != box->pid_ns_ino)
+        if (space != box->pid_ns_ino || is_left_out(box, pid, resting))
             continue;
         others += tables_bytes(pid) + mappings(pid) * MAPPING_BYTES + files_bytes(pid);
         pages += pages_bytes(pid);
@@ -188,7 +194,7 @@ static int64_t sockets_of(const struct broker_box *box)
 
 static bool holds_too_much(const struct broker_box *box)
 {
-    int64_t held = broker_tally(box, box->memory_limit);
+    int64_t held = broker_tally(box, /* resting= */ false, box->memory_limit);
     return held > box->memory_limit || held + sockets_of(box) > box->memory_limit;
 }
 

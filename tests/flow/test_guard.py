@@ -107,6 +107,34 @@ def test_a_stopped_engine_does_not_stop_the_limit_of_cpu_time(engines, who):
     assert result["status"] == "cpu_limit", result
 
 
+STORM = """import ctypes, os
+libc = ctypes.CDLL(None)
+for _ in range(30):
+    if os.fork() == 0:
+        os.setsid()
+        while True: libc.mlockall(2), libc.munlockall()"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can read where a process waits")
+def test_the_broker_does_not_wait_for_processes_that_it_looks_at(engines, who):
+    """Each holds the lock of its memory map most of the time, and so holds up who reads that."""
+    engine = engines[who]
+    broker = next(row["pid"] for row in host.descendants(engine.process.pid) if row["comm"] == "cupel-broker")
+    waits = []
+    with engine.client() as client, engine.client() as other:
+        session = Session(client)
+        assert session.run(STORM)["status"] == "ok"
+        for i in range(3):
+            session.run("again = 1")
+            other.start(f"o{i}", "1")
+            while not select.select([other.sock], [], [], 0.005)[0]:
+                stack = Path(f"/proc/{broker}/stack").read_text()
+                waits.append("smaps" in stack or "do_wait" in stack)
+            other.finish(f"o{i}")
+        session.end()
+    assert sum(waits) <= 2 + len(waits) / 10, f"{sum(waits)} of {len(waits)}"
+
+
 @pytest.mark.slow
 def test_many_boxes_end_in_time_though_the_engine_hears_of_none(cupel_as, place):
     """The broker must not wait for an engine that takes no news."""
