@@ -144,6 +144,12 @@ static void keep_alive(void *user)
     cli_repl_ask(user, ask, &unheard);
 }
 
+static bool hear(void *user)
+{
+    struct cli_repl *repl = user;
+    return cli_remote_hear(&repl->job.remote);
+}
+
 static json_t *complete(void *user, struct str code, size_t cursor, size_t *out_start)
 {
     struct cli_repl *repl = user;
@@ -283,6 +289,8 @@ static int prepare(struct cli_repl *repl, struct err *err)
     repl->reader.interrupt_fd = job->interrupt_fd;
     repl->reader.rest = repl->reader.prompts ? keep_alive : NULL;
     job->answers = repl->reader.prompts;
+    repl->reader.news = repl->reader.prompts ? hear : NULL;
+    repl->reader.news_fd = job->remote.link.fd;
     return 0;
 }
 

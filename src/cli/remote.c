@@ -301,6 +301,16 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
     }
 }
 
+bool cli_remote_hear(struct cli_remote *remote)
+{
+    const struct cli_remote_hooks hooks = { .interrupt_fd = -1 };
+    struct err unheard = ERR_INIT; /* the next who asks hears it */
+    own_result none;
+    result_init(&none);
+    return embed_fill(&remote->link, &unheard) > 0 &&
+           take_all(remote, &hooks, &none, &unheard) >= 0;
+}
+
 int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err)
 {
     const struct cli_remote_hooks hooks = { .interrupt_fd = -1 };

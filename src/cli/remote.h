@@ -59,6 +59,8 @@ struct cli_remote_hooks {
 /* Hand the request over; from here on it may run, and is never given to another. */
 int cli_remote_send(struct cli_remote *remote, const struct request *request,
                     const struct cli_remote_hooks *hooks, struct err *err);
+/* Something has come while nothing was asked: read it and say it. False: the engine is gone. */
+bool cli_remote_hear(struct cli_remote *remote);
 /* As engine_run, for what was handed over. */
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
                     struct result *out, struct err *err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "cli/repl_editor.h"
 #include "cli/term.h"
 
 #define INPUT_MAX (8u << 20)
@@ -32,12 +33,34 @@ void cli_repl_reader_close(struct cli_repl_reader *reader)
     buf_done(&reader->input);
 }
 
+/* News go below the line that is being typed, which is drawn anew. */
+static void hear_news(struct cli_repl_reader *reader)
+{
+    struct cli_repl_editor *editor = reader->editor;
+    size_t cursor = editor ? editor->line.cursor : 0;
+    if (reader->prompts) {
+        if (editor)
+            cli_repl_screen_leave(editor);
+        cli_term_write(STDOUT_FILENO, STR("\r\n"));
+    }
+    if (!reader->news(reader->user))
+        reader->news = NULL;
+    if (editor) {
+        editor->line.cursor = cursor;
+        cli_repl_screen_draw(editor);
+    } else if (reader->prompts) {
+        cli_term_write(STDOUT_FILENO, str_of(reader->prompt));
+    }
+}
+
 /* Wait for input or for a wish to stop. 1: input. */
 static int wait_for_input(struct cli_repl_reader *reader)
 {
     for (;;) {
         struct pollfd ready[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-                                  { .fd = reader->interrupt_fd, .events = POLLIN } };
+                                  { .fd = reader->interrupt_fd, .events = POLLIN },
+                                  { .fd = reader->news ? reader->news_fd : -1,
+                                    .events = POLLIN } };
         int count = poll(ready, array_len(ready), reader->rest ? REST_MS : -1);
         if (count == 0)
             reader->rest(reader->user);
@@ -54,6 +77,8 @@ static int wait_for_input(struct cli_repl_reader *reader)
         }
         if (ready[0].revents)
             return 1;
+        if (ready[2].revents)
+            hear_news(reader);
     }
 }
 

@@ -30,6 +30,8 @@ struct cli_repl_reader {
     bool pasting; /* more lines of the same paste follow */
     bool pasted;  /* a paste has begun; whoever reads a cell sets it back */
     void (*rest)(void *user); /* called now and then while nothing is typed */
+    int news_fd;              /* what is said there while nothing is typed, `news` reads */
+    bool (*news)(void *user); /* false: nothing more comes; NULL: nobody asks */
     struct cli_repl_editor *editor; /* NULL: plain */
 };
 

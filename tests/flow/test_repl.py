@@ -196,6 +196,16 @@ def terminal(engine):
         yield one
 
 
+def test_a_death_between_cells_is_told_while_a_line_is_typed(terminal):
+    terminal.enter("import os, subprocess; x = 5", "")
+    terminal.enter("p = subprocess.Popen(['sh', '-c', f'sleep 0.5; kill -9 {os.getpid()}'])", "")
+    terminal.type("x + 3")
+    terminal.expect("x + 3")
+    terminal.expect("the interpreter ended between cells")
+    terminal.expect(">>> x + 3")  # drawn anew, and goes on
+    terminal.enter("7", "42")
+
+
 def test_lines_blocks_and_the_end(terminal):
     terminal.enter("1 + 41", "42")
     terminal.type("if 1:\r")
