@@ -249,6 +249,7 @@ enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
     X(UNNAMED, "files without a name")    /* deleted and open, memfd: the same */  \
     X(OPEN, "open files")                 /* fork: which cannot be opened again */ \
     X(FOLDER, "working folder")           /* fork: the same */                     \
+    X(SETTINGS, "process settings")       /* fork: limits, priority */             \
     X(TIMERS, "timers")                   /* of timer_create */                    \
     X(SIGNALS, "pending signals")                                                  \
     X(SPECIAL, "socket files")            /* and other special files */            \

@@ -225,6 +225,7 @@ static enum inject_end into_fresh(struct transplant *t, const struct park_sessio
     t->to.proc = session->proc;
     t->to.channel = session->channel;
     t->to.at.deadline_ns = t->deadline_ns;
+    transplant_compare_settings(t);
     end = transplant_read_side(&t->to) < 0 ? INJECT_REFUSED : change(t);
     if (end == INJECT_OK || end == INJECT_DIED || end == INJECT_LOST)
         return end;

@@ -154,6 +154,8 @@ const char *transplant_name(const struct transplant_side *side, const struct tra
 /* transplant_read.c: what /proc and the tracer know. 0, or -1 with errno. */
 int transplant_read_map(struct transplant_side *side);
 int transplant_read_side(struct transplant_side *side);
+/* Note that the two differ in limits or priority, which are not carried. */
+void transplant_compare_settings(struct transplant *t);
 int transplant_read(const struct transplant_side *side, uint64_t from, void *bytes, size_t len);
 
 /* transplant_state.c: what is neither memory nor file. */

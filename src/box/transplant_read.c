@@ -178,6 +178,23 @@ int transplant_read_side(struct transplant_side *side)
     return read_start_brk(side);
 }
 
+static bool has_same_limits(const struct transplant *t)
+{
+    char text[2][4096];
+    ssize_t one = read_file(&t->from, "limits", text[0], sizeof text[0]);
+    ssize_t other = read_file(&t->to, "limits", text[1], sizeof text[1]);
+    return one > 0 && one == other && memcmp(text[0], text[1], (size_t)one) == 0;
+}
+
+void transplant_compare_settings(struct transplant *t)
+{
+    static const char what[] = "limits or priority";
+    int one = (int)syscall(SYS_getpriority, 0, t->from.at.pid);
+    int other = (int)syscall(SYS_getpriority, 0, t->to.at.pid);
+    if (one != other || !has_same_limits(t))
+        transplant_lose(t, BOX_LOST_BIT(SETTINGS), -1, what, sizeof what - 1);
+}
+
 /* The other way pins each page, and a pinned page is copied first if it is shared with
  * another process, as nearly all of a parked one are. */
 int transplant_read(const struct transplant_side *side, uint64_t from, void *bytes, size_t len)

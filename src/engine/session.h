@@ -63,6 +63,7 @@ struct engine_ask {
     struct result_artifact *file; /* get: owned */
     uint32_t fork_place;          /* fork: from which state; pinned */
     uint64_t fork_ticket;
+    bool fork_others; /* it has files only outside of /workspace */
     struct engine_ask *next_fork;
     bool silent; /* the engine ends: no hook is called */
     struct engine_ask *before, *after; /* all of the engine */
@@ -246,6 +247,8 @@ int64_t session_files_now_ns(void);
 void session_note_files(struct session *session, void (*then)(struct session *session));
 /* Were there files since the box was made? */
 bool session_has_files(const struct session *session);
+/* Are there files anywhere else, as in /tmp? */
+bool session_has_others(const struct session *session);
 
 /* --- session_news.c: what the broker tells --- */
 void session_on_news(struct house_tenant *tenant, const struct box_news *news,

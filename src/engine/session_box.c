@@ -94,6 +94,16 @@ bool session_has_files(const struct session *session)
            (int64_t)fs.f_ffree != session->stats.inodes_at_start; /* in /tmp: undo names it */
 }
 
+/* By what the disk has left: of all that is writable, and so of /workspace, too. */
+bool session_has_others(const struct session *session)
+{
+    struct statfs fs;
+    int disk = session->fd[RUN_PIPES + BOX_COUNTER_DISK];
+    return disk < 0 || fstatfs(disk, &fs) < 0 ||
+           (int64_t)fs.f_bfree != session->stats.blocks_at_start ||
+           (int64_t)fs.f_ffree != session->stats.inodes_at_start;
+}
+
 void session_note_files(struct session *session, void (*then)(struct session *session))
 {
     session_await_files(session, then);

@@ -291,6 +291,8 @@ static void begin(struct session *session, struct engine_ask *ask)
         return;
     }
     coming->parent = session;
+    if (ask->fork_others)
+        coming->lost |= BOX_LOST_BIT(OUTSIDE);
     coming->fork_ask = ask;
     coming->fork_place = ask->fork_place;
     coming->fork_ticket = ask->fork_ticket;
@@ -311,6 +313,8 @@ void session_fork(struct session *session)
     ask->fork_place = session_newest(session);
     ask->fork_ticket = session->place[ask->fork_place].ticket;
     session->place[ask->fork_place].pins++;
+    /* Of a state with files the porter says more. */
+    ask->fork_others = !session->place[ask->fork_place].snapped && session_has_others(session);
     session->ask = NULL;
     ask->session = NULL;
     while (*end)

@@ -383,7 +383,8 @@ static void on_awake(struct session *session)
 
 static void on_swept(struct session *session)
 {
-    session->goal_files = session->goal_state.snapped || session_has_files(session);
+    session->goal_files = session->goal_state.snapped || session_has_files(session) ||
+                          session_has_others(session);
     if (session->failed.kind != ERR_NONE)
         back(session);
     else if (session->goal_state.birth)

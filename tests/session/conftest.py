@@ -13,7 +13,8 @@ from sessions import Session  # noqa: E402
 
 # In the short form everything is run as root, walls in a cell after a rollback; of these files, one
 # test in so many as a user, whose sessions are not protected, and walls in a first cell.
-SAMPLED = {"test_session_walls.py": {"user": 10, "first": 10}, "test_session_attacks.py": {"user": 6}}
+SAMPLED = {"test_session_walls.py": {"user": 10, "first": 10}, "test_session_attacks.py": {"user": 6},
+           "test_session_exact.py": {"user": 3}}
 # The same caps are tried in warm runs.
 LEFT_OUT = {"test_driver_caps__all_lines_together_have_a_cap"}
 

@@ -66,6 +66,9 @@ KINDS = {
     "other timers": (TIMER, "libc.timer_delete(timer)", "left(timer)", "timers", "timers"),
     "pending signals": ("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [10]); os.kill(os.getpid(), 10)",
                         "signal.sigwait([10])", "signal.sigpending()", "pending signals", "pending signals"),
+    "limits": ("import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); resource.setrlimit(15, (90, 95))",
+               "resource.setrlimit(15, (80, 95))", "resource.getrlimit(15)", None, "process settings"),
+    "priority": ("import os; os.nice(5)", "os.nice(3)", "os.nice(0)", None, "process settings"),
     "memory that forks do not get": (C + "m = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                                      "m[:4] = b'GOOD'\n"
                                      "at = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
