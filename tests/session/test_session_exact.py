@@ -91,9 +91,11 @@ def session(client):
     cells.end(one)
 
 
-def make(session, kind):
-    """What is seen then, and after the change."""
+def make(session, kind, who):
+    """What is seen then. Boxes of an ordinary user have no shared memory: what cannot be made there cannot be lost."""
     made = session.run(kind[0])
+    if who == "user" and made["status"] != "ok":
+        pytest.skip("this user's boxes do not have it")
     assert made["status"] == "ok", made
     assert cells.is_protected(session), session.info()
     return look_at(session, kind[2])
@@ -112,9 +114,9 @@ def check(before, after, lost, word):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_undo_gives_what_was_or_names_it(session, name):
+def test_undo_gives_what_was_or_names_it(session, name, who):
     kind = KINDS[name]
-    before = make(session, kind)
+    before = make(session, kind, who)
     session.wait_until_idle()
     session.ask("checkpoint", name="then")
     change(session, kind, before)
@@ -124,9 +126,9 @@ def test_undo_gives_what_was_or_names_it(session, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_rollback_gives_what_was_or_names_it(session, name):
+def test_a_rollback_gives_what_was_or_names_it(session, name, who):
     kind = KINDS[name]
-    before = make(session, kind)
+    before = make(session, kind, who)
     session.wait_until_idle()
     result = session.run(kind[1] + "\nimport os; os.abort()")
     assert result["state"] == "rolled_back" and result["state_cell"] == 2, result
@@ -136,9 +138,9 @@ def test_a_rollback_gives_what_was_or_names_it(session, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_fork_has_what_was_or_names_it(session, name):
+def test_a_fork_has_what_was_or_names_it(session, name, who):
     kind = KINDS[name]
-    before = make(session, kind)
+    before = make(session, kind, who)
     session.wait_until_idle()
     answer = session.ask("fork")
     other = Session(session.client, id=answer["session"]["session"])
