@@ -107,8 +107,9 @@ static int set_named_limit(json_t *limits, const char *text, struct err *err)
         if (sized && str_to_bytes(str_of(equals + 1), &bytes) && bytes < UINT64_C(1) << 53)
             json_object_set_new(limits, name, json_integer((int64_t)bytes));
         else if (!sized && equals[1] >= '0' && equals[1] <= '9' && !*end && value < 9e15)
-            json_object_set_new(limits, name, value == (double)(int64_t)value
-                                                  ? json_integer((int64_t)value) : json_real(value));
+            json_object_set_new(limits, name,
+                                value == (double)(int64_t)value ? json_integer((int64_t)value)
+                                                                : json_real(value));
         else
             return err_set(err, ERR_USAGE, "'--limit %.60s' takes a %s, not '%.60s'", name,
                            sized ? "size" : "number", equals + 1);
