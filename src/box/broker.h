@@ -116,6 +116,7 @@ struct broker_box {
         int64_t cpu_us, own_cpu_us; /* of all, of the occupant, when it was last looked at */
         bool alone; /* there was nobody else then who could run */
         int64_t tally_ns; /* when a tally is due in any case */
+        bool uncounted;   /* it has run since the last one */
     } watched; /* without cgroups */
     struct broker_glance seen; /* the last; without cgroups */
     int64_t most_tasks; /* that were seen at once; without cgroups */

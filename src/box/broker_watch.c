@@ -119,6 +119,7 @@ static int64_t look_at(struct broker_box *box, int64_t now)
     const int64_t room = box->memory_limit - box->seen.bytes;
     if (room < 0 || box->seen.more || now >= box->watched.tally_ns) {
         box->watched.tally_ns = now + TALLY_MS * MS;
+        box->watched.uncounted = box->tally > 0; /* one that runs may have begun too early */
         broker_tally_start(box);
     }
     return room < 0 ? PAUSE_LEAST_MS : room / BYTES_A_MS;
@@ -144,8 +145,12 @@ int64_t broker_watch_all(struct broker *broker)
     }
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        if (!broker_watch_wanted(box) || is_still(box))
+        if (!broker_watch_wanted(box))
             continue;
+        if (!is_still(box))
+            box->watched.uncounted = true;
+        else if (!box->watched.uncounted || box->sweep.on)
+            continue; /* what it holds was counted since it came to rest */
         int64_t wanted_ms = look_at(box, now);
         pause_ms = wanted_ms < pause_ms ? wanted_ms : pause_ms;
     }
