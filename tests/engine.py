@@ -7,9 +7,11 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 
 import host
 
+AS_USER = threading.Lock()  # the effective uid belongs to all threads of this process
 START_S = 30  # an engine that is not ready by then hangs
 ANSWER_S = 45
 
@@ -26,16 +28,17 @@ class Client:
 
     def connect(self, path, uid):
         """As that user: the kernel notes who connects."""
-        own = os.geteuid()
-        os.seteuid(uid)
-        try:
-            here = os.open(os.path.dirname(path), os.O_PATH)  # a path may be too long for an address
+        with AS_USER:
+            own = os.geteuid()
+            os.seteuid(uid)
             try:
-                self.sock.connect(f"/proc/self/fd/{here}/{os.path.basename(path)}")
+                here = os.open(os.path.dirname(path), os.O_PATH)  # a path may be too long for an address
+                try:
+                    self.sock.connect(f"/proc/self/fd/{here}/{os.path.basename(path)}")
+                finally:
+                    os.close(here)
             finally:
-                os.close(here)
-        finally:
-            os.seteuid(own)
+                os.seteuid(own)
 
     def __enter__(self):
         self.hello = self.receive()
