@@ -11,6 +11,7 @@
 #define WAITING_MAX 1024
 #define GOING_A_CPU 4
 #define GOING_LEAST 8
+#define KEPT_SHARE 4 /* one in so many places is kept for clients that have nothing running */
 #define NEW_SHARE 0.1 /* of the newest run in the moving mean */
 
 void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max)
@@ -65,6 +66,24 @@ static void take_out(struct queue *queue, struct queue_place *place)
     queue->waiting--;
 }
 
+static bool has_running(const struct queue *queue, const void *client)
+{
+    const struct queue_place *at = queue->running;
+    while (at && at->client != client)
+        at = at->after;
+    return at != NULL;
+}
+
+static bool may_go(const struct queue *queue, const struct queue_place *place)
+{
+    bool last_places = queue->going >= queue->going_max - queue->going_max / KEPT_SHARE;
+    if (!place->client)
+        return true;
+    if (queue->may_go && !queue->may_go(place->client))
+        return false;
+    return !last_places || !has_running(queue, place->client);
+}
+
 struct queue_place *queue_next(struct queue *queue, bool boxes)
 {
     struct queue_place *best = NULL;
@@ -72,7 +91,7 @@ struct queue_place *queue_next(struct queue *queue, bool boxes)
         return NULL;
     for (struct queue_place *at = queue->first; at; at = at->after) {
         bool better = (boxes || at->housed) && (!best || at->turn < best->turn);
-        if (better && (!queue->may_go || !at->client || queue->may_go(at->client)))
+        if (better && may_go(queue, at))
             best = at;
     }
     if (!best)
@@ -80,6 +99,8 @@ struct queue_place *queue_next(struct queue *queue, bool boxes)
     take_out(queue, best);
     queue->turn = best->turn;
     best->going = true;
+    best->after = queue->running;
+    queue->running = best;
     queue->going++;
     return best;
 }
@@ -92,6 +113,11 @@ void queue_leave(struct queue *queue, struct queue_place *place)
         return;
     double ms = clock_ms_between(place->since_ns, clock_now_ns());
     queue->run_ms += NEW_SHARE * (ms - queue->run_ms);
+    struct queue_place **link = &queue->running;
+    while (*link != place)
+        link = &(*link)->after;
+    *link = place->after;
+    place->after = NULL;
     queue->going--;
     place->going = false;
 }

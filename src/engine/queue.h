@@ -1,5 +1,7 @@
 /* Admission: how many runs go on at once, who waits, and who is next. Fair between
- * clients: each has its turn, however many requests another has waiting. */
+ * clients: each has its turn, however many requests another has waiting. A quarter of the
+ * room is kept for clients that have nothing running, so one client's long runs cannot
+ * take all of it. */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
 
@@ -20,6 +22,7 @@ struct queue_place {
 
 struct queue {
     struct queue_place *first, **end;
+    struct queue_place *running; /* a list, in no order */
     unsigned waiting, going;
     unsigned waiting_max, going_max;
     uint64_t turn;      /* of the one that was served last */

@@ -84,6 +84,19 @@ def test_a_client_with_a_hundred_waiting_does_not_hold_up_another(cupel_as, plac
         assert host.wait_until(lambda: engine.state()["queued"] == engine.state()["runs"] == 0, 10)
 
 
+def test_one_clients_long_runs_leave_room_for_another(cupel, place):
+    """Eight runs may go on at once. One client starts twelve that sleep; another is served beside them."""
+    with Watched(cupel.cold, socket_path(place, cupel), ["--runs", "8"]) as engine:
+        with engine.client() as greedy, engine.client() as modest:
+            for n in range(12):
+                greedy.start(f"{n}", {"code": "import time; time.sleep(60)", "limits": {"timeout_s": 60}})
+            assert host.wait_until(lambda: engine.state()["runs"] == 6 and engine.state()["queued"] == 6, 20)
+            for n in range(3):
+                assert modest.run(f"print({n})")[1]["result"]["stdout"] == f"{n}\n"
+            assert engine.state()["queued"] == 6
+        assert host.wait_until(lambda: engine.state()["queued"] == engine.state()["runs"] == 0, 10)
+
+
 def test_clients_take_turns(cupel, place):
     """Ten clients with ten each: no client is done before every other has had most of its turns."""
     with Watched(cupel.cold, socket_path(place, cupel), ["--runs", "1"]) as engine:
