@@ -21,16 +21,16 @@ void cli_repl_options_help(void)
           "Where no engine runs, it carries one of its own.\n"
           "\n"
           "A cell goes on over lines while a bracket, a string or a block is open; a block of\n"
-          "Python ends with an empty line. A paste is one cell. Tab completes names. Ctrl-C clears\n"
-          "the line, or interrupts the cell that runs, and kills it the second time. Ctrl-D, exit\n"
-          "and quit end. :help lists the commands. Pictures are saved in the current folder, under new names; with -o they\n"
-          "and all files that a cell makes are saved in that folder.\n"
+          "Python ends with an empty line. A paste is one cell. Tab completes names. Ctrl-C\n"
+          "clears the line, or interrupts the cell that runs, and kills it the second time.\n"
+          "Ctrl-D, exit and quit leave. :help lists the commands. Pictures are saved in the\n"
+          "current folder, under new names; with -o they and all files that a cell makes are\n"
+          "saved in that folder.\n"
           "\n"
           "Options:\n",
           stdout);
     opt_print_help(cli_repl_options_table, cli_repl_options_rows, stdout);
-    fputs("\nAt a terminal the profile is 'analysis', and a cell may run for an hour, which is the\n"
-          "most there is.\n"
+    fputs("\nAt a terminal the profile is 'analysis', and a cell may run for an hour, the maximum.\n"
           "\nWithout a terminal cells are read from standard input in the same way, and the exit\n"
           "code is that of the last one.\n",
           stdout);

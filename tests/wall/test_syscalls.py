@@ -45,6 +45,7 @@ OTHERWISE = {
     "setuid": NO_SUCH_ID, "setgid": NO_SUCH_ID, "setreuid": NO_SUCH_ID, "setregid": NO_SUCH_ID,
     "setresuid": NO_SUCH_ID, "setresgid": NO_SUCH_ID,
     "landlock_restrict_self": {"EINVAL", "EBADF"},  # the box may: it has no_new_privs
+    "fadvise64": {"ok", "EINVAL"},  # descriptor 0 is a file in a session's cell, a pipe elsewhere
 }
 # Numbers that the kernel keeps from every filter, and what it says to a call from elsewhere than
 # its own trampolines: uretprobe (kernel 6.14 on) and uprobe (6.18 on).
