@@ -57,7 +57,7 @@ def receive_stdin(left):
     try:
         file = posix.memfd_create("stdin", CLOEXEC)
     except OSError:  # refused where nothing counts such memory
-        file = posix.open("/tmp", posix.O_TMPFILE | posix.O_RDWR | CLOEXEC, 0o600)
+        file = posix.open("/tmp", posix.O_TMPFILE | posix.O_RDWR | posix.O_CLOEXEC, 0o600)
     while left:
         part = held.pop() if held else read(driver.requests, PART)
         if not part:

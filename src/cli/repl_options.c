@@ -30,7 +30,7 @@ void cli_repl_options_help(void)
           "Options:\n",
           stdout);
     opt_print_help(cli_repl_options_table, cli_repl_options_rows, stdout);
-    fputs("\nAt a terminal the profile is 'analysis', and a cell may run for an hour, the maximum.\n"
+    fputs("\nAt a terminal the profile is 'analysis', and a cell may run for 1 hour at most.\n"
           "\nWithout a terminal cells are read from standard input in the same way, and the exit\n"
           "code is that of the last one.\n",
           stdout);
