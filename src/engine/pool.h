@@ -92,7 +92,8 @@ bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *
 /* The same for a session: with the large packages, where there is one. */
 bool pools_session_zygote(struct pools *pools, const struct request *request,
                           uint32_t *out_zygote);
-/* There is none, but it will not be long: what is exec'd instead could not be copied. */
+/* There is none, but it will not be long: what is exec'd instead could not be copied. False of
+ * one that takes too long, or has failed too often. */
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request);
 /* The image is another one now: everything is made anew. */
 void pools_image_changed(struct pools *pools);

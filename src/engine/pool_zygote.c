@@ -13,6 +13,8 @@
 #define FORKS_MAX 20000
 #define FAILURES_MAX 3
 #define RETRY_MS 60000 /* after too many failures */
+#define START_MS 60000 /* to be ready; one that takes longer hangs */
+#define AWAIT_MS 10000 /* so long after its start a session waits for it */
 
 static const char *const names[ZYGOTE_KINDS] = { "python", "python_data" };
 
@@ -47,12 +49,24 @@ static void retire(struct pools *pools, struct pool_zygote *zygote)
     zygote->state = ZYGOTE_NONE;
 }
 
+static void count_failure(struct pools *pools, enum pool_zygote_kind kind)
+{
+    if (++pools->zygotes[kind].failures == FAILURES_MAX)
+        fprintf(stderr, "cupel: the %s zygote does not start; runs go on without it\n",
+                names[kind]);
+}
+
 static void tend(struct pools *pools, enum pool_zygote_kind kind, int64_t now)
 {
-    const struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    struct pool_zygotes *zygotes = &pools->zygotes[kind];
     const struct pool_zygote *serving = &zygotes->serving;
     bool old = serving->state == ZYGOTE_NONE || serving->forks > FORKS_MAX ||
                now - serving->since_ns > LIFE_MS * MS;
+    if (zygotes->coming.state == ZYGOTE_STARTING &&
+        now - zygotes->coming.since_ns > START_MS * MS) {
+        retire(pools, &zygotes->coming);
+        count_failure(pools, kind);
+    }
     if (zygotes->coming.state != ZYGOTE_NONE || !old)
         return;
     bool too_often = zygotes->failures >= FAILURES_MAX;
@@ -83,9 +97,7 @@ static void on_zygote_news(struct house_tenant *tenant, const struct box_news *n
         if (gone->id != news->box)
             return;
         gone->state = ZYGOTE_NONE;
-        if (++zygotes->failures == FAILURES_MAX)
-            fprintf(stderr, "cupel: the %s zygote does not start; runs go on without it\n",
-                    names[kind]);
+        count_failure(pools, kind);
         tend(pools, kind, clock_now_ns());
     }
 }
@@ -156,10 +168,14 @@ bool pools_session_zygote(struct pools *pools, const struct request *request, ui
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
 {
     bool coming = false;
+    int64_t since_ns = clock_now_ns() - AWAIT_MS * MS;
     for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        if (pools->zygotes[i].serving.state == ZYGOTE_READY)
+        const struct pool_zygotes *zygotes = &pools->zygotes[i];
+        if (zygotes->serving.state == ZYGOTE_READY)
             return false;
-        coming = coming || pools->zygotes[i].coming.state == ZYGOTE_STARTING;
+        coming = coming || (zygotes->coming.state == ZYGOTE_STARTING &&
+                            zygotes->coming.since_ns > since_ns &&
+                            zygotes->failures < FAILURES_MAX);
     }
     return coming && pools->open && plan_env_is_late(request);
 }

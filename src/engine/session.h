@@ -98,6 +98,7 @@ struct session {
     uint32_t box;
     struct plan plan;
     bool forked;       /* from a zygote: it can be copied */
+    int64_t fork_until_ns; /* later its interpreter is exec'd */
     bool fresh;        /* no code of the user's has run in it */
     bool gone;         /* the interpreter has ended */
     bool swept;        /* and nothing else of the box lives, but what is kept */
@@ -207,8 +208,8 @@ void sessions_close(struct engine *engine);
 void session_open_box(struct session *session, void (*then)(struct session *session));
 /* Its streams are there: they must not hold us up. */
 void session_open_streams(struct session *session);
-/* The start of its interpreter, once there is a box. */
-void session_start(struct session *session);
+/* The start of its interpreter failed: once more, without a zygote when its time is up. */
+void session_start_again(struct session *session);
 /* Another interpreter in the same box, with its files. */
 void session_restart(struct session *session, void (*then)(struct session *session));
 void session_sweep(struct session *session, void (*then)(struct session *session));

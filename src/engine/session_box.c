@@ -20,6 +20,7 @@
 #include "engine/run.h"
 
 #define LOOK_AGAIN_MS 10 /* for a zygote that is on its way */
+#define FORK_MS 10000    /* for a fork from a zygote; then the interpreter is exec'd */
 
 /* --- one step --- */
 
@@ -185,22 +186,23 @@ static void on_started(struct session *session)
 static void on_look_again(struct loop_timer *timer)
 {
     struct session *session = loop_owner(timer, struct session, patience);
-    session_start(session);
+    session_start_again(session);
 }
 
-void session_start(struct session *session)
+/* A zygote may hang, or die again and again: after a time the session needs none. */
+void session_start_again(struct session *session)
 {
     struct box_call *order = &session->plan.start;
-    if (session->request.language == REQUEST_PYTHON &&
-        pools_zygote_is_coming(&session->engine->pools, &session->request)) {
+    bool may_fork = session->request.language == REQUEST_PYTHON &&
+                    clock_now_ns() < session->fork_until_ns;
+    if (may_fork && pools_zygote_is_coming(&session->engine->pools, &session->request)) {
         loop_due(&session->patience, on_look_again);
         loop_set_timer(&session->engine->loop, &session->patience,
                        clock_now_ns() + LOOK_AGAIN_MS * INT64_C(1000000));
         return;
     }
-    session->forked = session->request.language == REQUEST_PYTHON &&
-                      pools_session_zygote(&session->engine->pools, &session->request,
-                                           &order->start.zygote);
+    session->forked = may_fork && pools_session_zygote(&session->engine->pools, &session->request,
+                                                       &order->start.zygote);
     order->op = session->forked ? BOX_OP_FORK : BOX_OP_START;
     order->start.rehearsal = ZYGOTE_NO_REHEARSAL;
     int fds[1 + BOX_CHANNEL] = { session->plan.exec_block };
@@ -211,6 +213,12 @@ void session_start(struct session *session)
     call(session, order, fds + session->forked, array_len(fds) - session->forked,
          SESSION_STARTED, on_started);
     close_channel(fds + 1);
+}
+
+static void session_start(struct session *session)
+{
+    session->fork_until_ns = clock_now_ns() + FORK_MS * INT64_C(1000000);
+    session_start_again(session);
 }
 
 static void on_built(struct session *session)

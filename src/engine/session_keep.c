@@ -247,7 +247,10 @@ void session_protect_then(struct session *session, void (*then)(struct session *
     if (session->request.language != REQUEST_PYTHON)
         stay_unprotected(session, "its interpreter cannot be copied");
     else if (!session->forked)
-        stay_unprotected(session, "its interpreter was started for it alone, for its environment");
+        stay_unprotected(session, plan_env_is_late(&session->request)
+                                      ? "its interpreter was started without a zygote"
+                                      : "its interpreter was started for it alone, for its "
+                                        "environment");
     else if (session->gone)
         then(session);
     else if (session->fresh)

@@ -47,7 +47,7 @@ static void on_failed(struct session *session, const struct box_news *news)
     struct err err = ERR_INIT;
     if (session->wait == SESSION_STARTED && session->forked) {
         pools_zygote_failed(&session->engine->pools, session->plan.start.start.zygote);
-        session_start(session); /* it is exec'd then */
+        session_start_again(session); /* by another zygote, or it is exec'd */
         return;
     }
     box_failure(news, &err);
