@@ -36,6 +36,7 @@
 #define LIST_BYTES (2u << 20) /* of their paths */
 #define DEPTH_MAX 64
 #define LOOKS 64 /* entries between two looks at the clock */
+#define UPLOADS 4 /* at the same time; one more ends the oldest */
 
 static int root;
 static uint32_t tag; /* of the call that is served */
@@ -95,6 +96,85 @@ static int put(struct box_porter_call *call, int from)
         why = errno;
     if (why && call->replace)
         unlinkat(dir, fresh, 0);
+    return why;
+}
+
+/* --- files that come in parts: they have no name until the last part is there --- */
+
+static struct upload {
+    uint32_t number; /* 0: none */
+    int to;
+    char path[BOX_PATH_MAX];
+} uploads[UPLOADS];
+
+static void abandon(struct upload *upload)
+{
+    if (upload->number)
+        close(upload->to);
+    upload->number = 0;
+}
+
+static void abandon_all(void)
+{
+    for (size_t i = 0; i < UPLOADS; i++)
+        abandon(&uploads[i]);
+}
+
+/* An older upload to the same path ends: its client has most likely gone. */
+static struct upload *begin_upload(const struct box_porter_call *call)
+{
+    struct upload *upload = &uploads[0];
+    for (size_t i = 0; i < UPLOADS; i++) {
+        if (strcmp(uploads[i].path, call->path) == 0)
+            abandon(&uploads[i]);
+        if (uploads[i].number < upload->number)
+            upload = &uploads[i];
+    }
+    abandon(upload);
+    upload->to = open_beneath(".", O_WRONLY | O_TMPFILE, 0600);
+    if (upload->to < 0)
+        return NULL;
+    upload->number = call->upload;
+    memcpy(upload->path, call->path, sizeof upload->path);
+    return upload;
+}
+
+static struct upload *find_upload(const struct box_porter_call *call)
+{
+    for (size_t i = 0; i < UPLOADS; i++) {
+        if (uploads[i].number == call->upload && strcmp(uploads[i].path, call->path) == 0)
+            return &uploads[i];
+    }
+    errno = ESTALE;
+    return NULL;
+}
+
+static int give_name(struct box_porter_call *call, int file)
+{
+    char fresh[TREE_NAME_ROOM], *name;
+    tree_new_name(fresh);
+    own_fd dir = open_parent(call->path, &name);
+    if (dir < 0 || fchmod(file, call->readonly ? 0444 : 0644) < 0 ||
+        tree_link(file, dir, fresh) < 0)
+        return errno;
+    if (renameat(dir, fresh, dir, name) == 0)
+        return 0;
+    int why = errno;
+    unlinkat(dir, fresh, 0);
+    return why;
+}
+
+static int put_part(struct box_porter_call *call, int from, uint64_t *out_size)
+{
+    struct upload *upload = call->first ? begin_upload(call) : find_upload(call);
+    if (!upload)
+        return errno;
+    int why = fill(upload->to, from, call->size);
+    *out_size = (uint64_t)lseek(upload->to, 0, SEEK_CUR);
+    if (!why && !call->more)
+        why = give_name(call, upload->to);
+    if (why || !call->more)
+        abandon(upload);
     return why;
 }
 
@@ -346,9 +426,14 @@ static int serve(bool resident)
         return list(&call);
     if (call.op == BOX_PORTER_READ)
         return read_file(&call);
-    if (call.op == BOX_PORTER_PUT && from >= 0) {
-        struct box_porter_answer word = { .error = put(&call, from) };
+    if (call.op == BOX_PORTER_PUT && from >= 0 && (resident || !call.upload)) {
+        struct box_porter_answer word = { .size = call.size };
+        word.error = call.upload ? put_part(&call, from, &word.size) : put(&call, from);
         return answer(&word);
+    }
+    if (resident && call.op == BOX_PORTER_ABANDON) {
+        abandon_all();
+        return 0;
     }
     bool carries = call.op == BOX_PORTER_SEND || call.op == BOX_PORTER_RECEIVE;
     if (resident && carries && from >= 0)

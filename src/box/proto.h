@@ -310,6 +310,7 @@ enum box_porter_op {
     BOX_PORTER_FORGET,  /* no answer */
     BOX_PORTER_SEND,    /* a slot to another session's porter, by a stream socket */
     BOX_PORTER_RECEIVE, /* and from one */
+    BOX_PORTER_ABANDON, /* every upload that is under way; no answer */
 };
 enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
 
@@ -318,6 +319,9 @@ struct box_porter_call {
     uint32_t tag;       /* comes back in every answer: whose it is */
     uint32_t readonly;  /* PUT */
     uint32_t replace;   /* PUT, resident: a file that is there gives way */
+    uint32_t upload;    /* PUT, resident: a file in parts, by this number; 0: a whole file */
+    uint32_t first;     /* PUT, upload: this part begins it */
+    uint32_t more;      /* PUT, upload: this part is not the last */
     uint32_t slot;      /* SNAP, FORGET, RESTORE: below BOX_PLACES; there it is nothing */
     uint32_t base;      /* SNAP: the slot to share files with; BOX_PLACES: none */
     uint32_t compare;   /* SNAP: by bytes: memory maps may have changed what looks the same */
@@ -340,7 +344,7 @@ struct box_porter_answer {
     uint32_t changed; /* SNAP: it is not what base is */
     uint32_t entries; /* SNAP: how many there are */
     uint32_t lost;    /* RESTORE, SEND: bits of BOX_LOST */
-    uint64_t size;   /* READ: of the whole file, now */
+    uint64_t size;   /* READ: of the whole file, now; PUT, upload: bytes that have come */
     uint32_t bytes;  /* LIST: entries; READ: content, none at the file's end */
 };
 #define BOX_PORTER_PART 65536 /* the most bytes after the head */

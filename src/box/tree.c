@@ -70,6 +70,13 @@ int tree_chmod(int pin, mode_t mode)
     return (int)syscall(SYS_fchmodat, self_fds, number, mode & 07777);
 }
 
+int tree_link(int file, int dir, const char *name)
+{
+    char number[TREE_NAME_ROOM];
+    tree_name(number, "", (uint64_t)file);
+    return linkat(self_fds, number, dir, name, AT_SYMLINK_FOLLOW);
+}
+
 static int reopen(int pin, int flags)
 {
     char number[TREE_NAME_ROOM];

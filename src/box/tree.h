@@ -21,6 +21,8 @@ int tree_open(int dir, const char *path, int flags, mode_t mode);
 /* One thing, whatever it is, held so that it cannot be swapped: O_PATH. */
 int tree_pin(int dir, const char *name, struct stat *out);
 int tree_chmod(int pin, mode_t mode);
+/* Give a file without a name, open for writing, a name that nobody has yet. */
+int tree_link(int file, int dir, const char *name);
 /* A file for reading or writing, though its owner took away the permission: the mode is
  * lent, and is in out->st_mode as it was. Anything but a regular file is EINVAL. */
 int tree_open_file(int dir, const char *name, int flags, struct stat *out);

@@ -83,7 +83,9 @@ json_t *cli_remote_file(const char *path, struct str bytes, bool readonly)
     json_t *row = json_pack("{s:s}", "path", path);
     if (!row)
         return NULL;
-    json_t *text = json_stringn(bytes.at ? bytes.at : "", bytes.len);
+    /* A NUL takes six bytes as text. */
+    bool plain = bytes.len == 0 || !memchr(bytes.at, 0, bytes.len);
+    json_t *text = plain ? json_stringn(bytes.at ? bytes.at : "", bytes.len) : NULL;
     json_object_set_new(row, text ? "text" : "base64", text ? text : base64_json(bytes));
     if (readonly)
         json_object_set_new(row, "readonly", json_true());

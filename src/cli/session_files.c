@@ -2,6 +2,7 @@
  * bytes are read without its power, and what comes out is written by a steward. */
 #include "cli/session_files.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,15 @@
 #include "cli/term.h"
 #include "cli/visible.h"
 
-#define PUT_MAX ((size_t)1 << 30) /* the most that input_bytes can be */
+#define PART ((size_t)1 << 20) /* bytes of files in one frame */
+
+struct put {
+    struct cli_remote *remote;
+    const char *id;
+    json_t *rows;   /* to be sent */
+    size_t size;    /* of the files in them */
+    json_t *upload; /* its number, between the parts of a file */
+};
 
 static const char *last_part(const char *path)
 {
@@ -54,24 +63,103 @@ int cli_session_files_open(const struct opt_operands *specs, const char *to,
     return rc;
 }
 
+/* The next bytes of a file: PART of them, or fewer at its end. */
+static int read_part(const struct cli_run_file *file, struct buf *out, struct err *err)
+{
+    ssize_t n = 1;
+    buf_drop(out, out->len);
+    while (n != 0 && out->len < PART) {
+        n = read(file->fd, buf_room(out, PART - out->len), PART - out->len);
+        if (n < 0 && errno != EINTR)
+            return err_sys(err, "read '%.200s'", file->spec.host);
+        if (n > 0)
+            buf_grew(out, (size_t)n);
+    }
+    return 0;
+}
+
+static int add_row(json_t *rows, const struct cli_run_file *file, const struct buf *bytes,
+                   struct err *err)
+{
+    json_t *row = cli_remote_file(file->spec.path, buf_str(bytes), file->spec.readonly);
+    if (!row)
+        return err_input(err, "files.path", NULL, "UTF-8 text", "a path is no UTF-8 text");
+    json_array_append_new(rows, row);
+    return 0;
+}
+
+/* Send the rows, which are none afterwards. With `more` or an upload's number: one row, a part. */
+static int send_rows(struct put *put, bool more, struct err *err)
+{
+    if (json_array_size(put->rows) == 0)
+        return 0;
+    own_json ask = json_pack("{s:s, s:s, s:O}", "do", "put", "session", put->id, "files",
+                             put->rows);
+    if (!ask)
+        return err_set(err, ERR_USAGE, "the id of a session is no UTF-8 text");
+    if (more)
+        json_object_set_new(ask, "more", json_true());
+    if (put->upload)
+        json_object_set(ask, "upload", put->upload);
+    int rc = cli_remote_ask(put->remote, ask, err);
+    json_array_clear(put->rows);
+    put->size = 0;
+    json_decref(put->upload);
+    put->upload = NULL;
+    if (rc < 0 || !more)
+        return rc;
+    put->upload = json_incref(json_object_get(put->remote->answer, "upload"));
+    return put->upload ? 0 : err_set(err, ERR_BUG, "the engine names no upload");
+}
+
+/* Small files go together, a larger one goes by itself in parts. */
+static int put_file(struct put *put, const struct cli_run_file *file, struct err *err)
+{
+    own_buf part = BUF_INIT(PART), next = BUF_INIT(PART);
+    if (read_part(file, &part, err) < 0 || read_part(file, &next, err) < 0)
+        return -1;
+    if ((next.len > 0 || put->size + part.len > PART) && send_rows(put, false, err) < 0)
+        return -1;
+    put->size += part.len;
+    if (next.len == 0)
+        return add_row(put->rows, file, &part, err);
+    for (bool more = true; more;) {
+        more = next.len > 0;
+        if (add_row(put->rows, file, &part, err) < 0 || send_rows(put, more, err) < 0)
+            return -1;
+        struct buf sent = part;
+        part = next;
+        next = sent;
+        if (more && read_part(file, &next, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Paths are checked together before anything is sent. */
+static int check_paths(const struct cli_run_inputs *inputs, struct err *err)
+{
+    own_request names = REQUEST_INIT;
+    for (size_t i = 0; i < inputs->file_count; i++) {
+        if (request_add_file(&names, inputs->files[i].spec.path, buf_strdup(STR_NONE), 0, false,
+                             err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int cli_session_files_put(struct cli_remote *remote, const char *id,
                           const struct cli_run_inputs *inputs, struct err *err)
 {
-    own_json files = json_array();
-    for (size_t i = 0; i < inputs->file_count; i++) {
-        const struct cli_run_file *file = &inputs->files[i];
-        own_buf bytes = BUF_INIT(PUT_MAX);
-        if (cli_run_inputs_read(file->fd, file->spec.host, "files", &bytes, err) < 0)
-            return -1;
-        json_t *row = cli_remote_file(file->spec.path, buf_str(&bytes), file->spec.readonly);
-        if (!row)
-            return err_input(err, "files.path", NULL, "UTF-8 text", "a path is no UTF-8 text");
-        json_array_append_new(files, row);
-    }
-    own_json ask = json_pack("{s:s, s:s, s:O}", "do", "put", "session", id, "files", files);
-    if (!ask)
-        return err_set(err, ERR_USAGE, "the id of a session is no UTF-8 text");
-    return cli_remote_ask(remote, ask, err);
+    own_json rows = json_array();
+    struct put put = { .remote = remote, .id = id, .rows = rows };
+    int rc = check_paths(inputs, err);
+    for (size_t i = 0; rc == 0 && i < inputs->file_count; i++)
+        rc = put_file(&put, &inputs->files[i], err);
+    if (rc == 0)
+        rc = send_rows(&put, false, err);
+    json_decref(put.upload);
+    return rc;
 }
 
 int cli_session_place_open(const char *path, const char *file, struct cli_session_place *out,

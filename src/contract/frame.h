@@ -71,6 +71,8 @@ struct frame_session {
     const char *session; /* but for new and list */
     json_t *request;     /* new, or NULL */
     json_t *files;       /* put: an array */
+    int64_t upload;      /* put: the file's parts so far; 0: none */
+    bool more;           /* put: another part of the file follows */
     int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
     bool names;          /* info */
     const char *path, *name, *to; /* get, checkpoint, undo (NULL: the last cell) */

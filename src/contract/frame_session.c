@@ -139,9 +139,22 @@ static int take_cursor(const json_t *value, struct frame_session *out, struct er
     return take_whole("cursor", value, 0, REQUEST_CODE_MAX, &out->cursor, err);
 }
 
+static int take_upload(const json_t *value, struct frame_session *out, struct err *err)
+{
+    return take_whole("upload", value, 1, UINT32_MAX, &out->upload, err);
+}
+
+static int take_more(const json_t *value, struct frame_session *out, struct err *err)
+{
+    if (!json_is_boolean(value))
+        return refuse("more", value, "true or false", "not a boolean", err);
+    out->more = json_is_true(value);
+    return 0;
+}
+
 enum member {
     M_SESSION, M_REQUEST, M_TTL, M_LIFE, M_LEVELS, M_NAMES, M_FILES, M_PATH, M_NAME, M_TO, M_CODE,
-    M_CURSOR, M_COUNT
+    M_CURSOR, M_UPLOAD, M_MORE, M_COUNT
 };
 #define BIT(m) (1u << (m))
 
@@ -155,6 +168,7 @@ static const struct {
     [M_FILES] = { "files", take_files },       [M_PATH] = { "path", take_path },
     [M_NAME] = { "name", take_name },          [M_TO] = { "to", take_to },
     [M_CODE] = { "code", take_code },          [M_CURSOR] = { "cursor", take_cursor },
+    [M_UPLOAD] = { "upload", take_upload },   [M_MORE] = { "more", take_more },
 };
 
 static const struct {
@@ -164,7 +178,8 @@ static const struct {
     [FRAME_DO_LIST] = { 0, 0 },
     [FRAME_DO_INFO] = { BIT(M_SESSION) | BIT(M_NAMES), BIT(M_SESSION) },
     [FRAME_DO_END] = { BIT(M_SESSION), BIT(M_SESSION) },
-    [FRAME_DO_PUT] = { BIT(M_SESSION) | BIT(M_FILES), BIT(M_SESSION) | BIT(M_FILES) },
+    [FRAME_DO_PUT] = { BIT(M_SESSION) | BIT(M_FILES) | BIT(M_UPLOAD) | BIT(M_MORE),
+                       BIT(M_SESSION) | BIT(M_FILES) },
     [FRAME_DO_GET] = { BIT(M_SESSION) | BIT(M_PATH), BIT(M_SESSION) | BIT(M_PATH) },
     [FRAME_DO_FILES] = { BIT(M_SESSION), BIT(M_SESSION) },
     [FRAME_DO_CHECKPOINT] = { BIT(M_SESSION) | BIT(M_NAME), BIT(M_SESSION) | BIT(M_NAME) },
@@ -220,5 +235,8 @@ int frame_session_read(const struct frame_ask *ask, struct frame_session *out, s
         if ((dos[out->what].must & BIT(m)) && !json_object_get(ask->root, members[m].name))
             return refuse(members[m].name, NULL, "there", "required", err);
     }
+    if ((out->more || out->upload) && json_array_size(out->files) != 1)
+        return refuse("files", out->files, "one file, with 'more' or 'upload'",
+                      "more than one file", err);
     return 0;
 }

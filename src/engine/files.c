@@ -126,7 +126,9 @@ int files_put_next(struct files_job *job)
 {
     const struct request_file *file = &job->puts[job->next];
     struct box_porter_call call = { .op = BOX_PORTER_PUT, .readonly = file->readonly,
-                                    .replace = job->replaces, .size = file->data.len };
+                                    .replace = job->replaces, .size = file->data.len,
+                                    .upload = job->part.upload, .first = job->part.first,
+                                    .more = job->part.more };
     size_t len = strlen(file->path);
     if (len >= sizeof call.path) {
         const struct box_porter_answer refusal = { .error = ENAMETOOLONG };
@@ -140,16 +142,30 @@ int files_put_next(struct files_job *job)
     return files_ask(job, &call, content);
 }
 
+static int refuse_stale(struct files_job *job)
+{
+    char value[32];
+    snprintf(value, sizeof value, "%lu", (unsigned long)job->part.upload);
+    err_input(&job->err, "upload", value, "an upload to this path that is under way",
+              "no upload %s to '%s' is under way", value, job->puts[job->next].path);
+    err_hint(&job->err, "send the file from its first part on");
+    return -1;
+}
+
 int files_hear_put(struct files_job *job, const struct box_porter_answer *word,
                    const char *bytes)
 {
-    char field[48];
+    char field[48], value[32];
     (void)bytes;
     if (word->error == 0)
         return ++job->next < job->put_count ? files_put_next(job) : 1;
+    if (word->error == ESTALE)
+        return refuse_stale(job);
     snprintf(field, sizeof field, "files[%zu]", job->next);
-    err_input(&job->err, field, NULL, "limits.disk_bytes", "cannot place '%s' in the box: %s",
-              job->puts[job->next].path, strerror(word->error));
+    snprintf(value, sizeof value, "%llu", (unsigned long long)word->size);
+    err_input(&job->err, field, word->error == ENOSPC ? value : NULL, "limits.disk_bytes",
+              "cannot place '%s' in the box: %s", job->puts[job->next].path,
+              strerror(word->error));
     if (word->error == ENOSPC)
         err_hint(&job->err, "raise limits.disk_bytes and limits.memory_bytes, or send less");
     return -1;

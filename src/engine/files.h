@@ -28,6 +28,12 @@ struct files_seen {
 #define FILES_SEEN_INIT ((struct files_seen){ NULL, 0 })
 void files_seen_done(struct files_seen *seen);
 
+/* A part of a file that is put. */
+struct files_part {
+    uint32_t upload; /* its number; 0: it is a whole file */
+    bool first, more;
+};
+
 struct box_porter_answer;
 struct files_job;
 typedef int files_heard(struct files_job *job, const struct box_porter_answer *word,
@@ -46,6 +52,7 @@ struct files_job {
     const struct request_file *puts;
     size_t put_count;
     bool replaces; /* what is there gives way to puts */
+    struct files_part part; /* the one file that is put is a part of one */
     const struct request *request;
     struct result *result; /* what files come out into */
     struct files_seen *seen;

@@ -33,15 +33,35 @@ static int check_paths(struct files_job *job)
     return job->put_count > 0 ? files_put_next(job) : 1;
 }
 
-void files_session_put(struct files_job *job, struct loop *loop, int sock,
-                       const struct request_file *files, size_t count, files_done *done)
+static void begin_put(struct files_job *job, int state, const struct request_file *files,
+                      size_t count)
 {
-    int state = begin(job, loop, sock, done);
     job->puts = files;
     job->put_count = count;
     job->replaces = true;
     job->heard = files_hear_put;
     files_started(job, state < 0 ? -1 : check_paths(job));
+}
+
+void files_session_put(struct files_job *job, struct loop *loop, int sock,
+                       const struct request_file *files, size_t count, files_done *done)
+{
+    begin_put(job, begin(job, loop, sock, done), files, count);
+}
+
+void files_session_put_part(struct files_job *job, struct loop *loop, int sock,
+                            const struct request_file *file, struct files_part part,
+                            files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->part = part;
+    begin_put(job, state, file, 1);
+}
+
+int files_session_abandon(int sock)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_ABANDON };
+    return io_send(sock, &call, sizeof call, NULL, 0);
 }
 
 /* --- collect --- */

@@ -13,6 +13,12 @@ typedef void files_done(struct files_job *job);
  * checked as those of a request: ERR_INPUT, and nothing is put. */
 void files_session_put(struct files_job *job, struct loop *loop, int sock,
                        const struct request_file *files, size_t count, files_done *done);
+/* The same of one part of one file, which appears under its name with the last part. */
+void files_session_put_part(struct files_job *job, struct loop *loop, int sock,
+                            const struct request_file *file, struct files_part part,
+                            files_done *done);
+/* Uploads that nobody goes on with; as files_session_forget. */
+int files_session_abandon(int sock);
 
 /* As files_collect, but of what changed since then: since_ns is of CLOCK_REALTIME_COARSE,
  * which is the clock of ctimes. What has the ctime of that very tick may have been told

@@ -131,6 +131,7 @@ struct session *session_make(struct engine *engine, const struct frame_session *
         .life_ns = (what->life_s < 0 ? SESSION_LIFE_S : what->life_s) * SECOND,
         .levels_most = what->undo_levels < 0 ? SESSION_LEVELS : (unsigned)what->undo_levels,
         .timer = { .due = LOOP_HANDLER(on_timer) }, .turn = { .due = LOOP_HANDLER(on_turn) },
+        .uploads = { .due = LOOP_HANDLER(session_on_uploads) },
         .box = HOUSE_NOBODY, .plan = PLAN_INIT,
         .porter = -1,
         .files = FILES_JOB_INIT, .words.fd = -1, .requests.fd = -1,
@@ -208,6 +209,7 @@ void session_end(struct session *session, const char *why)
     engine->session_count--;
     loop_set_timer(&engine->loop, &session->timer, LOOP_NEVER);
     loop_set_timer(&engine->loop, &session->turn, LOOP_NEVER);
+    loop_set_timer(&engine->loop, &session->uploads, LOOP_NEVER);
     loop_set_timer(&engine->loop, &session->patience, LOOP_NEVER);
     struct engine_run *cell = session->cell;
     session->cell = NULL;

@@ -91,6 +91,7 @@ struct session {
     unsigned levels_most;
     struct loop_timer timer; /* of its life */
     struct loop_timer turn;  /* somebody has come into line */
+    struct loop_timer uploads; /* the next part of a file is awaited until then */
     bool unkept;             /* its first state is still to be kept */
     enum session_stage stage;
 
@@ -250,6 +251,10 @@ void session_note_files(struct session *session, void (*then)(struct session *se
 bool session_has_files(const struct session *session);
 /* Are there files anywhere else, as in /tmp? */
 bool session_has_others(const struct session *session);
+
+/* --- session_ask_files.c --- */
+/* Files that were put in part, and that nobody goes on with, go. */
+void session_on_uploads(struct loop_timer *timer);
 
 /* --- session_news.c: what the broker tells --- */
 void session_on_news(struct house_tenant *tenant, const struct box_news *news,

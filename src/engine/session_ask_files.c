@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/result.h"
 #include "engine/run.h"
 
 #define GET_MAX ((uint64_t)1 << 30) /* bytes of one file */
+#define UPLOAD_NS (30 * INT64_C(1000000000)) /* for the next part of a file */
 
 /* --- put --- */
 
@@ -39,11 +41,63 @@ static void on_files_put(struct session *session)
     session_note_files(session, on_files_noted);
 }
 
+static void await_next_part(struct session *session)
+{
+    loop_set_timer(&session->engine->loop, &session->uploads, clock_now_ns() + UPLOAD_NS);
+}
+
+/* A part has come, but waits for its turn: a cell may take long. */
+static bool part_waits(const struct session *session)
+{
+    for (const struct engine_ask *ask = session->engine->asks; ask; ask = ask->after) {
+        if (ask->session == session && ask->what->upload)
+            return true;
+    }
+    return false;
+}
+
+void session_on_uploads(struct loop_timer *timer)
+{
+    struct session *session = loop_owner(timer, struct session, uploads);
+    if (part_waits(session))
+        await_next_part(session);
+    else if (session->porter >= 0 && files_session_abandon(session->porter) < 0)
+        await_next_part(session); /* its socket is full */
+}
+
+static void on_part_put(struct session *session)
+{
+    struct engine_ask *ask = session_ask_after(session);
+    if (!ask)
+        return;
+    json_object_set_new(ask->answer, "upload",
+                        json_integer((json_int_t)session->files.part.upload));
+    files_drop(&session->files);
+    await_next_part(session);
+    session_ask_info(ask);
+}
+
+static void put_part(struct session *session, const struct engine_ask *ask)
+{
+    static uint32_t uploads; /* numbered so far */
+    struct files_part part = { .upload = (uint32_t)ask->what->upload, .more = ask->what->more };
+    part.first = part.upload == 0;
+    if (part.first)
+        part.upload = ++uploads;
+    session_await_files(session, part.more ? on_part_put : on_files_put);
+    files_session_put_part(&session->files, &session->engine->loop, session->porter,
+                           ask->request.files, part, session_files_done);
+}
+
 static void on_porter_for_put(struct session *session)
 {
     struct engine_ask *ask = session_ask_after(session);
     if (!ask)
         return;
+    if (ask->what->more || ask->what->upload) {
+        put_part(session, ask);
+        return;
+    }
     session_await_files(session, on_files_put);
     files_session_put(&session->files, &session->engine->loop, session->porter,
                       ask->request.files, ask->request.file_count, session_files_done);

@@ -643,6 +643,12 @@ def test_what_a_cell_cannot_have_is_refused(session, fields, field):
     ({"do": "new", "undo_levels": 99}, "undo_levels"), ({"do": "new", "request": {"code": "1"}}, "code"),
     ({"do": "checkpoint", "session": "s_" + "0" * 24, "name": "a b"}, "name"), ({"do": "info"}, "session"),
     ({"do": "put", "session": "s_" + "0" * 24, "files": []}, "files"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": [{}, {}], "more": True}, "files"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": [{}, {}], "upload": 1}, "files"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": [{}], "upload": 0}, "upload"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": [{}], "upload": 1 << 32}, "upload"),
+    ({"do": "put", "session": "s_" + "0" * 24, "files": [{}], "more": 1}, "more"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "more": True}, "more"),
 ])
 def test_frames_that_are_wrong_are_refused(client, frame, field):
     with pytest.raises(Refused) as caught:

@@ -13,6 +13,7 @@ import pytest
 
 import host
 from engine import Engine
+from sessions import Refused, Session
 
 ID = re.compile(r"s_[0-9a-f]{24}\n")
 SLOW = ["-t", "40"]
@@ -120,6 +121,95 @@ def test_files_go_in_and_come_out(session, folder):
     assert "no such file" in session("get", session.id, "none.txt", code=2, **here).stderr
     assert not (folder / "none.txt").exists()
     assert "standard output" in session("get", session.id, "a.bin", "-o", "-", "--json", code=2).stdout
+
+
+PART = 1 << 20
+
+
+def rss(engine, field):
+    with open(f"/proc/{engine.process.pid}/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith(field))
+
+
+def test_a_large_file_goes_in_by_parts(engine, session, folder):
+    """Larger than a frame may be; the engine never holds more than some parts of it."""
+    data = os.urandom(PART + 7) * (150 if engine.cupel.uid == os.geteuid() else 10)
+    (folder / "big").write_bytes(data)
+    large = session("new", "--disk", "256M", "-m", "1G").stdout.strip()
+    with open(f"/proc/{engine.process.pid}/clear_refs", "w") as peak:
+        peak.write("5")  # the peak is what it is now
+    before = rss(engine, "VmRSS")
+    session("put", large, folder / "big")
+    assert rss(engine, "VmHWM") - before < 32 * PART
+    code = "import hashlib, os; print(hashlib.sha256(open('big', 'rb').read()).hexdigest(), os.listdir('.'))"
+    assert session("run", *SLOW, large, code).stdout == f"{hashlib.sha256(data).hexdigest()} ['big']\n"
+    session("rm", large)
+
+
+def test_a_file_that_does_not_fit_leaves_the_old_one_and_the_room(session, folder):
+    (folder / "big").write_bytes(bytes(8 * PART))
+    (folder / "small").write_text("old")
+    small = session("new", "--disk", "6M").stdout.strip()
+    session("put", small, f"{folder}/small:f")
+    error = json.loads(session("put", small, f"{folder}/big:f", "--json", code=2).stdout)["error"]
+    assert (error["field"], error["bound"]) == ("files[0]", "limits.disk_bytes")
+    assert 4 * PART <= error["value"] <= 6 * PART
+    room = "import os; s = os.statvfs('.'); print(os.listdir('.'), open('f').read(), s.f_bavail * s.f_bsize > 4 << 20)"
+    assert session("run", small, room).stdout == "['f'] old True\n"
+    session("rm", small)
+
+
+def test_files_of_every_size_go_in_together(session, folder):
+    sizes = [0, 1, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 1, 5]
+    for size in sizes:
+        (folder / f"f{size}").write_bytes(os.urandom(1) * size)
+    session("put", session.id, *[folder / f"f{size}" for size in sizes], "--to", "in/")
+    session("put", session.id, f"{folder}/f{PART + 1}:in/ro:ro")
+    listed = json.loads(session("files", session.id, "--json").stdout)["files"]
+    assert {row["path"]: row["size_bytes"] for row in listed if row["type"] == "file"} == {
+        "in/ro": PART + 1, **{f"in/f{size}": size for size in sizes}}
+    for size in sizes:
+        done = session("get", session.id, f"in/f{size}", "-o", "-", text=False)
+        assert done.stdout == (folder / f"f{size}").read_bytes()
+    assert session("run", session.id, "import os; oct(os.stat('in/ro').st_mode)").stdout == "'0o100444'\n"
+    # Paths are checked together, before the first byte is sent.
+    done = session("put", session.id, f"{folder}/f{2 * PART}:new/x", f"{folder}/f1:new", code=2)
+    assert "files[0].path needs a folder" in done.stderr
+    assert "new" not in session("files", session.id).stdout
+
+
+def put_part(user, text, **fields):
+    return user.ask("put", files=[{"path": "f", "text": text}], **fields)
+
+
+def test_a_broken_upload_leaves_the_old_file(engine, session):
+    with engine.client() as client:
+        user = Session(client, id=session.id)
+        user.put(f="old")
+        first = put_part(user, "one", more=True)["upload"]
+        put_part(user, "two", more=True, upload=first)
+    with engine.client() as client:
+        user = Session(client, id=session.id)
+        assert user.get("f") == b"old" and list(user.files()) == ["f"]
+        assert user.run("import os; print(os.listdir('.'))")["stdout"] == "['f']\n"
+        second = put_part(user, "three,", more=True)["upload"]
+        for upload in [first, second + 1000]:
+            with pytest.raises(Refused) as caught:
+                put_part(user, "no", upload=upload)
+            assert (caught.value.error["field"], caught.value.error["value"]) == ("upload", upload)
+        user.run("import os; os.remove('f')")  # a cell between two parts
+        put_part(user, "four", upload=second)
+        assert user.get("f") == b"three,four" and list(user.files()) == ["f"]
+
+
+@pytest.mark.slow
+def test_the_room_of_a_broken_upload_comes_back(engine, session):
+    room = "import os; s = os.statvfs('.'); print(s.f_bavail * s.f_bsize >> 20)"
+    before = int(session("run", session.id, room).stdout)
+    with engine.client() as client:
+        put_part(Session(client, id=session.id), "x" * (8 << 20), more=True)
+    assert int(session("run", session.id, room).stdout) <= before - 8
+    assert host.wait_until(lambda: int(session("run", session.id, room).stdout) > before - 8, 45)
 
 
 def test_info_and_ls(session):

@@ -325,6 +325,57 @@ TEST(curator_puts_files_beside_user_code)
     place_run(puts_files);
 }
 
+enum { MIDDLE, FIRST, LAST };
+
+static struct box_porter_answer part(const struct place *place, uint32_t upload, int where,
+                                     const char *path, const char *text)
+{
+    struct box_porter_call call = { .op = BOX_PORTER_PUT, .size = strlen(text), .tag = 3,
+                                    .replace = 1, .upload = upload, .first = where == FIRST,
+                                    .more = where != LAST, .path_len = (uint32_t)strlen(path) };
+    own_fd content = io_sealed_memfd("t", text, strlen(text), 0);
+    memcpy(call.path, path, strlen(path));
+    return place_ask(place, &call, content);
+}
+
+static void puts_parts(struct place *place)
+{
+    CHECK_INT(put(place, "f", "old", false), 0);
+    CHECK_INT(part(place, 1, FIRST, "f", "one,").error, 0);
+    CHECK_INT(part(place, 2, FIRST, "d/g", "other,").error, 0);
+    CHECK_INT((long)part(place, 1, MIDDLE, "f", "two,").size, 8);
+    CHECK(place_holds("f", "old"));
+    own_str told = place_tell(place->ws, false);
+    CHECK(!strstr(told, ".cupel") && access("d", F_OK) < 0);
+    CHECK_INT(part(place, 1, MIDDLE, "d/g", "no").error, ESTALE); /* the path of another */
+    CHECK_INT(part(place, 1, LAST, "f", "three").error, 0);
+    CHECK(place_holds("f", "one,two,three"));
+    CHECK_INT(part(place, 1, LAST, "f", "four").error, ESTALE);
+    CHECK_INT(part(place, 2, LAST, "d/g", "end").error, 0);
+    CHECK(place_holds("d/g", "other,end"));
+    /* What ends an upload: another one to its path, too many, an error, the engine. */
+    CHECK_INT(part(place, 3, FIRST, "f", "a").error, 0);
+    CHECK_INT(part(place, 4, FIRST, "f", "b").error, 0);
+    CHECK_INT(part(place, 3, MIDDLE, "f", "a").error, ESTALE);
+    static const char *const paths[] = { "p", "q", "r", "s" };
+    for (uint32_t i = 0; i < array_len(paths); i++)
+        CHECK_INT(part(place, 5 + i, FIRST, paths[i], "c").error, 0);
+    CHECK_INT(part(place, 4, MIDDLE, "f", "b").error, ESTALE);
+    CHECK_INT(part(place, 9, FIRST, "d", "a folder").error, 0);
+    CHECK_INT(part(place, 9, LAST, "d", "").error, EISDIR);
+    CHECK_INT(part(place, 9, LAST, "d", "").error, ESTALE);
+    const struct box_porter_call end = { .op = BOX_PORTER_ABANDON };
+    CHECK_INT(io_send(place->sock, &end, sizeof end, NULL, 0), 0);
+    CHECK_INT(part(place, 8, LAST, "s", "").error, ESTALE);
+    own_str after = place_tell(place->ws, false);
+    CHECK(place_holds("f", "one,two,three") && !strstr(after, ".cupel"));
+}
+
+TEST(curator_puts_a_file_in_parts)
+{
+    place_run(puts_parts);
+}
+
 static int read_error(const struct place *place, const char *path)
 {
     struct box_porter_call call = { .op = BOX_PORTER_READ, .size = 1, .tag = 4,
