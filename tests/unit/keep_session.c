@@ -291,7 +291,7 @@ pid_t keep_process_named(const char *name)
     return found;
 }
 
-int keep_children_of_broker(void)
+static int count_children_of_broker(void)
 {
     char path[64];
     int count = 0, pid;
@@ -301,6 +301,16 @@ int keep_children_of_broker(void)
     while (fscanf(list, "%d", &pid) == 1)
         count++;
     fclose(list);
+    return count;
+}
+
+int keep_children_of_broker(int awaited)
+{
+    int count = count_children_of_broker();
+    for (int i = 0; i < 500 && count != awaited; i++) {
+        poll(NULL, 0, 10);
+        count = count_children_of_broker();
+    }
     return count;
 }
 

@@ -57,7 +57,9 @@ void keep_survive_attacks(void);
 
 /* Of the broker's children, as the host sees them. */
 pid_t keep_process_named(const char *name);
-int keep_children_of_broker(void);
+/* How many, when they are as many as awaited, or after 5 seconds: a child that counts what a box
+ * holds comes and goes. */
+int keep_children_of_broker(int awaited);
 int keep_fds_of(pid_t pid);
 const char *keep_status_of(pid_t pid, const char *name);
 

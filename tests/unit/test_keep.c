@@ -267,7 +267,7 @@ TEST(keep_200_rounds_leave_nothing)
     keep_must_park(2); /* all drops before it are done */
     CHECK_INT(keep_fds_of(keep_house.broker), broker_fds);
     CHECK_INT(keep_fds_of(keeper), keeper_fds + 1);
-    CHECK_INT(keep_children_of_broker(), 6); /* zygote, init, occupant, keeper, two parked */
+    CHECK_INT(keep_children_of_broker(6), 6); /* zygote, init, occupant, keeper, two parked */
     keep_end();
 }
 

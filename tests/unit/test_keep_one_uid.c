@@ -236,7 +236,7 @@ TEST(keep_one_uid_200_rounds_leave_nothing)
     printf("# kill, sweep, wake and ask %.0f us\n", (double)(clock_now_ns() - from) / 20e3);
     keep_must_park(2); /* all drops before it are done */
     /* zygote, init, occupant, keeper, warden, two parked */
-    CHECK_INT(keep_children_of_broker(), 7);
+    CHECK_INT(keep_children_of_broker(7), 7);
     keep_end();
 }
 
