@@ -16,12 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/adopt.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/json.h"
@@ -51,13 +50,6 @@ struct helper {
 };
 
 /* ---- the helper's side ---- */
-
-/* Orphans among our descendants become our children. This raises no wall. */
-static void adopt(void)
-{
-    if (syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        _exit(1);
-}
 
 static pid_t parent_of(pid_t pid)
 {
@@ -147,13 +139,15 @@ static attr_noreturn void serve(int sock, char **argv)
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    adopt();
+    if (adopt_orphans() < 0)
+        _exit(1);
     pid_t helper = fork();
     if (helper != 0) {
         close(sock);
         guard(helper);
     }
-    adopt();
+    if (adopt_orphans() < 0)
+        _exit(1);
     for (;;) {
         struct order order;
         struct news news = { 0 };
