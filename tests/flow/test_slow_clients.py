@@ -79,6 +79,7 @@ def test_a_client_that_reads_nothing_is_not_run_for(engine):
         assert set(got.values()) == {LARGE} and len(got) == 30
 
 
+@pytest.mark.skipif(host.SANITIZED, reason="the sanitizer keeps freed memory for a while")
 def test_what_was_held_comes_back_when_the_client_goes(engine):
     with engine.client() as other:
         other.run("1")
