@@ -228,6 +228,9 @@ static int clone_failure(struct err *err)
     err_sys(err, "create a user namespace");
     if (why == ENOSPC || why == EUSERS)
         err_hint(err, "raise the number of namespaces: 'sysctl -w user.max_user_namespaces=10000'");
+    else if (why == EAGAIN)
+        err_hint(err, "raise the number of processes of this user ('ulimit -u', or pids of its "
+                      "control group), or end some");
     else
         box_container_hint(err);
     return -1;

@@ -43,17 +43,34 @@ static const struct limits_row *limit_at(struct str text)
     return found;
 }
 
+static bool ends_with(const struct buf *text, const char *end)
+{
+    size_t len = strlen(end);
+    return text->len >= len && memcmp(text->at + text->len - len, end, len) == 0;
+}
+
+/* A flag is an option, not a field; a command that sets it says so itself. */
+static void mend_before(bool command, struct buf *out)
+{
+    if (ends_with(out, "field '")) {
+        out->len -= strlen("field '");
+        buf_add_text(out, "option '");
+    }
+    if (command && ends_with(out, "set "))
+        out->len -= strlen("set ");
+}
+
 static void add_word(const struct limits_row *limit, bool at_prompt, struct buf *out)
 {
     for (size_t i = 0; i < array_len(rows); i++) {
         if (&limits_rows[rows[i].id] != limit)
             continue;
         bool command = at_prompt && rows[i].command;
-        if (command && out->len >= 4 && memcmp(out->at + out->len - 4, "set ", 4) == 0)
-            out->len -= 4; /* the command says so itself */
+        mend_before(command, out);
         buf_add_text(out, command ? rows[i].command : rows[i].flag);
         return;
     }
+    mend_before(/* command= */ false, out);
     buf_printf(out, "--limit %s", limit->name);
 }
 

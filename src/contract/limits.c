@@ -139,7 +139,7 @@ static int refuse(enum limits_id id, const json_t *given, int64_t most, const ch
 static void hint_above(enum limits_id id, double given, struct err *err)
 {
     if (id == LIMITS_TIMEOUT)
-        err_hint(err, "timeout_s is in seconds and %.12g looks like milliseconds; "
+        err_hint(err, "limits.timeout_s is in seconds and %.12g looks like milliseconds; "
                       "for that time write %.12g", given, given / 1000);
     else if (id == LIMITS_MEMORY)
         err_hint(err, "the host has no more memory than the bound; ask for less, "
@@ -158,9 +158,9 @@ static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *o
     double value = json_number_value(given);
     double stored = value * (double)row->scale;
     if (!(stored >= (double)row->least))
-        return refuse(id, given, most, "under the least", err);
+        return refuse(id, given, most, "below the minimum", err);
     if (stored > (double)most || stored >= 0x1p63) {
-        refuse(id, given, most, "above the most", err);
+        refuse(id, given, most, "above the maximum", err);
         hint_above(id, value, err);
         return -1;
     }
@@ -168,7 +168,7 @@ static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *o
         return refuse(id, given, most, "not an integer", err);
     *out = json_is_integer(given) ? json_integer_value(given) * row->scale
                                   : (int64_t)(stored + (row->scale == 1 ? 0 : 0.5));
-    return *out <= most ? 0 : refuse(id, given, most, "above the most", err);
+    return *out <= most ? 0 : refuse(id, given, most, "above the maximum", err);
 }
 
 static int find_row(const char *name)

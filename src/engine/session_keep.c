@@ -412,11 +412,14 @@ static void on_prepared(struct session *session)
         return;
     }
     bool answered = session->failed.kind == ERR_NONE;
+    bool dead = answered && is_dead(session->kept.end, session->kept.error);
     snprintf(session->stayed, sizeof session->stayed, "%.120s",
-             answered ? why_not(session->kept.end, session->kept.error) : session->failed.text);
+             dead       ? "its copy is lost"
+             : answered ? why_not(session->kept.end, session->kept.error)
+                        : session->failed.text);
     err_set(&session->failed, ERR_HOST, "that state cannot be woken: %s", session->stayed);
     session->going_back = false;
-    if (answered && is_dead(session->kept.end, session->kept.error))
+    if (dead)
         session_lost_place(session, session->goal, session->goal_state.ticket);
     if (session->keeper_gone) {
         session_forget_places(session);

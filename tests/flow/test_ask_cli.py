@@ -166,7 +166,7 @@ REFUSED = {
     "key": (["--budget", "stps=3", "q"], "did you mean steps=?"),
     "money": (["--budget", "0", "q"], "field 'budget.usd' is '0'"),
     "max": (["--max-steps", "2.5", "q"], "field 'budget.steps' is '2.5'"),
-    "time": (["-t", "5000", "q"], "field 'limits.timeout_s' is 5000"),
+    "time": (["-t", "5000", "q"], "option '-t' is 5000"),
     "memory": (["-m", "lots", "q"], "option '--memory' takes a size, not 'lots'"),
     "profile": (["--profile", "none", "q"], "profile"),
     "file": (["q", "/no-such-file.csv"], "/no-such-file.csv"),

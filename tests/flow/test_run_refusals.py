@@ -124,8 +124,8 @@ def test_nothing_runs_on_a_refusal(cupel, folder):
 
 
 FLAGS = [
-    (["-t", "0"], "timeout"), (["-t", "-1"], "timeout"), (["-t", "x"], "timeout"),
-    (["-t", "5000"], "timeout"), (["-m", "1"], "memory"), (["-m", "lots"], "memory"),
+    (["-t", "0"], "option '-t'"), (["-t", "-1"], "timeout"), (["-t", "x"], "timeout"),
+    (["-t", "5000"], "option '-t'"), (["-m", "1"], "option '-m'"), (["-m", "lots"], "memory"),
     (["-m", "99999T"], "memory"), (["--pids", "0"], "pids"), (["--cpus", "0"], "cpus"),
     (["--disk", "-5"], "disk"), (["-l", "ruby"], "language"), (["--profile", "lenient"], "profile"),
     (["--image", "absent"], "image"), (["-e", "NOVALUE"], "env"), (["-e", "=x"], "env"),

@@ -98,11 +98,13 @@ def test_an_answer_that_nobody_asked_for_is_refused(session):
     answer(session, text="right\n")
     answer(session, text="twice\n")
     frames = until(session, "never")
-    if "error" in frames[-1]:
+    refusals = int("error" in frames[-1])  # of "twice": before the result or after it
+    if refusals:
         frames = until(session, "never")
     assert frames[-1]["result"]["results"] == [{"text/plain": "'right'"}]
     answer(session, text="late\n")
-    assert session.client.receive()["error"]["kind"] == "absent"
+    for _ in range(2 - refusals):
+        assert session.client.receive()["error"]["kind"] == "absent"
     for wrong in ({}, {"text": "a", "end": True}, {"text": 5}, {"end": False}, {"text": "x" * 65537}, {"end": 1}):
         answer(session, **wrong)
         assert session.client.receive()["error"]["field"] in ("text", "end"), wrong
