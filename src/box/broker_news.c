@@ -252,7 +252,7 @@ static void on_death(struct broker *broker, pid_t pid, int status, const struct 
     if (place == &box->occupant)
         tell_exited(broker, box, status, used);
     if (place == &box->tally)
-        broker_watch_tallied(broker, id, WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+        broker_watch_tallied(broker, id, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
     if (place == &box->keep.keeper)
         broker_keep_over(broker, id);
     if (place == &box->keep.warden)

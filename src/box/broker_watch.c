@@ -121,6 +121,7 @@ static int64_t look_at(struct broker_box *box, int64_t now)
         box->watched.tally_ns = now + TALLY_MS * MS;
         box->watched.uncounted = box->tally > 0; /* one that runs may have begun too early */
         broker_tally_start(box);
+        box->watched.uncounted |= box->tally == 0;
     }
     return room < 0 ? PAUSE_LEAST_MS : room / BYTES_A_MS;
 }
@@ -128,6 +129,7 @@ static int64_t look_at(struct broker_box *box, int64_t now)
 void broker_watch_tallied(struct broker *broker, uint32_t id, int code)
 {
     struct broker_box *box = &broker->box[id];
+    box->watched.uncounted |= code != BROKER_TALLY_FULL && code != 0; /* it was killed */
     if (code != BROKER_TALLY_FULL || box->tally_void || box->sweep.on ||
         !broker_watch_wanted(box))
         return;

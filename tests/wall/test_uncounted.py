@@ -1,5 +1,12 @@
 """Where no control group can be had: limits are rlimits and a watchdog, their statuses are told
 all the same, and honest programs are not taken for hostile ones."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
 import pytest
 
 import host
@@ -100,6 +107,30 @@ def test_mappings_are_counted(cupel_as):
     result = cupel_as.run_json(MAPPINGS, limits={"memory_bytes": 128 << 20, "timeout_s": 30, "cpu_s": 30})
     assert result["status"] == "memory_limit", result["error"]
     assert host.wait_until(lambda: not host.ours(), 5)
+
+
+def test_a_count_that_was_killed_is_made_again(uncounted):
+    """As where the host is out of memory: every child that counts is killed until the box rests."""
+    request = {"code": MAPPINGS, "limits": {"memory_bytes": 128 << 20, "timeout_s": 30, "cpu_s": 30}}
+    process = uncounted.popen(["run", "--cold", "--json", "--request", "-"], stdin=subprocess.PIPE, text=True)
+    process.stdin.write(json.dumps(request))
+    process.stdin.close()
+    def code_runs():  # until then other children of the broker make the box
+        return any(row["comm"].startswith("python3") for row in host.descendants(process.pid))
+    assert host.wait_until(code_runs, 20)
+    killed, until = 0, time.monotonic() + 5
+    while time.monotonic() < until:
+        rows = host.descendants(process.pid)
+        brokers = {row["pid"] for row in rows if row["comm"] == "cupel-broker"}
+        for row in rows:
+            if row["pid"] in brokers and row["parent"] in brokers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(row["pid"], signal.SIGKILL)
+                    killed += 1
+        time.sleep(0.005)
+    result = json.loads(process.stdout.read())
+    process.wait(timeout=20)
+    assert killed and result["status"] == "memory_limit", (killed, result["status"], result["error"])
 
 
 def test_watched_files_are_counted(uncounted):
