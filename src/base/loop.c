@@ -115,7 +115,7 @@ static void begin_turn(struct loop *loop)
     atomic_store(&loop->turn.since_ns, clock_now_ns());
 }
 
-/* What is done between two calls of loop_turn counts, too. */
+/* A turn includes the work that the caller does between two calls of loop_turn. */
 static void end_turn(struct loop *loop)
 {
     int64_t since = atomic_load(&loop->turn.since_ns);

@@ -20,7 +20,7 @@ struct mounts {
 /* Every mount point of this process, oldest first; `seen` ends it by -1. 0, or -1 with errno. */
 int mounts_each(int (*seen)(void *to, const char *path), void *to);
 
-/* What is below /usr. 0, or -1 with errno (E2BIG: more than there is room for). */
+/* Read the mounts below /usr. 0, or -1 with errno (E2BIG: more than there is room for). */
 int mounts_read(struct mounts *out);
 
 /* Is this path, or a folder above it, hidden? */

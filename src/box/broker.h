@@ -66,7 +66,7 @@ struct broker_sweep {
     pid_t pid; /* a child in the box's pid namespace that kills; 0: none */
 };
 
-/* What is seen of a box at once, where no cgroup counts. */
+/* One quick look at the memory of a box that no cgroup counts. */
 struct broker_glance {
     int64_t bytes; /* at most held, but for `more` */
     int64_t tasks; /* processes and threads */

@@ -1,5 +1,5 @@
 /* Ending boxes whose time is over though nobody ordered it: the engine stands still, or is late.
- * What was to be told is told as ever, with the reason. Broker only. */
+ * The broker tells the engine of the end in the usual news, with the reason. Broker only. */
 #include "box/broker.h"
 
 #include "base/clock.h"

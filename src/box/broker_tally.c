@@ -155,7 +155,7 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
     return glance;
 }
 
-/* Who runs can hold up whoever reads its memory map: what rests is read at once. */
+/* A running process can delay the reader of its memory map; a resting one is read at once. */
 static bool is_left_out(const struct broker_box *box, pid_t pid, bool resting)
 {
     return resting && pid != box->occupant && !broker_sweep_spares(box, pid);

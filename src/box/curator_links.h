@@ -28,7 +28,7 @@ extern struct curator_links curator_by_here, curator_by_kept;
 extern bool curator_has_links[BOX_PLACES + 1];
 
 void curator_links_clear(void);
-/* What is known of an inode, or NULL. */
+/* The entry of an inode, or NULL where it has none. */
 struct curator_link *curator_links_find(struct curator_links *links, uint64_t from);
 /* 0, or EMLINK. */
 int curator_links_add(struct curator_links *links, uint64_t from, uint64_t to);

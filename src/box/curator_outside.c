@@ -1,5 +1,5 @@
-/* What is beside /workspace in a box: /tmp and /dev/shm are not kept, but whether something there
- * has changed since a state was kept can be seen by ctimes. In the porter alone; no heap. */
+/* Changes outside /workspace. A snapshot does not keep /tmp and /dev/shm; the curator compares
+ * ctimes to see whether a file there changed since a state was kept. In the porter; no heap. */
 #include "box/curator.h"
 
 #include <errno.h>

@@ -170,8 +170,8 @@ static void part(const struct park_session *session, pid_t from, pid_t to)
 
 /* --- the rest of parking --- */
 
-/* What it has got, to the places of its channel. Both pairs of numbers are in order, so that one
- * may have come to the other's place, but never each to the other's. */
+/* Move the descriptors that the copy received to the numbers of its channel. Both pairs of numbers
+ * are in order: one descriptor may sit at the other's number, but never both at once. */
 static enum inject_end place_channel(const struct park_session *session, struct inject *copy,
                                      const int got[BOX_CHANNEL])
 {
