@@ -58,20 +58,20 @@ STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)-
 STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,text -s
 
 # Both sides use these.
-STATIC_BASE := src/base/io.c src/base/mounts.c src/box/clone.c src/box/landlock.c src/box/counters.c src/box/due.c
-PARKING     := $(wildcard src/box/park*.c) src/box/inject.c src/box/pin.c $(wildcard src/box/transplant*.c)
-PORTER_SRC  := src/box/porter.c src/box/tree.c $(wildcard src/box/curator*.c)
-BROKER_SRC  := $(wildcard src/box/broker*.c) $(wildcard src/box/cgroup*.c) src/box/inside.c \
-               src/box/mount.c src/box/mount_usr.c src/box/template.c src/box/enter.c src/box/drop.c $(PORTER_SRC) src/box/posture.c \
-               src/box/keeper.c src/box/sockets.c $(PARKING) $(STATIC_BASE)
-INIT_SRC    := src/box/init.c src/box/posture.c src/base/io.c
+STATIC_BASE := src/base/io.c src/base/mounts.c src/box/wall/clone.c src/box/wall/landlock.c \
+               src/box/cgroup/counters.c src/box/proto/due.c
+PARKING     := $(wildcard src/box/park/*.c src/box/fork/*.c)
+PORTER_SRC  := $(wildcard src/box/files/*.c)
+BROKER_SRC  := $(filter-out src/box/inside/init.c,$(wildcard src/box/broker/*.c src/box/keep/*.c src/box/inside/*.c)) \
+               src/box/cgroup/cgroup.c src/box/wall/drop.c src/box/wall/posture.c $(PORTER_SRC) $(PARKING) $(STATIC_BASE)
+INIT_SRC    := src/box/inside/init.c src/box/wall/posture.c src/base/io.c
 STATIC_ONLY := $(filter-out $(STATIC_BASE) $(PARKING),$(BROKER_SRC) $(INIT_SRC))
 # The zygote's library is loaded by the image's own interpreter, hence glibc.
-ZYGOTE_OWN  := src/box/zygote.c src/box/freeze.c
-ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/enter.c src/box/drop.c src/box/landlock.c $(PORTER_SRC) \
-               src/box/posture.c src/base/io.c
+ZYGOTE_OWN  := $(wildcard src/box/zygote/*.c)
+ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/inside/enter.c src/box/wall/drop.c src/box/wall/landlock.c $(PORTER_SRC) \
+               src/box/wall/posture.c src/base/io.c
 ZYGOTE_CFLAGS = $(BASE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
-HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c))
+HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c src/*/*/*.c))
 
 host_obj   = $(patsubst %.c,$(B)/host/%.o,$(1))
 static_obj = $(patsubst %.c,$(B)/static/%.o,$(1))
@@ -116,15 +116,15 @@ $(B)/init: $(call static_obj,$(INIT_SRC))
 # No constructor, nothing exported but zygote_*, every symbol bound at load: nothing is written later.
 $(B)/zygote.so: $(patsubst %.c,$(B)/shared/%.o,$(ZYGOTE_SRC))
 	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $^
-$(B)/shared/%.o: %.c | $(B)/gen/box/filter.h
+$(B)/shared/%.o: %.c | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ZYGOTE_CFLAGS) -c -o $@ $<
 
 # Embedded files: the static programs and the drivers (.incbin has no depfile).
-$(B)/host/src/box/embed.o: $(B)/broker $(B)/init
-$(B)/host/src/cli/bench_peer.o: bench/ipykernel_peer.py
-$(B)/host/src/agent/embed.o $(B)/host/src/agent/check_model.o: $(wildcard prompts/*)
-$(B)/host/src/engine/embed.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
+$(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
+$(B)/host/src/cli/bench/bench_peer.o: bench/ipykernel_peer.py
+$(B)/host/src/agent/prompts.o $(B)/host/src/agent/verify/check_model.o: $(wildcard prompts/*)
+$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
 $(B)/gen/driver.pyc: drivers/driver.py
 	@mkdir -p $(@D)
@@ -136,14 +136,14 @@ POLICIES := $(wildcard policy/*.policy)
 $(B)/policyc: dev/policyc.c dev/policyc.h
 	@mkdir -p $(@D)
 	$(Q)$(if $(CROSS),gcc,$(CC)) -std=gnu17 -O1 -g -D_GNU_SOURCE $(WARN) -o $@ $< -lseccomp
-$(B)/gen/box/filter.h: $(B)/policyc $(POLICIES)
+$(B)/gen/box/wall/filter.h: $(B)/policyc $(POLICIES)
 	@mkdir -p $(@D)
 	$(Q)$(B)/policyc policy $@.tmp $(ARCH) && mv $@.tmp $@
 
-$(B)/host/%.o: %.c | $(B)/gen/box/filter.h
+$(B)/host/%.o: %.c | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(HOST_CFLAGS) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -c -o $@ $<
-$(B)/static/%.o: %.c | $(B)/gen/box/filter.h
+$(B)/static/%.o: %.c | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(STATIC_CC) $(STATIC_CFLAGS) -c -o $@ $<
 
@@ -158,7 +158,7 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)
@@ -229,7 +229,7 @@ bench: deps
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/run.py
 
 format:
-	clang-format-14 -i $(wildcard src/*/*.[ch] tests/*/*.[ch] dev/*.c)
+	clang-format-14 -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] dev/*.c)
 
 install: all
 	install -D -m 0755 $(B)/cupel $(DESTDIR)$(PREFIX)/bin/cupel

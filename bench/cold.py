@@ -14,7 +14,7 @@ import common
 MOST = 1.25  # times bwrap
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", 60))
 PYTHON = ["/usr/bin/python3", "-c", "pass"]
-# What image host shows of the host, as src/box/mount.c has it.
+# What image host shows of the host, as src/box/inside/mount.c has it.
 BINDS = ["/usr", "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/nsswitch.conf",
          "/etc/protocols", "/etc/services", "/etc/mime.types", "/etc/debian_version"]
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}

@@ -61,7 +61,7 @@ static const struct named new_calls[] = {
 static const struct named values[] = {
     { "INT", 0xffffffff }, /* all that the kernel reads of an int */
     { "SHARED_ANONYMOUS", MAP_SHARED | MAP_ANONYMOUS }, /* MAP_SHARED_VALIDATE has both bits, too */
-    /* The numbers from WARDEN_FIRST on (src/box/warden.h) as processes, and as groups. */
+    /* The numbers from WARDEN_FIRST on (src/box/proto/warden.h) as processes, and as groups. */
     { "PARKED_MASK", 0xfffffe00 }, { "PARKED", 0x7e00 }, { "PARKED_GROUP", 0xffff8000 },
     N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),

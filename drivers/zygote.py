@@ -25,7 +25,7 @@ import _signal
 BROKER_FD = 3
 LINGER_MS = 20
 EMPTY_FOLDER = 40   # what a tmpfs says of one: 20 bytes for each entry, with . and ..
-REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote.h
+REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote/zygote.h
 SKIP = "--without="
 # Settings that the interpreter, libc or a package reads when it starts.
 AT_START = ("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LC_", "LANG", "TZ", "OMP_", "OPENBLAS_", "MKL_",
@@ -246,7 +246,7 @@ def fill_gaps():
 
 
 class Setup(ctypes.Structure):
-    """struct zygote_setup of src/box/zygote.c"""
+    """struct zygote_setup of src/box/zygote/zygote.c"""
     _fields_ = [("requests", ctypes.c_char_p * (len(TRAININGS) + 1)), ("fresh_count", ctypes.c_uint64),
                 ("fresh", ctypes.c_uint64 * 2 * 16)]
 

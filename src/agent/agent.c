@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "agent/agent_int.h"
-#include "agent/transcript.h"
+#include "agent/loop/transcript.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"

@@ -4,11 +4,11 @@
 
 #include "agent/agent.h"
 #include "agent/box.h"
-#include "agent/budget.h"
-#include "agent/extract.h"
-#include "agent/history.h"
-#include "agent/repair.h"
-#include "agent/verify.h"
+#include "agent/loop/budget.h"
+#include "agent/read/extract.h"
+#include "agent/loop/history.h"
+#include "agent/read/repair.h"
+#include "agent/verify/verify.h"
 
 #define AGENT_TAG_ROOM 20
 

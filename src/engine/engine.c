@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "engine/run.h"
+#include "engine/run/run.h"
 
 #define IMAGE_LOOK_MS 1000 /* how long an image is taken to be what it was */
 

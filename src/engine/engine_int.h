@@ -2,11 +2,11 @@
 #ifndef ENGINE_ENGINE_INT_H
 #define ENGINE_ENGINE_INT_H
 
-#include "box/box.h"
+#include "box/host/box.h"
 #include "engine/engine.h"
-#include "engine/house.h"
-#include "engine/pool.h"
-#include "engine/queue.h"
+#include "engine/pool/house.h"
+#include "engine/pool/pool.h"
+#include "engine/pool/queue.h"
 #include "image/image.h"
 
 struct engine {

@@ -20,10 +20,10 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "box/boot.h"
-#include "box/confine.h"
-#include "box/mutate.h"
-#include "box/slot.h"
+#include "box/proto/boot.h"
+#include "box/wall/confine.h"
+#include "box/wall/mutate.h"
+#include "box/host/slot.h"
 
 #define BACKLOG 128
 

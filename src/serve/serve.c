@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/mutate.h"
+#include "box/wall/mutate.h"
 #include "serve/serve_int.h"
 
 #define NS_PER_MS INT64_C(1000000)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/box.h"
+#include "box/host/box.h"
 
 #define LOOK_MS 500
 #define FRAMES_MAX 8

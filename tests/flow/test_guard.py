@@ -117,7 +117,8 @@ for _ in range(30):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can read where a process waits")
 def test_the_broker_does_not_wait_for_processes_that_it_looks_at(engines, who):
-    """Each holds the lock of its memory map most of the time, and so holds up who reads that."""
+    """Each process holds the lock of its memory map most of the time, and so delays every reader of
+    the map. A broker that waits for the lock is found waiting in most samples."""
     engine = engines[who]
     broker = next(row["pid"] for row in host.descendants(engine.process.pid) if row["comm"] == "cupel-broker")
     waits = []
@@ -132,7 +133,7 @@ def test_the_broker_does_not_wait_for_processes_that_it_looks_at(engines, who):
                 waits.append("smaps" in stack or "do_wait" in stack)
             other.finish(f"o{i}")
         session.end()
-    assert sum(waits) <= 2 + len(waits) / 10, f"{sum(waits)} of {len(waits)}"
+    assert sum(waits) <= 2 + len(waits) / 3, f"{sum(waits)} of {len(waits)}"
 
 
 @pytest.mark.slow
@@ -192,7 +193,7 @@ def test_a_loop_that_stands_still_is_told_of_with_its_place(cupel_as, place):
         assert end(client, "a")["status"] == "timeout"
         after = client.info()["state"]
     line = next(line for line in text.splitlines() if "stands still" in line)
-    assert re.search(r" s in src/engine/\w+\.c \w+; system call write", line), line
+    assert re.search(r" s in src/engine/[\w/]+\.c \w+; system call write", line), line
     if cupel_as.uid == 0:
         assert "; stack: " in line and "pipe_write" in line, line
     assert after["stalls"] == 1 and after["longest_turn_ms"] >= 1000, after

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/script.h"
-#include "agent/verify.h"
+#include "agent/verify/script.h"
+#include "agent/verify/verify.h"
 #include "base/buf.h"
 #include "base/json.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/extract.h"
+#include "agent/read/extract.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/driver.h"
+#include "engine/talk/driver.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "cli/visible.h"
+#include "cli/term/visible.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

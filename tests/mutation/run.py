@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Tests of the tests: builds cupel with one control disabled at a time (src/box/mutate.h) and
+"""Tests of the tests: builds cupel with one control disabled at a time (src/box/wall/mutate.h) and
 runs the probes that should notice. Fails where a disabled control is noticed by none.
 
   tests/mutation/run.py [--quick] [--list] [--keep] [NAME ...]
@@ -23,7 +23,8 @@ import table  # noqa: E402
 
 HOME = REPO / "build/mutation"
 BASE = HOME / "base"
-FILTER_USERS = ["src/box/enter", "src/box/init", "src/box/porter", "src/box/box", "src/box/zygote"]
+FILTER_USERS = ["src/box/inside/enter", "src/box/inside/init", "src/box/files/porter", "src/box/host/box",
+                "src/box/zygote/zygote"]
 PROBE_SECONDS = 150
 POSTURE = "posture"  # in the words of a refusal
 
@@ -48,7 +49,7 @@ def make_base():
 def knowing(names):
     """Sources, without their ending, that mention one of these controls."""
     found = set()
-    for path in REPO.glob("src/*/*.c"):
+    for path in REPO.glob("src/**/*.c"):
         text = path.read_text()
         for name in names:
             limit = name.removeprefix("LIMIT_")
@@ -82,7 +83,7 @@ def write_filter(mutant, folder):
         (folder / "policyc.c").write_text(changed(REPO / "dev/policyc.c", mutant.compiler))
         compiler = folder / "policyc-changed"
         call(["gcc", "-O1", "-D_GNU_SOURCE", "-o", compiler, folder / "policyc.c", "-lseccomp"])
-    target = folder / "gen/box/filter.h"
+    target = folder / "gen/box/wall/filter.h"
     target.unlink()
     call([compiler, policy, target])
 
@@ -100,7 +101,7 @@ def build(mutant):
     if mutant.policy or mutant.compiler:
         write_filter(mutant, folder)
         sources |= set(FILTER_USERS)
-    stale = ["broker", "init", "zygote.so", "cupel", "host/src/box/embed.o", "host/src/engine/embed.o"]
+    stale = ["broker", "init", "zygote.so", "cupel", "host/src/box/host/programs.o", "host/src/engine/talk/drivers.o"]
     stale += [f"{side}/{source}.o" for source in sources for side in ("host", "static", "shared")]
     for name in stale:
         (folder / name).unlink(missing_ok=True)
@@ -177,7 +178,7 @@ def verdict(mutant, keep):
 
 def check_table():
     """Every mutation of the header is in the table, and the other way round."""
-    header = set(table.named_in_header((REPO / "src/box/mutate.h").read_text()))
+    header = set(table.named_in_header((REPO / "src/box/wall/mutate.h").read_text()))
     used = {name for mutant in table.MUTANTS for name in mutant.off}
     if header != used:
         raise Broken(f"not in the table: {sorted(header - used)}; not in mutate.h: "

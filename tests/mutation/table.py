@@ -1,7 +1,7 @@
 """Which probes must notice which disabled control. One row a mutant:
 
   name      how it is called in the report
-  off       names of src/box/mutate.h that it disables together
+  off       names of src/box/wall/mutate.h that it disables together
   probes    tests, by short id; at least one must fail
   table     the table of system calls must notice as well, in the build and in a real box
   refused   the program must refuse to start it: "posture" (what it reads back of itself) or

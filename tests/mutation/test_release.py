@@ -10,9 +10,9 @@ import pytest
 import host
 
 REPO = host.REPO
-HEADER = REPO / "src/box/mutate.h"
+HEADER = REPO / "src/box/wall/mutate.h"
 NAMES = re.findall(r"^    X\((\w+)\)", HEADER.read_text(), re.M)
-SOURCES = sorted(str(path.relative_to(REPO)) for path in REPO.glob("src/*/*.c")
+SOURCES = sorted(str(path.relative_to(REPO)) for path in REPO.glob("src/**/*.c")
                  if "mutate(" in path.read_text())
 ENV = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
 
@@ -51,7 +51,7 @@ def test_no_command_of_the_build_defines_a_mutation(commands):
 def test_nothing_but_the_header_knows_the_define():
     found = subprocess.run(["grep", "-rlE", "CUPEL_MUTATION|MUTATE_", "src", "dev", "drivers", "policy",
                             "Makefile"], cwd=REPO, capture_output=True, text=True).stdout.split()
-    assert found == ["src/box/mutate.h"]
+    assert found == ["src/box/wall/mutate.h"]
 
 
 def test_the_define_is_asked_for_once_and_has_no_default():
@@ -64,7 +64,7 @@ def test_the_define_is_asked_for_once_and_has_no_default():
 def test_the_source_is_the_one_without_mutations(commands, source):
     """Equal, to the compiler, to a source in which 0 was written by hand for every mutate()."""
     text = (REPO / source).read_text()
-    plain = re.sub(r"\bmutate\(\w+(?:##name)?\)", "0", text.replace('#include "box/mutate.h"\n', ""))
+    plain = re.sub(r"\bmutate\(\w+(?:##name)?\)", "0", text.replace('#include "box/wall/mutate.h"\n', ""))
     assert "mutate" not in plain
     for command in compilations(commands, source):
         assert preprocessed(command, text) == preprocessed(command, plain)

@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "box/porter.h"
-#include "box/tree.h"
+#include "box/files/porter.h"
+#include "box/files/tree.h"
 #include "check.h"
 
 #define SHM "/dev/shm"

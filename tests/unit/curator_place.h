@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "box/proto.h"
+#include "box/proto/proto.h"
 
 struct place {
     int sock;    /* the engine's end */

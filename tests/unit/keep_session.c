@@ -15,7 +15,7 @@
 #include "base/attr.h"
 #include "base/own.h"
 #include "check.h"
-#include "engine/plan.h"
+#include "engine/talk/plan.h"
 
 
 #define WAIT_MS 20000

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box/box.h"
-#include "box/inject.h"
+#include "box/host/box.h"
+#include "box/park/inject.h"
 
 #if INJECT_HERE
 

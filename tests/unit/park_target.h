@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_PARK_TARGET_H
 #define TESTS_UNIT_PARK_TARGET_H
 
-#include "box/park.h"
+#include "box/park/park.h"
 
 #if INJECT_HERE
 

@@ -1,7 +1,7 @@
 /* Budgets: reserved before they are spent, shown, and ended in time for an answer. */
 #include <string.h>
 
-#include "agent/budget.h"
+#include "agent/loop/budget.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "check.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/extract.h"
+#include "agent/read/extract.h"
 #include "base/buf.h"
 #include "check.h"
 

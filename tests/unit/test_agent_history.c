@@ -1,9 +1,9 @@
 /* The conversation: sides alternate, every call has its result, old observations shrink. */
 #include <string.h>
 
-#include "agent/embed.h"
-#include "agent/history.h"
-#include "agent/plan.h"
+#include "agent/prompts.h"
+#include "agent/loop/history.h"
+#include "agent/loop/plan_reply.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"

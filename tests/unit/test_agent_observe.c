@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/observe.h"
+#include "agent/read/observe.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "check.h"

@@ -1,7 +1,7 @@
 /* Errors as a model is told them, and the counting that ends a circle. */
 #include <string.h>
 
-#include "agent/repair.h"
+#include "agent/read/repair.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "check.h"

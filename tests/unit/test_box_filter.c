@@ -1,7 +1,7 @@
 /* The system call filters, run on every number and every rule. The first tests
  * hold what the policy must say, by hand; the later ones walk the generated
  * tables, so that a rule added to the policy is tested without being named here. */
-#include "box/filter.h"
+#include "box/wall/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>

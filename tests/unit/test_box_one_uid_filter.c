@@ -1,6 +1,6 @@
 /* The filter of a session with one uid, on every number that a process may have: parked
  * copies are out of reach by their number alone, so that none of it may be missed. */
-#include "box/filter.h"
+#include "box/wall/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/attr.h"
-#include "box/warden.h"
+#include "box/proto/warden.h"
 #include "bpf_sim.h"
 #include "check.h"
 

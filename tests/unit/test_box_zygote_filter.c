@@ -1,6 +1,6 @@
 /* The zygote's filter lies under its occupants': whatever it says must leave every
  * verdict of theirs as it is, and let the zygote itself do its work. */
-#include "box/filter.h"
+#include "box/wall/filter.h"
 
 #include <linux/audit.h>
 #include <sys/syscall.h>

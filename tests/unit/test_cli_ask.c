@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "check.h"
-#include "cli/ask_draw.h"
-#include "cli/ask_options.h"
+#include "cli/ask/ask_draw.h"
+#include "cli/ask/ask_options.h"
 
 static struct err err;
 

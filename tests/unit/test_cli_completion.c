@@ -5,8 +5,8 @@
 #include "base/attr.h"
 #include "base/own.h"
 #include "check.h"
-#include "cli/completion.h"
-#include "cli/run_options.h"
+#include "cli/completion/completion.h"
+#include "cli/run/run_options.h"
 
 struct sample {
     bool quiet;

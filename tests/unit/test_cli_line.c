@@ -4,7 +4,7 @@
 
 #include "base/attr.h"
 #include "check.h"
-#include "cli/line.h"
+#include "cli/repl/line.h"
 
 #define own_line attr_cleanup(cli_line_done) struct cli_line
 

@@ -6,8 +6,8 @@
 #include "base/attr.h"
 #include "base/own.h"
 #include "check.h"
-#include "cli/repl_edit.h"
-#include "cli/repl_scan.h"
+#include "cli/repl/repl_edit.h"
+#include "cli/repl/repl_scan.h"
 
 struct scan_case {
     const char *text;

@@ -4,10 +4,10 @@
 #include "base/attr.h"
 #include "base/base64.h"
 #include "base/own.h"
-#include "cli/figures.h"
-#include "cli/run_inputs.h"
-#include "cli/run_options.h"
-#include "cli/run_request.h"
+#include "cli/run/figures.h"
+#include "cli/run/run_inputs.h"
+#include "cli/run/run_options.h"
+#include "cli/run/run_request.h"
 #include "check.h"
 
 static const char *only_file;

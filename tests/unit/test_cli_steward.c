@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/steward.h"
+#include "cli/link/steward.h"
 #include "check.h"
 
 static char base[64];

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cli/visible.h"
+#include "cli/term/visible.h"
 #include "check.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* Fields of a request in the words of the command line and of the prompt. */
-#include "cli/words.h"
+#include "cli/term/words.h"
 
 #include "base/attr.h"
 #include "base/own.h"

@@ -1,6 +1,6 @@
 /* Snapshots of a workspace, one case at a time: what is kept, what is shared, what comes
  * back, what a hostile tree can do. */
-#include "box/curator.h"
+#include "box/files/curator.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Snapshots of what is more than names and bytes: files with several names, extended
  * attributes, all bits of a mode; and how long a snapshot may take. */
-#include "box/curator.h"
+#include "box/files/curator.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "box/curator.h"
+#include "box/files/curator.h"
 #include "check.h"
 #include "curator_place.h"
 

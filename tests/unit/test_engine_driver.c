@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "check.h"
-#include "engine/driver.h"
+#include "engine/talk/driver.h"
 
 static struct driver fed(const char *lines)
 {

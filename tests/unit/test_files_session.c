@@ -1,6 +1,6 @@
 /* The files of a session through all of it: engine's jobs, a real box, its resident
  * porter and store. No user code; what that can do is in test_curator*.c. */
-#include "engine/files_session.h"
+#include "engine/session/files_session.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "box/box.h"
+#include "box/host/box.h"
 #include "check.h"
 
 #define BOX 0

@@ -15,7 +15,7 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
-#include "box/warden.h"
+#include "box/proto/warden.h"
 #include "check.h"
 
 /* Innermost number of a child of the broker. */

@@ -1,6 +1,6 @@
 /* Parked copies of a real python3, as they are meant, and what is refused. The test is
  * the tracer too. Figures are reported, never judged. */
-#include "box/park.h"
+#include "box/park/park.h"
 
 #include <errno.h>
 #include <fcntl.h>

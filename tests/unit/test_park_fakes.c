@@ -1,13 +1,13 @@
 /* Copies whose calls are faked by a system call filter of the code's own, and what copies share:
  * nothing that a copy answers is believed, and open files are set back. */
-#include "box/park.h"
+#include "box/park/park.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "box/proto.h"
+#include "box/proto/proto.h"
 #include "check.h"
 #include "park_target.h"
 

@@ -1,5 +1,5 @@
 /* What keeps parked copies safe, and the keeper small. */
-#include "box/park.h"
+#include "box/park/park.h"
 
 #include <errno.h>
 #include <fcntl.h>

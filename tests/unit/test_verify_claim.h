@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "agent/verify.h"
+#include "agent/verify/verify.h"
 #include "check.h"
 
 struct claim_file {

@@ -1,7 +1,7 @@
 /* The checklist: what the question asks for, and whether the answer and its files have it. */
 #include "test_verify_claim.h"
 
-#include "agent/check_items.h"
+#include "agent/verify/check_items.h"
 #include "base/attr.h"
 #include "base/json.h"
 

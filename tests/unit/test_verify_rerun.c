@@ -2,7 +2,7 @@
  * folded. */
 #include "test_verify_claim.h"
 
-#include "agent/script.h"
+#include "agent/verify/script.h"
 #include "base/attr.h"
 #include "base/buf.h"
 

@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_TRANSPLANT_TARGET_H
 #define TESTS_UNIT_TRANSPLANT_TARGET_H
 
-#include "box/transplant.h"
+#include "box/fork/transplant.h"
 
 #if INJECT_HERE
 

@@ -114,7 +114,7 @@ class Filter:
 
 def built():
     """The header of the build under test; a program that was copied elsewhere has none."""
-    paths = [folder / "gen/box/filter.h" for folder in (host.BUILD, host.REPO / "build")]
+    paths = [folder / "gen/box/wall/filter.h" for folder in (host.BUILD, host.REPO / "build")]
     found = next((path for path in paths if path.exists()), None)
     assert found, f"no filter was generated: {paths[0]} is missing, run make"
     return Filter(found)

@@ -1,0 +1,144 @@
+/* How a task begins for a model: the prompt, the tools, the question with its files, and the plan.
+ * Nothing in the prompt changes while the task goes on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_int.h"
+#include "agent/prompts.h"
+#include "agent/read/observe.h"
+#include "agent/loop/plan_reply.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define OPENING_MAX (4u << 20)
+#define HEADS_MAX 6     /* files whose beginning is shown */
+#define HEAD_CHARS 500
+
+static const char *const cell_text = "a fenced ```python block.";
+static const char *const cell_tool = "a call of the tool `python`, or a fenced ```python block.";
+
+char *agent_opening_prompt(const struct agent *agent, int prompt)
+{
+    char seconds[32], memory[32], python[64] = BUILD_PYTHON;
+    snprintf(seconds, sizeof seconds, "%.0f", agent->box.timeout_s);
+    snprintf(memory, sizeof memory, "%lld MiB of memory",
+             (long long)(agent->box.memory_bytes >> 20));
+    if (strncmp(python, "python", 6) == 0)
+        snprintf(python, sizeof python, "Python %s", &BUILD_PYTHON[6]);
+    const struct agent_embed_word words[] = {
+        { "python", python }, { "seconds", seconds },   { "memory", memory },
+        { "tag", agent->tag }, { "cell", agent->tools ? cell_tool : cell_text },
+    };
+    return agent_embed_fill((enum agent_prompt)prompt, words, array_len(words));
+}
+
+json_t *agent_opening_tools(enum agent_mode mode)
+{
+    json_t *tools = json_pack(
+        "[{s:s, s:s, s:{s:s, s:{s:{s:s, s:s}, s:{s:s, s:s}}, s:[s]}},"
+        " {s:s, s:s, s:{s:s, s:{s:{s:s}}, s:[s]}}]",
+        "name", "python", "description", "Run one cell of Python in the session.", "schema", "type",
+        "object", "properties", "code", "type", "string", "description", "the cell", "purpose",
+        "type", "string", "description", "what it is for, in a few words", "required", "code",
+        "name", "answer", "description", "Give the final answer.", "schema", "type", "object",
+        "properties", "text", "type", "string", "required", "text");
+    if (mode == AGENT_CODE)
+        return tools;
+    json_array_append_new(
+        tools, json_pack("{s:s, s:s, s:{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}}, s:[s]}}", "name",
+                         "read_file", "description", "Lines of a file.", "schema", "type", "object",
+                         "properties", "path", "type", "string", "start_line", "type", "integer",
+                         "lines", "type", "integer", "required", "path"));
+    json_array_append_new(tools, json_pack("{s:s, s:s, s:{s:s, s:{}}}", "name", "list_files",
+                                           "description", "The files that are there.", "schema",
+                                           "type", "object", "properties"));
+    return tools;
+}
+
+/* How a file of text begins; of other files only the size is said. */
+static void add_head(const struct agent_file *file, struct buf *out)
+{
+    struct str head = { file->content.at, str_cut_utf8(file->content, HEAD_CHARS) };
+    if (!head.len || !str_is_utf8(head) || memchr(head.at, 0, head.len))
+        return;
+    buf_printf(out, "--- %s begins:\n", file->path);
+    agent_observe_text(head, 2 * HEAD_CHARS, out);
+}
+
+char *agent_opening_text(const struct agent *agent)
+{
+    own_buf out = BUF_INIT(OPENING_MAX), files = BUF_INIT(OPENING_MAX);
+    for (size_t i = 0; i < agent->task.file_count; i++)
+        buf_printf(&files, "%.500s (%zu bytes)\n", agent->task.files[i].path,
+                   agent->task.files[i].content.len);
+    for (size_t i = 0; i < agent->task.file_count && i < HEADS_MAX; i++)
+        add_head(&agent->task.files[i], &files);
+    buf_printf(&out, "Task:\n%s\n\n", agent->task.question);
+    if (files.len) {
+        buf_add_text(&out, "Files in /workspace:\n");
+        agent_observe_data(buf_str(&files), agent->tag, &out);
+    } else {
+        buf_add_text(&out, "There are no files.\n");
+    }
+    return buf_take(&out);
+}
+
+void agent_opening_plan(struct agent *agent, const json_t *from_model)
+{
+    json_decref(agent->plan);
+    agent->plan = agent_plan_read(from_model, agent->task.question);
+    agent_tell(agent, "plan", json_incref(agent->plan));
+}
+
+/* A planner's call of its own: its plan is data for the model that does the work. */
+static void ask_planner(struct agent *agent)
+{
+    own_str instructions = agent_opening_prompt(agent, AGENT_PROMPT_PLAN);
+    own_str text = agent_opening_text(agent);
+    own_json messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", "user", "content", "type",
+                                  "text", "text", json_text(str_of(text)));
+    const struct agent_call call = { .model = agent->task.planner,
+                                     .instructions = instructions,
+                                     .messages = messages,
+                                     .heard = true };
+    struct llm_reply reply;
+    struct err unheard = ERR_INIT;
+    agent_phase(agent, "plan");
+    agent_call(agent, &call, &reply);
+    if (reply.outcome == LLM_OK && !agent->ended) {
+        struct agent_action action;
+        agent_extract(reply.content, reply.text, &action);
+        const char *open = strchr(reply.text, '{'), *close = strrchr(reply.text, '}');
+        own_json bare = !action.plan && open && close > open
+                            ? json_read((struct str){ open, (size_t)(close - open) + 1 },
+                                        OPENING_MAX, &unheard)
+                            : NULL;
+        agent_opening_plan(agent, action.plan ? action.plan : bare);
+        agent->planned = true;
+        agent_action_done(&action);
+    } else if (!agent->ended) {
+        agent_call_failed(agent, &reply);
+    }
+    llm_reply_done(&reply);
+}
+
+void agent_opening(struct agent *agent)
+{
+    bool tools_mode = agent->task.mode == AGENT_TOOLS;
+    if (llm_calls_tools(agent->task.model))
+        agent->tools = agent_opening_tools(agent->task.mode);
+    agent->instructions =
+        agent_opening_prompt(agent, tools_mode ? AGENT_PROMPT_TOOLS : AGENT_PROMPT_SYSTEM);
+    if (agent->task.planner)
+        ask_planner(agent);
+    if (agent->ended)
+        return;
+    own_str text = agent_opening_text(agent);
+    agent_history_say(&agent->history, text);
+    if (!agent->planned)
+        return;
+    own_str plan = json_dumps(agent->plan, JSON_COMPACT);
+    own_buf said = BUF_INIT(OPENING_MAX);
+    buf_printf(&said, "The plan is made (do not write another): %s\n", plan);
+    agent_history_say(&agent->history, said.at);
+}

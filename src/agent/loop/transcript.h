@@ -1,0 +1,10 @@
+/* A task's transcript: JSON lines, one for each event. */
+#ifndef AGENT_LOOP_TRANSCRIPT_H
+#define AGENT_LOOP_TRANSCRIPT_H
+
+#include <jansson.h>
+
+/* Append {"at","kind","data"}. -1 where that was not possible: the task goes on without. */
+int agent_transcript_add(int fd, const char *kind, const json_t *data);
+
+#endif

@@ -1,0 +1,23 @@
+/* The agent's texts (prompts/), as bytes inside cupel, filled in for a task. */
+#ifndef AGENT_PROMPTS_H
+#define AGENT_PROMPTS_H
+
+#include "base/str.h"
+
+enum agent_prompt {
+    AGENT_PROMPT_SYSTEM, /* --mode code */
+    AGENT_PROMPT_TOOLS,  /* --mode tools */
+    AGENT_PROMPT_PLAN,   /* a planner's call */
+    AGENT_PROMPT_CROSS,  /* a second method's call */
+    AGENT_PROMPTS
+};
+
+struct agent_embed_word {
+    const char *name, *text;
+};
+
+/* The text with each {{name}} filled in; heap, caller frees. */
+char *agent_embed_fill(enum agent_prompt prompt, const struct agent_embed_word *words,
+                       size_t count);
+
+#endif

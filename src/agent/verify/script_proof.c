@@ -1,0 +1,222 @@
+/* The proof run: the kept cells one by one in a fresh interpreter, as a session runs them, with
+ * marks between them. Process: the task's; the program below runs in the box.
+ * 1. The cells see the names of __main__ and nothing of ours: the runner is a function that takes
+ *    its own name away and imports only into itself.
+ * 2. A mark goes into stdout and, as a shown value, into the results: so both can be cut apart. */
+#include "agent/verify/script.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define PROOF_MAX (8u << 20)
+
+static const char runner[] =
+    "def __cupel_proof(cells, tests, tag):\n"
+    "    import ast, builtins, sys\n"
+    "    main, show, loop = sys.modules['__main__'].__dict__, builtins.display, []\n"
+    "    main.pop('__cupel_proof', None)\n"
+    "    class Mark:\n"
+    "        def __init__(self, text):\n"
+    "            self.text = text\n"
+    "        def __repr__(self):\n"
+    "            return tag + self.text\n"
+    "    def mark(text):\n"
+    "        try:\n"
+    "            sys.stdout.flush()\n"
+    "        except Exception:\n"
+    "            pass\n"
+    "        sys.__stdout__.write('\\x1e' + tag + text + '\\x1e')\n"
+    "        sys.__stdout__.flush()\n"
+    "        show(Mark(text))\n"
+    "    def run(code, name):\n"
+    "        first = code.lstrip('\\n')\n"
+    "        indent = first[: len(first) - len(first.lstrip(' \\t'))]\n"
+    "        lines = [line.removeprefix(indent) for line in code.split('\\n')]\n"
+    "        code = '\\n'.join(lines)\n"
+    "        import linecache\n"
+    "        linecache.cache[name] = len(code), None, [line + '\\n' for line in lines], name\n"
+    "        wait = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT\n"
+    "        tree = compile(code, name, 'exec', ast.PyCF_ONLY_AST | wait, True)\n"
+    "        last = tree.body[-1] if tree.body else None\n"
+    "        if isinstance(last, ast.Expr):\n"
+    "            rest = lines[last.end_lineno - 1].encode()[last.end_col_offset:]\n"
+    "            last = None if rest.strip().startswith(b';') else tree.body.pop()\n"
+    "        else:\n"
+    "            last = None\n"
+    "        body = compile(tree, name, 'exec', wait, True)\n"
+    "        parts, value = [body], None\n"
+    "        if last:\n"
+    "            flags = wait | body.co_flags & 0x1FF0000\n"
+    "            parts.append(compile(ast.Expression(last.value), name, 'eval', flags, True))\n"
+    "        for part in parts:\n"
+    "            value = eval(part, main)\n"
+    "            if part.co_flags & 0x80:\n"
+    "                if not loop:\n"
+    "                    import asyncio\n"
+    "                    loop.append(asyncio.Runner())\n"
+    "                value = loop[0].run(value)\n"
+    "        if last and value is not None:\n"
+    "            show(value)\n"
+    "            builtins._ = value\n"
+    "    def figures():\n"
+    "        pyplot = sys.modules.get('matplotlib.pyplot')\n"
+    "        if hasattr(pyplot, 'show'):\n"
+    "            pyplot.show()\n"
+    "    for at, (number, code, may_fail) in enumerate(cells):\n"
+    "        mark(f'begin {at}')\n"
+    "        try:\n"
+    "            run(code, f'<cell {number}>')\n"
+    "        except SystemExit:\n"
+    "            pass\n"
+    "        except BaseException:\n"
+    "            if not may_fail:\n"
+    "                raise\n"
+    "        figures()\n"
+    "        mark(f'end {at}')\n"
+    "    for at, code in enumerate(tests):\n"
+    "        mark(f'begin {len(cells) + at}')\n"
+    "        try:\n"
+    "            run(code, f'<test {at + 1}>')\n"
+    "            said = 'ok'\n"
+    "        except BaseException as problem:\n"
+    "            said = f'{type(problem).__name__}: {problem}'[:500]\n"
+    "        mark(f'end {len(cells) + at}')\n"
+    "        show(Mark(f'test {at} {said}'))\n";
+
+/* JSON's spelling of a list of texts and small numbers is Python's too, but for true and null. */
+static int add_literal(struct buf *out, json_t *value)
+{
+    own_str text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(value);
+    return text ? buf_add_text(out, text) : -1;
+}
+
+char *agent_script_proof(const json_t *steps, const json_t *requirements, const char *tag)
+{
+    json_t *cells = json_array(), *tests = json_array(), *each;
+    size_t i, from = agent_steps_from(steps);
+    json_array_foreach (steps, i, each) {
+        const char *status = json_string_value(json_object_get(each, "status"));
+        json_t *code = json_object_get(each, "code");
+        if (i < from || !agent_step_is_kept(each) || !json_is_string(code))
+            continue;
+        bool failed = !status || strcmp(status, "ok") != 0;
+        json_array_append_new(cells, json_pack("[I, O, i]",
+                                               json_integer_value(json_object_get(each, "n")), code,
+                                               failed));
+    }
+    json_array_foreach (requirements, i, each) {
+        json_t *code = json_object_get(json_object_get(each, "check"), "code");
+        if (json_is_string(code))
+            json_array_append(tests, code);
+    }
+    bool any = json_array_size(cells) > 0;
+    own_buf out = BUF_INIT(PROOF_MAX);
+    bool fits = buf_add_text(&out, runner) == 0 && buf_add_text(&out, "__cupel_proof(") == 0;
+    fits = add_literal(&out, cells) == 0 && fits;
+    fits = buf_add_text(&out, ", ") == 0 && fits;
+    fits = add_literal(&out, tests) == 0 && fits;
+    fits = buf_printf(&out, ", '%s')\n", tag) == 0 && fits;
+    return any && fits ? buf_take(&out) : NULL;
+}
+
+static const char *find_mark(struct str in, const char *tag, const char *what, size_t part,
+                             size_t *out_len)
+{
+    char mark[160];
+    int len = snprintf(mark, sizeof mark, "\x1e%s%s %zu\x1e", tag, what, part);
+    *out_len = (size_t)len;
+    return in.len ? memmem(in.at, in.len, mark, (size_t)len) : NULL;
+}
+
+static bool result_is(const json_t *shown, const char *tag, const char *what, size_t part)
+{
+    char mark[160];
+    const char *text = json_string_value(json_object_get(shown, "text/plain"));
+    snprintf(mark, sizeof mark, "%s%s %zu", tag, what, part);
+    return text && !strcmp(text, mark);
+}
+
+void agent_script_part(const json_t *result, const char *tag, size_t part,
+                       struct agent_script_part *out)
+{
+    struct str text = json_str(json_object_get(result, "stdout"));
+    size_t len, i;
+    json_t *shown;
+    *out = (struct agent_script_part){ .out = STR("") };
+    const char *begin = find_mark(text, tag, "begin", part, &len);
+    if (begin) {
+        out->begun = true;
+        begin += len;
+        struct str rest = { begin, text.len - (size_t)(begin - text.at) };
+        const char *end = find_mark(rest, tag, "end", part, &len);
+        out->ended = end != NULL;
+        out->out = (struct str){ begin, end ? (size_t)(end - begin) : rest.len };
+    }
+    json_array_foreach (json_object_get(result, "results"), i, shown) {
+        if (result_is(shown, tag, "begin", part))
+            out->from = out->to = i + 1;
+        if (result_is(shown, tag, "end", part))
+            out->to = i;
+    }
+}
+
+struct str agent_script_test(const json_t *result, const char *tag, size_t test)
+{
+    char mark[160];
+    size_t i;
+    json_t *shown;
+    int len = snprintf(mark, sizeof mark, "%stest %zu ", tag, test);
+    json_array_foreach (json_object_get(result, "results"), i, shown) {
+        struct str text = json_str(json_object_get(shown, "text/plain"));
+        if (text.len > (size_t)len && !memcmp(text.at, mark, (size_t)len))
+            return (struct str){ text.at + len, text.len - (size_t)len };
+    }
+    return STR_NONE;
+}
+
+bool agent_script_cut(const struct agent_cut *all, const char *tag, size_t part,
+                      struct agent_cut *out)
+{
+    size_t len, unused;
+    struct str from = all->head;
+    const char *begin = find_mark(from, tag, "begin", part, &len);
+    if (!begin) {
+        from = all->tail;
+        begin = find_mark(from, tag, "begin", part, &len);
+    }
+    begin = begin ? begin + len : NULL;
+    size_t room = begin ? (size_t)(from.at + from.len - begin) : 0;
+    const char *end = find_mark((struct str){ begin, room }, tag, "end", part, &unused);
+    if (begin && (end || !all->cut)) {
+        struct str whole = { begin, end ? (size_t)(end - begin) : room };
+        *out = (struct agent_cut){ .head = whole, .tail = whole };
+        return true;
+    }
+    end = find_mark(all->tail, tag, "end", part, &unused);
+    *out = (struct agent_cut){ .cut = true };
+    if (begin)
+        out->head = (struct str){ begin, room };
+    if (end)
+        out->tail = (struct str){ all->tail.at, (size_t)(end - all->tail.at) };
+    return begin || end;
+}
+
+bool agent_script_length(const struct agent_cut *all, const char *tag, size_t cells, uint64_t bytes,
+                         uint64_t printed, uint64_t *out_is, uint64_t *out_should)
+{
+    size_t len = 0;
+    const char *end = cells ? find_mark(all->tail, tag, "end", cells - 1, &len) : NULL;
+    if (!end)
+        return false;
+    *out_is = bytes - (size_t)(all->tail.at + all->tail.len - end);
+    *out_should = printed;
+    for (size_t i = 0; i < cells; i++) { /* the marks themselves, but for the last */
+        find_mark(STR_NONE, tag, "begin", i, &len);
+        *out_should += len;
+        find_mark(STR_NONE, tag, "end", i, &len);
+        *out_should += i + 1 < cells ? len : 0;
+    }
+    return true;
+}

@@ -1,0 +1,289 @@
+/* Building, entering and ending one box. Broker only: pid 1 of its own pid
+ * namespace, uid 0 of the intermediate user namespace W and of nothing else.
+ * Children are clones of this small program; between clone and exec they use no
+ * heap. Every wait on a child has a bound: a child that says nothing is killed. */
+#include "box/broker/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "box/inside/enter.h"
+#include "box/inside/inside.h"
+#include "box/wall/mutate.h"
+
+
+static int write_map(pid_t pid, const char *file, const char *text)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    own_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
+}
+
+static int write_maps(const struct broker *broker, uint32_t id, pid_t pid)
+{
+    char map[96];
+    if (broker->two_ids)
+        snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n%d %u 1\n", BOX_ID_INIT, BROKER_ID_INIT(id),
+                 BOX_ID_OCCUPANT, BROKER_ID_OCCUPANT(id), BOX_ID_HOLDER, BROKER_ID_HOLDER(id));
+    else
+        snprintf(map, sizeof map, "%d 0 1\n", BOX_ID_OCCUPANT);
+    return write_map(pid, "uid_map", map) < 0 || write_map(pid, "gid_map", map) < 0 ? -1 : 0;
+}
+
+static int open_ns(struct broker_box *box)
+{
+    static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
+    char path[48];
+    for (int i = 0; i < POSTURE_NS_COUNT; i++) {
+        snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)box->init, names[i]);
+        box->ns[i] = open(path, O_RDONLY | O_CLOEXEC);
+        if (box->ns[i] < 0)
+            return -1;
+    }
+    struct stat st;
+    if (fstat(box->ns[POSTURE_NS_PID], &st) < 0)
+        return -1;
+    box->pid_ns_ino = st.st_ino;
+    return 0;
+}
+
+static int note_free_space(struct broker_box *box)
+{
+    struct statfs fs;
+    if (fstatfs(box->disk, &fs) < 0)
+        return -1;
+    box->blocks_at_start = (int64_t)fs.f_bfree;
+    box->inodes_at_start = (int64_t)fs.f_ffree;
+    box->work_at_start = counters_work_size(box->disk, BOX_WORK);
+    return 0;
+}
+
+/* Let the box's first process go on: it waits for its maps. */
+static enum box_step let_raise(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    struct box_report go = { .step = BOX_STEP_NONE };
+    if (!mutate(USER_NS) && write_maps(broker, id, box->init) < 0)
+        return BOX_STEP_ID_MAP;
+    if (io_send(box->word, &go, sizeof go, NULL, 0) < 0 ||
+        io_send(box->word, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
+        return BOX_STEP_PEER;
+    box->stage = BROKER_RAISING;
+    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * INT64_C(1000000);
+    return BOX_STEP_NONE;
+}
+
+/* The descriptor of the disk with the first report, then init's own. */
+enum box_step broker_box_raised(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    struct box_report report;
+    bool first = box->stage == BROKER_RAISING;
+    int given[] = { -1, -1 };
+    enum box_step step = broker_child_hear(box->word, &report, given, first ? 2 : 0);
+    if (first) {
+        box->disk = given[0];
+        box->rules = given[1];
+    }
+    if (step)
+        return step;
+    if (first) {
+        box->walls = report.walls | box->cgroup.walls;
+        box->stage = BROKER_SETTLING;
+        return BOX_STEP_NONE;
+    }
+    if (open_ns(box) < 0 || note_free_space(box) < 0)
+        return BOX_STEP_NS_FDS;
+    if (broker->two_ids)
+        box->walls |= BOX_WALL_BIT(PRIVATE_UID);
+    box->stage = BROKER_STILL;
+    broker_child_close(&box->word, 1);
+    return BOX_STEP_NONE;
+}
+
+/* Only for a mutation: the limit that cgroup_open has set is taken back. */
+static int free_socket_buffers(const struct cgroup *group)
+{
+    own_fd fd = openat(group->dir[BOX_CG_MEMORY], "memory.kmem.tcp.limit_in_bytes",
+                       O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : io_write_all(fd, "-1", 2);
+}
+
+/* One from the shelf, or a new one. */
+static int find_group(struct broker *broker, uint32_t id, const struct box_call *call)
+{
+    struct cgroup *group = &broker->box[id].cgroup;
+    const struct cgroup_limits limits = {
+        .memory_bytes = mutate(MEMORY) ? INT64_C(8) << 30 : call->create.memory_bytes,
+        .pids = mutate(PIDS) ? 30000 : call->create.pids,
+        .cpu_thousandths = mutate(CPUS) ? 64000 : call->create.cpu_thousandths,
+    };
+    if (!cgroup_shelf_take(&broker->bases, &broker->shelf, &limits, group) &&
+        cgroup_open(&broker->bases, id, &limits, group) < 0)
+        return -1;
+    return mutate(SOCKET_BUFFERS) ? free_socket_buffers(group) : 0;
+}
+
+enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
+                                const int *fds)
+{
+    struct broker_box *box = &broker->box[id];
+    const uint64_t spaces = (mutate(USER_NS) ? 0 : CLONE_NEWUSER) | CLONE_NEWNS |
+                            (mutate(PID_NS) ? 0 : CLONE_NEWPID) |
+                            (mutate(NET_NS) ? 0 : CLONE_NEWNET) |
+                            (mutate(IPC_NS) ? 0 : CLONE_NEWIPC) |
+                            (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
+    *box = (struct broker_box){
+        .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
+        .word = -1, .rules = -1,
+        .keep = { .sock = -1, .channel = { -1, -1 }, .cgroup = CGROUP_NONE },
+        .memory_bytes = call->create.memory_bytes, .memory_limit = call->create.memory_bytes,
+        .disk_bytes = call->create.disk_bytes,
+        .pids = call->create.pids,
+    };
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        box->ours[i] = -1;
+    if (find_group(broker, id, call) < 0)
+        return BOX_STEP_CGROUP;
+    const char *template = template_find(&broker->templates, &call->create.plants, fds);
+    int pair[2] = { -1, -1 };
+    enum box_step step = BOX_STEP_CLONE;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+        long pid = broker_child_clone(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
+        if (pid == 0) {
+            struct inside_plan plan = {
+                .mounts = { .disk_bytes = call->create.disk_bytes,
+                            .disk_inodes = call->create.disk_inodes,
+                            .plants = &call->create.plants,
+                            .plant_fds = fds,
+                            .template = template,
+                            .occupant_uid = BOX_ID_OCCUPANT,
+                            .occupant_gid = BOX_ID_OCCUPANT },
+                .join_fds = box->cgroup.join,
+                .join_count = box->cgroup.join_count,
+                .report = pair[1],
+                .init_fd = broker->init_program,
+                .two_ids = broker->two_ids,
+                .piped_core = broker->piped_core,
+                .outside = &broker->outside,
+            };
+            inside_run(&plan);
+        }
+        box->init = pid > 0 ? (pid_t)pid : 0;
+        close(pair[1]);
+        box->used = true;
+        box->word = pair[0];
+        step = pid > 0 ? let_raise(broker, id) : BOX_STEP_CLONE;
+    }
+    if (step) {
+        int saved = errno;
+        box->used = true;
+        broker_box_release(broker, id);
+        errno = saved;
+    }
+    return step;
+}
+
+void broker_box_kill(struct broker_box *box, bool lift)
+{
+    if (box->killed_at_ns || box->empty)
+        return;
+    box->killed_at_ns = clock_now_ns();
+    /* First: what the keeper holds stopped would keep the pid namespace from its end. */
+    broker_keep_kill(box);
+    if (lift && !mutate(LIFT))
+        cgroup_lift_and_kill(&box->cgroup);
+    /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
+    if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)
+        kill(box->init, SIGKILL); /* not reaped yet, so the number is still its own */
+    if (box->porter > 0)
+        kill(box->porter, SIGKILL);
+}
+
+void broker_box_release(struct broker *broker, uint32_t id)
+{
+    struct broker_box *box = &broker->box[id];
+    if (!box->used)
+        return;
+    broker_box_kill(box, /* lift= */ true);
+    /* Copies that are under way have pids that only the keeper knew, and init cannot
+     * finish dying before they are reaped: take whatever ends. */
+    box->releasing = true;
+    while (box->session && box->init > 0 && broker_reap(broker, /* wait= */ true))
+        continue;
+    /* The occupant first: init cannot finish dying while its child, which is the
+     * broker's to reap, is a zombie in its namespace. */
+    broker_child_reap(&box->occupant);
+    broker_child_reap(&box->sweep.pid);
+    if (box->tally > 0)
+        kill(box->tally, SIGKILL); /* reaped in the loop: it may wait for what it looks at */
+    box->tally = 0;
+    broker_child_reap(&box->porter);
+    broker_child_reap(&box->init);
+    broker_keep_release(broker, box);
+    broker_child_close(box->ns, POSTURE_NS_COUNT);
+    broker_child_close(box->ours, BOX_NEWS_FDS);
+    broker_child_close(&box->word, 1);
+    broker_child_close(&box->init_fd, 1);
+    broker_child_close(&box->disk, 1);
+    broker_child_close(&box->rules, 1);
+    cgroup_shelf_put(&broker->bases, &broker->shelf, &box->cgroup);
+    box->used = false;
+}
+
+void broker_box_stats(const struct broker_box *box, struct box_stats *out)
+{
+    struct statfs fs;
+    const int *counter = box->cgroup.counter;
+    bool counted = fstatfs(box->disk, &fs) == 0;
+    int64_t cpu = counters_cpu_us(counter[BOX_COUNTER_CPU]);
+    int64_t kills = counters_oom_kills(counter[BOX_COUNTER_OOM]);
+    int64_t hits = counters_pids_hits(counter[BOX_COUNTER_PIDS]);
+    const int64_t tasks = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG) ? 0 : box->most_tasks;
+    bool full = tasks > 0 && tasks >= box->processes;
+    int64_t before = box->cgroup.oom_kills_before;
+    int64_t ooms = (kills > before ? kills - before : 0) + box->oom_uncounted;
+    *out = (struct box_stats){
+        .cpu_us = cpu < 0 ? box->cpu_us_seen : cpu - box->cpu_us_at_start,
+        .memory_peak_bytes = counters_memory_peak(counter[BOX_COUNTER_PEAK]),
+        .oom_kills = ooms + (box->oom_seen && ooms == box->oom_told),
+        .pids_hits = hits > 0 ? hits - box->cgroup.pids_hits_before : full,
+        .most_tasks = tasks,
+        .blocks_free = counted ? (int64_t)fs.f_bfree : -1,
+        .inodes_free = counted ? (int64_t)fs.f_ffree : -1,
+        .blocks_at_start = box->blocks_at_start,
+        .inodes_at_start = box->inodes_at_start,
+        .work_size = counters_work_size(box->disk, BOX_WORK),
+        .work_at_start = box->work_at_start,
+        .cpu_us_at_start = box->cpu_us_at_start,
+        .oom_kills_at_start = before - box->oom_uncounted,
+        .pids_hits_at_start = box->cgroup.pids_hits_before,
+        .kill_to_empty_us = box->kill_to_empty_us,
+    };
+}
+
+void broker_box_oom_told(struct broker_box *box, int64_t oom_kills)
+{
+    int64_t kills = counters_oom_kills(box->cgroup.counter[BOX_COUNTER_OOM]);
+    int64_t before = box->cgroup.oom_kills_before;
+    box->oom_uncounted = oom_kills - (kills > before ? kills - before : 0);
+    box->oom_told = oom_kills;
+    box->oom_seen = false;
+    box->most_tasks = 0;
+}

@@ -1,0 +1,60 @@
+/* Ending boxes whose time is over though nobody ordered it: the engine stands still, or is late.
+ * The broker tells the engine of the end in the usual news, with the reason. Broker only. */
+#include "box/broker/broker.h"
+
+#include "base/clock.h"
+#include "box/wall/mutate.h"
+
+#define MS INT64_C(1000000)
+#define GRACE_MS 250 /* for the engine, which should be first */
+#define GRACE_CPU_US 250000
+#define LOOK_MS 1000 /* for times that are new, and for CPU time */
+
+/* What ends next, of all that we have not ended yet; 0: nothing. */
+static int64_t wall_of(const struct broker *broker, uint32_t id)
+{
+    const struct due_box *due = &broker->due->box[id];
+    const struct broker_box *box = &broker->box[id];
+    int64_t wall = atomic_load(&due->wall_ns);
+    bool open = box->used && !box->killed_at_ns && atomic_load(&due->serial) != box->due_serial;
+    return open && wall > 0 ? wall : 0;
+}
+
+int broker_due_patience_ms(const struct broker *broker)
+{
+    const int64_t now = clock_now_ns();
+    int64_t next = now + LOOK_MS * MS;
+    for (uint32_t i = 0; i < BOX_MAX; i++) {
+        int64_t wall = wall_of(broker, i);
+        if (wall && wall < next - GRACE_MS * MS)
+            next = wall + GRACE_MS * MS;
+    }
+    return next <= now ? 0 : (int)((next - now) / MS) + 1;
+}
+
+static bool cpu_is_over(const struct broker *broker, uint32_t id)
+{
+    int64_t most = atomic_load(&broker->due->box[id].cpu_us);
+    int64_t used = most > 0 ? counters_cpu_us(broker->box[id].cgroup.counter[BOX_COUNTER_CPU]) : 0;
+    return most > 0 && used - GRACE_CPU_US > most;
+}
+
+void broker_due_look(struct broker *broker)
+{
+    const int64_t now = clock_now_ns();
+    bool count = now >= broker->due_ns;
+    if (count)
+        broker->due_ns = now + LOOK_MS * MS;
+    for (uint32_t i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker->box[i];
+        int64_t wall = wall_of(broker, i);
+        if (!wall || mutate(BROKER_DUE))
+            continue;
+        bool late = now - GRACE_MS * MS > wall;
+        if (!late && !(count && cpu_is_over(broker, i)))
+            continue;
+        box->due_serial = atomic_load(&broker->due->box[i].serial);
+        box->overdue = late ? BOX_OVERDUE_WALL : BOX_OVERDUE_CPU;
+        broker_sweep_or_kill(broker, i);
+    }
+}

@@ -1,0 +1,75 @@
+/* The broker's first minute: what it is given, what it may have, what it hears.
+ * Broker only. */
+#include "box/broker/broker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/proto/boot.h"
+#include "box/inside/mount_usr.h"
+#include "box/wall/mutate.h"
+
+/* Many boxes need many descriptors; the occupants get a limit of their own. Pids of
+ * ours should not look like those in a box, where they start at 1: what remembers
+ * its pid to notice a fork would not notice the one from a zygote. */
+static void make_room(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    own_fd last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+    if (last >= 0 && io_write_all(last, "1000", 4) < 0)
+        return; /* a comfort, not a need: what we know of is told of the fork */
+}
+
+void broker_set_up(struct broker *broker, int signals[1])
+{
+    struct box_call call;
+    int fds[2 + BOX_CG_COUNT];
+    size_t count = 0, next = 2;
+    prctl(PR_SET_NAME, "cupel-broker");
+    umask(022); /* what we lay out is for boxes to read; the caller's may forbid it */
+    if (mutate(USER_NS)) /* boxes change uids in our own user namespace, and go on with power */
+        prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
+    broker->engine = BOOT_FD_ENGINE;
+    if (io_recv(broker->engine, &call, sizeof call, fds, 2 + BOX_CG_COUNT, &count) != 1 ||
+        call.op != BOX_OP_SETUP || count < 2 || !(broker->due = due_open(fds[1])))
+        _exit(73);
+    close(fds[1]);
+    broker->init_program = fds[0];
+    broker->two_ids = call.setup.uid_count > 1;
+    broker->bases.v2_controllers = call.setup.v2_controllers;
+    for (int i = 0; i < BOX_CG_COUNT; i++) {
+        bool given = (call.setup.cgroups & 1u << i) && next < count;
+        broker->bases.fd[i] = given ? fds[next++] : -1;
+    }
+    char first = 0;
+    make_room();
+    own_fd pattern = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    broker->piped_core = pattern >= 0 && read(pattern, &first, 1) == 1 && first == '|';
+    broker->own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    signal(SIGCHLD, SIG_DFL); /* ignored by our caller, it would reap behind our back */
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &children, NULL);
+    signals[0] = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    int flags = fcntl(broker->engine, F_GETFL);
+    if (flags < 0 || fcntl(broker->engine, F_SETFL, flags | O_NONBLOCK) < 0)
+        _exit(74);
+    if (broker->own_pid_ns < 0 || posture_read_ns(&broker->outside) < 0 || signals[0] < 0 ||
+        mount_usr_look() < 0 ||
+        (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+        _exit(74);
+}

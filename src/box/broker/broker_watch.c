@@ -1,0 +1,164 @@
+/* The watchdog for hosts where no cgroup holds a box: when its processes are looked at, and
+ * what follows. Broker only. It is weaker than a cgroup, and `isolation.missing` says so. */
+#include "box/broker/broker.h"
+
+#include <dirent.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define MS INT64_C(1000000)
+#define OTHERS_MS 1000
+#define TALLY_MS 250 /* mappings are seen by a tally alone */
+#define PAUSE_MOST_MS 50
+#define PAUSE_LEAST_MS 5
+#define BYTES_A_MS (INT64_C(4) << 20) /* that a box is thought to take at the most */
+#define CPU_CLOCK_OF_ALL_THREADS 2u /* linux/posix-timers.h: CPUCLOCK_SCHED, of the process */
+
+bool broker_watch_wanted(const struct broker_box *box)
+{
+    return box->used && box->started && !box->empty &&
+           !(box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG));
+}
+
+typedef int64_t measure(pid_t pid);
+
+/* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
+ * but the occupant and what never runs. */
+static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
+{
+    int64_t total = 0;
+    bool alone = true;
+    uint64_t space = 0;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return -1;
+    for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
+        if (space != box->pid_ns_ino)
+            continue;
+        total += one(pid);
+        alone = alone && (pid == box->occupant || broker_sweep_spares(box, pid));
+    }
+    closedir(proc);
+    if (out_alone)
+        *out_alone = alone;
+    return total;
+}
+
+static int64_t cpu_us(pid_t pid)
+{
+    struct timespec spent;
+    /* clock_getcpuclockid(3) without its own call to the kernel: there may be many boxes. */
+    const clockid_t id = (clockid_t)(~(unsigned)pid << 3 | CPU_CLOCK_OF_ALL_THREADS);
+    if (clock_gettime(id, &spent) < 0)
+        return 0;
+    return (int64_t)spent.tv_sec * 1000000 + spent.tv_nsec / 1000;
+}
+
+int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
+{
+    return brief ? cpu_us(box->occupant) : sum(box, cpu_us, NULL);
+}
+
+/* What is parked takes long to look at, and what is swept is held up by it: only where
+ * something has run since the last time. Where the occupant is alone nobody else can have, as
+ * long as it has not: then it is all that is looked at, for there may be many boxes. */
+static bool is_still(struct broker_box *box)
+{
+    if (box->sweep.on)
+        return true;
+    int64_t own = cpu_us(box->occupant);
+    if (box->watched.alone && own == box->watched.own_cpu_us)
+        return true;
+    int64_t spent = sum(box, cpu_us, &box->watched.alone);
+    bool still = spent >= 0 && spent == box->watched.cpu_us;
+    box->watched.alone &= still;
+    box->watched.cpu_us = spent;
+    box->watched.own_cpu_us = own;
+    return still;
+}
+
+/* Who forks all the time may have been missed by a look at its box, more than once: all boxes are
+ * gone through now and then, at once. */
+static void look_for_others(struct broker *broker)
+{
+    uint64_t space = 0;
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return;
+    for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
+        for (int i = 0; i < BOX_MAX; i++) {
+            struct broker_box *box = &broker->box[i];
+            if (box->used && box->watched.alone && box->pid_ns_ino == space)
+                box->watched.alone = pid == box->occupant || broker_sweep_spares(box, pid);
+        }
+    }
+    closedir(proc);
+}
+
+static bool any_is_alone(const struct broker *broker)
+{
+    bool any = false;
+    for (int i = 0; i < BOX_MAX; i++)
+        any |= broker->box[i].used && broker->box[i].watched.alone;
+    return any;
+}
+
+void broker_watch_glance(struct broker_box *box, bool gone)
+{
+    const int64_t own_tasks = gone ? box->seen.own_tasks : 0;
+    box->seen = broker_tally_glance(box);
+    if (box->seen.tasks + own_tasks > box->most_tasks)
+        box->most_tasks = box->seen.tasks + own_tasks;
+}
+
+/* How long it may be left alone: the less room there is, the shorter. */
+static int64_t look_at(struct broker_box *box, int64_t now)
+{
+    broker_watch_glance(box, /* gone= */ false);
+    const int64_t room = box->memory_limit - box->seen.bytes;
+    if (room < 0 || box->seen.more || now >= box->watched.tally_ns) {
+        box->watched.tally_ns = now + TALLY_MS * MS;
+        box->watched.uncounted = box->tally > 0; /* one that runs may have begun too early */
+        broker_tally_start(box);
+        box->watched.uncounted |= box->tally == 0;
+    }
+    return room < 0 ? PAUSE_LEAST_MS : room / BYTES_A_MS;
+}
+
+void broker_watch_tallied(struct broker *broker, uint32_t id, int code)
+{
+    struct broker_box *box = &broker->box[id];
+    box->watched.uncounted |= code != BROKER_TALLY_FULL && code != 0; /* it was killed */
+    if (code != BROKER_TALLY_FULL || box->tally_void || box->sweep.on ||
+        !broker_watch_wanted(box))
+        return;
+    box->oom_seen = true;
+    broker_sweep_or_kill(broker, id);
+}
+
+int64_t broker_watch_all(struct broker *broker)
+{
+    const int64_t now = clock_now_ns();
+    int64_t pause_ms = PAUSE_MOST_MS;
+    if (now >= broker->others_ns && any_is_alone(broker)) {
+        broker->others_ns = now + OTHERS_MS * MS;
+        look_for_others(broker);
+    }
+    for (int i = 0; i < BOX_MAX; i++) {
+        struct broker_box *box = &broker->box[i];
+        if (!broker_watch_wanted(box))
+            continue;
+        if (!is_still(box))
+            box->watched.uncounted = true;
+        else if (!box->watched.uncounted || box->sweep.on)
+            continue; /* what it holds was counted since it came to rest */
+        int64_t wanted_ms = look_at(box, now);
+        pause_ms = wanted_ms < pause_ms ? wanted_ms : pause_ms;
+    }
+    /* Never more than a fifth of the time, however much there is to be seen. */
+    const int64_t least_ms = (clock_now_ns() - now) * 4 / MS;
+    pause_ms = pause_ms < least_ms ? least_ms : pause_ms;
+    return pause_ms < PAUSE_LEAST_MS ? PAUSE_LEAST_MS
+           : pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS : pause_ms;
+}

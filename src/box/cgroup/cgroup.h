@@ -1,0 +1,69 @@
+/* Control groups of one box, in v2, v1 and hybrid hierarchies, or none. Broker. */
+#ifndef BOX_CGROUP_CGROUP_H
+#define BOX_CGROUP_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/proto/proto.h"
+
+/* The base directories that the bootstrap delegated to the broker. */
+struct cgroup_bases {
+    int fd[BOX_CG_COUNT];    /* -1: no such hierarchy */
+    uint32_t v2_controllers; /* bits of box_cg that the v2 base controls */
+};
+
+struct cgroup_limits {
+    int64_t memory_bytes, pids, cpu_thousandths;
+};
+
+struct cgroup {
+    int dir[BOX_CG_COUNT]; /* of this box; -1: none */
+    int join[BOX_CG_COUNT]; /* v1 `tasks`, open for writing; first join_count in use */
+    int join_count;
+    int oom_event; /* v1: eventfd that fires when memory runs out; -1 */
+    int counter[BOX_COUNTERS]; /* of box/cgroup/counters.h; no disk here */
+    int64_t oom_kills_before, pids_hits_before; /* of boxes that had it earlier */
+    struct cgroup_limits limits;
+    bool lifted;    /* the limits are no longer those */
+    uint32_t walls; /* BOX_WALL_* of limits written and read back */
+    char name[24];
+};
+
+#define CGROUP_NONE                                                                       \
+    ((struct cgroup){                                                                     \
+        .dir = { -1, -1, -1, -1, -1 }, .join = { -1, -1, -1, -1, -1 }, .oom_event = -1,   \
+        .counter = { -1, -1, -1, -1, -1 } })
+
+/* Make the directories, set the limits, read them back. 0, or -1 with errno. */
+int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgroup_limits *limits,
+                struct cgroup *out);
+/* Remove the directories (all processes reaped) and close everything. */
+void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group);
+/* Lift the limits that slow dying down, then kill what v2 can kill at once. The group
+ * cannot be used again: some kernels kill what is cloned into it later, too. */
+void cgroup_lift_and_kill(struct cgroup *group);
+
+/* Of a session: memory that runs out costs a process, not everything; how much is held
+ * now (-1: not known); another limit for it, 0 or -1 with errno. */
+void cgroup_kill_singly(struct cgroup *group);
+int64_t cgroup_memory_now(const struct cgroup *group);
+int cgroup_set_memory(struct cgroup *group, int64_t bytes);
+/* Let processes use as much CPU as they can, to die, and no longer so. */
+void cgroup_ease(struct cgroup *group, bool on);
+
+/* Emptied groups that wait for another box of the same limits: making and removing
+ * them is a good part of what a box costs. */
+#define CGROUP_SHELF 16
+struct cgroup_shelf {
+    struct cgroup idle[CGROUP_SHELF];
+    unsigned count;
+};
+/* One of these very limits, as good as new. False: there is none. */
+bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                       const struct cgroup_limits *limits, struct cgroup *out);
+/* Keep it if it can be used again, else close it; *group is empty afterwards. */
+void cgroup_shelf_put(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
+                      struct cgroup *group);
+
+#endif

@@ -1,8 +1,0 @@
-/* The two static programs, as bytes inside cupel. */
-#ifndef BOX_EMBED_H
-#define BOX_EMBED_H
-
-extern const unsigned char box_embed_broker[], box_embed_broker_end[];
-extern const unsigned char box_embed_init[], box_embed_init_end[];
-
-#endif

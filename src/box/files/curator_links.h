@@ -1,0 +1,41 @@
+/* Files with more than one name: which inode of one tree stands for which of the other,
+ * and under which name it is found. Only the curator's files use this. The tables are
+ * static and bounded: a file that does not fit is refused (EMLINK). */
+#ifndef BOX_FILES_CURATOR_LINKS_H
+#define BOX_FILES_CURATOR_LINKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "box/proto/proto.h"
+
+#define CURATOR_LINKS_MAX 20000 /* files of one tree that are in a table */
+
+struct curator_link {
+    uint64_t from, to; /* inode numbers; from 0: this place is free */
+    uint32_t path;     /* in the text of all paths, where one was given; else 0 */
+    bool done;         /* restoring: it is what it shall be */
+};
+
+struct curator_links {
+    unsigned count;
+    struct curator_link entry[32768];
+};
+
+/* By the inode in /workspace, and by that in the slot. */
+extern struct curator_links curator_by_here, curator_by_kept;
+/* Does the slot have files with more than one name? */
+extern bool curator_has_links[BOX_PLACES + 1];
+
+void curator_links_clear(void);
+/* The entry of an inode, or NULL where it has none. */
+struct curator_link *curator_links_find(struct curator_links *links, uint64_t from);
+/* 0, or EMLINK. */
+int curator_links_add(struct curator_links *links, uint64_t from, uint64_t to);
+/* Where the file is, from the top of its tree. 0, or EMLINK where there is no room. */
+int curator_links_set_path(struct curator_link *link, const char *path);
+const char *curator_links_path(const struct curator_link *link); /* NULL: not yet */
+/* Give the file at `path` beneath `top` another name: 0 or errno. */
+int curator_links_make(int top, const char *path, int dir, const char *name);
+
+#endif

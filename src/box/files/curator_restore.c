@@ -1,0 +1,354 @@
+/* Making /workspace what a slot says. In the porter alone; no heap. Two walks: one
+ * over /workspace, in which everything goes that is not to be there, so that a full
+ * disk has room again; and one over the slot, in which the rest is made. Changed files
+ * are written in place, for a sleeping interpreter may hold them open. */
+#include "box/files/curator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/own.h"
+#include "box/files/curator_attrs.h"
+#include "box/files/curator_links.h"
+#include "box/files/curator_walk.h"
+#include "box/proto/proto.h"
+
+#define BUSY_TRIES 8
+
+static uint32_t work; /* entries that may be met yet */
+static uint32_t now_slot;
+static uint32_t lost; /* bits of BOX_LOST */
+
+/* --- what goes --- */
+
+/* May this name stay the file that it is? Each file here is one file of the slot, and the
+ * other way round; a name that says otherwise goes. */
+static bool may_stay(const char *name, const struct stat *here, const struct stat *kept)
+{
+    static char path[PATH_MAX];
+    if (here->st_nlink == 1 && !curator_has_links[now_slot])
+        return true;
+    const struct curator_link *is = curator_links_find(&curator_by_here, here->st_ino);
+    const struct curator_link *was = curator_links_find(&curator_by_kept, kept->st_ino);
+    if (is || was)
+        return is && was && is->to == kept->st_ino && was->to == here->st_ino;
+    if (curator_links_add(&curator_by_here, here->st_ino, kept->st_ino) ||
+        curator_links_add(&curator_by_kept, kept->st_ino, here->st_ino))
+        return false;
+    if (curator_path(name, path) == 0)
+        curator_links_set_path(curator_links_find(&curator_by_kept, kept->st_ino), path);
+    return true;
+}
+
+/* What will be written anew gives its room back now. */
+static int purge_file(const struct curator_level *level, const char *name, const struct stat *here,
+                      const struct stat *kept)
+{
+    struct stat st;
+    if (!may_stay(name, here, kept))
+        return unlinkat(level->here, name, 0) < 0 ? errno : 0;
+    if (curator_unchanged(here, kept))
+        return 0;
+    if (here->st_blocks <= kept->st_blocks)
+        return 0;
+    own_fd fd = tree_open_file(level->here, name, O_RDWR, &st);
+    if (fd < 0)
+        return unlinkat(level->here, name, 0) < 0 ? errno : 0;
+    /* What was added goes; where holes were filled, everything. */
+    if ((st.st_size > kept->st_size && ftruncate(fd, kept->st_size) < 0) || fstat(fd, &st) < 0 ||
+        (st.st_blocks > kept->st_blocks && ftruncate(fd, 0) < 0))
+        return errno;
+    return 0;
+}
+
+static int purge_dir(const struct curator_level *level, const char *name)
+{
+    struct stat was;
+    own_fd inner = tree_enter(level->here, name, &was);
+    if (inner < 0)
+        return errno;
+    own_fd slot = curator_open_kept(level->slot, name, O_DIRECTORY);
+    if (slot < 0) {
+        int error = errno;
+        tree_leave(inner, &was);
+        return error;
+    }
+    return curator_go_into(name, take_fd(&inner), take_fd(&slot), -1, &was);
+}
+
+static bool is_that_special(const struct stat *here, const struct stat *kept)
+{
+    return S_ISSOCK(kept->st_mode) && curator_is_special(here->st_mode) &&
+           here->st_ino == (ino_t)kept->st_atim.tv_sec;
+}
+
+static int purge_entry(struct curator_level *level, const char *name)
+{
+    struct stat here, kept;
+    int error = 0;
+    if (work == 0)
+        return EBUSY;
+    work--;
+    if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
+        return tree_vanished(errno) ? 0 : errno;
+    bool is_kept = fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_kept && is_that_special(&here, &kept))
+        return 0;
+    if (!is_kept || (here.st_mode & S_IFMT) != (kept.st_mode & S_IFMT) || S_ISSOCK(kept.st_mode))
+        error = tree_remove(level->here, name, &work);
+    else if (S_ISDIR(here.st_mode))
+        error = purge_dir(level, name);
+    else if (S_ISREG(here.st_mode))
+        error = purge_file(level, name, &here, &kept);
+    return tree_vanished(error) ? 0 : error;
+}
+
+/* Its own mode comes in the second walk, which must get in as well. */
+static int purge_leave(struct curator_level *level)
+{
+    (void)level;
+    return 0;
+}
+
+/* --- what comes --- */
+
+static int make_file(const struct curator_level *level, const char *name)
+{
+    int fd = tree_open(level->here, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd >= 0 || errno != EEXIST)
+        return fd;
+    int error = tree_remove(level->here, name, &work);
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    return tree_open(level->here, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+}
+
+/* The file that is there, if it can be written; else a new one. */
+static int open_for_rewrite(const struct curator_level *level, const char *name)
+{
+    struct stat st;
+    own_fd fd = tree_open_file(level->here, name, O_RDWR, &st);
+    return fd >= 0 ? take_fd(&fd) : make_file(level, name);
+}
+
+static int rebuild_bytes(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    const struct timespec times[2] = { { 0, UTIME_OMIT }, kept->st_mtim };
+    struct stat here = { 0 };
+    if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+        curator_unchanged(&here, kept))
+        return 0;
+    own_fd from = curator_open_kept(level->slot, name, 0);
+    own_fd to = from < 0 ? -1 : open_for_rewrite(level, name);
+    if (to < 0 || fstat(to, &here) < 0)
+        return errno;
+    bool wrote = here.st_size == 0 && kept->st_size > 0;
+    int error = wrote ? tree_copy(from, to, kept->st_size)
+                      : tree_mend(from, to, kept->st_size, &wrote);
+    error = error ? error : curator_attrs_copy(from, to, &wrote);
+    if (error)
+        return error;
+    if (!wrote && curator_looks_same(&here, kept))
+        return curator_set_key(from, &here);
+    if (fchmod(to, kept->st_mode & 07777) < 0 || futimens(to, times) < 0)
+        return errno;
+    return 0; /* the key is of a ctime that does not come again: compared the next time */
+}
+
+/* Another name of a file that is made already. In a folder that is closed again it cannot be
+ * reached: then each name has a file of its own. */
+static int rebuild_again(struct curator_level *level, const char *name, const struct stat *kept,
+                         const struct curator_link *link)
+{
+    struct stat here;
+    if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) == 0 && here.st_ino == link->to)
+        return 0;
+    int error = tree_remove(level->here, name, &work);
+    if (error)
+        return error;
+    if (curator_links_make(curator_places.root, curator_links_path(link), level->here, name) == 0)
+        return 0;
+    lost |= BOX_LOST_BIT(LINKS);
+    return rebuild_bytes(level, name, kept);
+}
+
+/* The file is what it shall be: its other names lead to it. Where it cannot be noted they have
+ * files of their own. */
+static int note_done(const char *name, const struct stat *here, const struct stat *kept)
+{
+    static char path[PATH_MAX];
+    struct curator_link *link = curator_links_find(&curator_by_kept, kept->st_ino);
+    if (!link && curator_links_add(&curator_by_kept, kept->st_ino, here->st_ino) == 0)
+        link = curator_links_find(&curator_by_kept, kept->st_ino);
+    if (!link || curator_path(name, path) || curator_links_set_path(link, path)) {
+        lost |= BOX_LOST_BIT(LINKS);
+        return 0;
+    }
+    link->to = here->st_ino;
+    link->done = true;
+    return 0;
+}
+
+static int rebuild_file(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    struct stat here;
+    if (!curator_has_links[now_slot])
+        return rebuild_bytes(level, name, kept);
+    const struct curator_link *link = curator_links_find(&curator_by_kept, kept->st_ino);
+    if (link && link->done)
+        return rebuild_again(level, name, kept, link);
+    /* It may be there under another name, which somebody holds open. */
+    if (link && curator_links_path(link) &&
+        fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
+        curator_links_make(curator_places.root, curator_links_path(link), level->here, name);
+    int error = rebuild_bytes(level, name, kept);
+    if (!error && fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
+        error = errno;
+    return error ? error : note_done(name, &here, kept);
+}
+
+static int rebuild_special(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    struct stat here;
+    own_fd pin = tree_pin(level->here, name, &here);
+    if (pin < 0 || !is_that_special(&here, kept)) {
+        lost |= BOX_LOST_BIT(SPECIAL);
+        return 0;
+    }
+    return (here.st_mode & 07777) != (kept->st_mode & 07777) && tree_chmod(pin, kept->st_mode) < 0
+               ? errno
+               : 0;
+}
+
+static int rebuild_link(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    static char target[PATH_MAX + 1], now[PATH_MAX + 1];
+    const struct timespec times[2] = { { 0, UTIME_OMIT }, kept->st_mtim };
+    struct stat here;
+    ssize_t len = readlinkat(level->slot, name, target, PATH_MAX);
+    if (len < 0)
+        return errno;
+    target[len] = 0;
+    if (readlinkat(level->here, name, now, PATH_MAX) == len &&
+        memcmp(now, target, (size_t)len) == 0 &&
+        fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+        curator_same_time(here.st_mtim, kept->st_mtim))
+        return 0;
+    int error = tree_remove(level->here, name, &work);
+    if (!error && (symlinkat(target, level->here, name) < 0 ||
+                   utimensat(level->here, name, times, AT_SYMLINK_NOFOLLOW) < 0))
+        error = errno;
+    return error;
+}
+
+static int rebuild_fifo(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    const struct timespec times[2] = { { 0, UTIME_OMIT }, kept->st_mtim };
+    struct stat here;
+    if (mknodat(level->here, name, S_IFIFO | 0600, 0) < 0 && errno != EEXIST)
+        return errno;
+    own_fd pin = tree_pin(level->here, name, &here);
+    if (pin < 0)
+        return errno;
+    if (!S_ISFIFO(here.st_mode))
+        return EINVAL;
+    if ((here.st_mode != kept->st_mode && tree_chmod(pin, kept->st_mode) < 0) ||
+        (!curator_same_time(here.st_mtim, kept->st_mtim) &&
+         utimensat(pin, "", times, AT_EMPTY_PATH) < 0))
+        return errno;
+    return 0;
+}
+
+static int rebuild_dir(struct curator_level *level, const char *name, const struct stat *kept)
+{
+    struct stat was;
+    (void)kept;
+    if (mkdirat(level->here, name, 0700) < 0 && errno != EEXIST)
+        return errno;
+    own_fd inner = tree_enter(level->here, name, &was);
+    own_fd slot = inner < 0 ? -1 : curator_open_kept(level->slot, name, O_DIRECTORY);
+    if (slot < 0)
+        return errno;
+    return curator_go_into(name, take_fd(&inner), take_fd(&slot), -1, &was);
+}
+
+static int rebuild_entry(struct curator_level *level, const char *name)
+{
+    static const struct {
+        mode_t type;
+        int (*make)(struct curator_level *level, const char *name, const struct stat *kept);
+    } kinds[] = {
+        { S_IFREG, rebuild_file },
+        { S_IFDIR, rebuild_dir },
+        { S_IFLNK, rebuild_link },
+        { S_IFIFO, rebuild_fifo },
+        { S_IFSOCK, rebuild_special },
+    };
+    struct stat kept;
+    if (fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+    for (size_t i = 0; i < array_len(kinds); i++) {
+        if ((kept.st_mode & S_IFMT) != kinds[i].type)
+            continue;
+        int error = kinds[i].make(level, name, &kept);
+        /* Somebody is busy with this name: what he put there goes, and once more. */
+        for (int tries = 0; tries < BUSY_TRIES && tree_vanished(error); tries++) {
+            error = tree_remove(level->here, name, &work);
+            error = error ? error : kinds[i].make(level, name, &kept);
+        }
+        return tree_vanished(error) ? EBUSY : error;
+    }
+    return 0;
+}
+
+static int rebuild_leave(struct curator_level *level)
+{
+    struct stat here, kept;
+    if (fstat(level->here, &here) < 0 || fstat(level->slot, &kept) < 0)
+        return errno;
+    const struct timespec times[2] = { { 0, UTIME_OMIT }, kept.st_mtim };
+    mode_t mode = (mode_t)kept.st_atim.tv_sec & 07777;
+    bool wrote = false;
+    int error = curator_attrs_copy(level->slot, level->here, &wrote);
+    if (error)
+        return error;
+    if (((here.st_mode & 07777) != mode && fchmod(level->here, mode) < 0) ||
+        (!curator_same_time(here.st_mtim, kept.st_mtim) && futimens(level->here, times) < 0))
+        return errno;
+    return 0;
+}
+
+/* The slot after the last: nothing, as a new box has it. */
+static int make_empty_slot(void)
+{
+    char name[TREE_NAME_ROOM];
+    const struct timespec times[2] = { { 0755, 0 }, { 0, UTIME_NOW } };
+    tree_name(name, "", BOX_PLACES);
+    if ((mkdirat(curator_places.store, name, 0700) < 0 && errno != EEXIST) ||
+        utimensat(curator_places.store, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+    return 0;
+}
+
+int curator_restore(uint32_t slot, uint32_t *out_lost)
+{
+    static const struct curator_walk purge = { purge_entry, purge_leave, false };
+    static const struct curator_walk rebuild = { rebuild_entry, rebuild_leave, true };
+    work = CURATOR_WORK_MAX;
+    now_slot = slot;
+    lost = 0;
+    curator_compares = true;
+    curator_links_clear();
+    int error = slot == BOX_PLACES ? make_empty_slot() : 0;
+    if (!error)
+        error = curator_walk(&purge, slot, BOX_PLACES);
+    error = error ? error : curator_walk(&rebuild, slot, BOX_PLACES);
+    *out_lost = lost;
+    return error;
+}

@@ -1,0 +1,494 @@
+/* The porter: a process with the occupant's uid, no capabilities and a filter of
+ * its own, that writes input files before the start and reads results after the
+ * end; of a session, it stays and keeps snapshots (box/files/curator.h). The engine speaks
+ * to it in fixed-size messages; it never trusts a path: everything is resolved
+ * beneath /workspace, with no links, no magic links and no crossing of mounts, and
+ * may change at any moment. No heap.
+ *
+ * The list is a walk without recursion that holds every directory on its way open: 64 at
+ * the most. It ends by count, by bytes of names or by time, whatever the code left there. */
+#include "box/files/porter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/files/curator.h"
+#include "box/wall/filter.h"
+#include "box/wall/mutate.h"
+#include "box/proto/proto.h"
+#include "box/files/tree.h"
+
+#define LIST_MAX 20000 /* entries met in one box */
+#define LIST_BYTES (2u << 20) /* of their paths */
+#define DEPTH_MAX 64
+#define LOOKS 64 /* entries between two looks at the clock */
+#define UPLOADS 4 /* at the same time; one more ends the oldest */
+
+static int root;
+static uint32_t tag; /* of the call that is served */
+
+static int open_beneath(const char *path, int flags, mode_t mode)
+{
+    return tree_open(root, path, flags, mode);
+}
+
+/* Open the directory above a path, made where it is not there; *out_name is the last
+ * component. Step by step, for mkdirat follows links in the middle of a path. */
+static int open_parent(char *path, char **out_name)
+{
+    own_fd dir = open_beneath(".", O_RDONLY | O_DIRECTORY, 0);
+    for (char *slash = strchr(path, '/'); dir >= 0 && slash; slash = strchr(path, '/')) {
+        *slash = 0;
+        bool failed = mkdirat(dir, path, 0755) < 0 && errno != EEXIST;
+        int inner = failed ? -1 : tree_open(dir, path, O_RDONLY | O_DIRECTORY, 0);
+        own_close_fd(&dir);
+        dir = inner;
+        path = slash + 1;
+    }
+    *out_name = path;
+    return take_fd(&dir);
+}
+
+static int fill(int to, int from, uint64_t left)
+{
+    static char chunk[65536];
+    while (left > 0) {
+        ssize_t n = read(from, chunk, left < sizeof chunk ? left : sizeof chunk);
+        if (n <= 0 || io_write_all(to, chunk, (size_t)n) < 0)
+            return n == 0 ? EIO : errno;
+        left -= (uint64_t)n;
+    }
+    return 0;
+}
+
+static int put(struct box_porter_call *call, int from)
+{
+    char fresh[TREE_NAME_ROOM], *name;
+    own_fd dir = open_parent(call->path, &name);
+    if (dir < 0)
+        return errno;
+    if (call->replace)
+        tree_new_name(fresh);
+    const char *made = call->replace ? fresh : name;
+    own_fd to = tree_open(dir, made, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to < 0)
+        return errno;
+    if (!call->replace)
+        own_close_fd(&dir); /* nothing is held that is not needed */
+    int why = fill(to, from, call->size);
+    if (!why && fchmod(to, call->readonly ? 0444 : 0644) < 0)
+        why = errno;
+    if (!why && call->replace && renameat(dir, fresh, dir, name) < 0)
+        why = errno;
+    if (why && call->replace)
+        unlinkat(dir, fresh, 0);
+    return why;
+}
+
+/* --- files that come in parts: they have no name until the last part is there --- */
+
+static struct upload {
+    uint32_t number; /* 0: none */
+    int to;
+    char path[BOX_PATH_MAX];
+} uploads[UPLOADS];
+
+static void abandon(struct upload *upload)
+{
+    if (upload->number)
+        close(upload->to);
+    upload->number = 0;
+}
+
+static void abandon_all(void)
+{
+    for (size_t i = 0; i < UPLOADS; i++)
+        abandon(&uploads[i]);
+}
+
+/* An older upload to the same path ends: its client has most likely gone. */
+static struct upload *begin_upload(const struct box_porter_call *call)
+{
+    struct upload *upload = &uploads[0];
+    for (size_t i = 0; i < UPLOADS; i++) {
+        if (strcmp(uploads[i].path, call->path) == 0)
+            abandon(&uploads[i]);
+        if (uploads[i].number < upload->number)
+            upload = &uploads[i];
+    }
+    abandon(upload);
+    upload->to = open_beneath(".", O_WRONLY | O_TMPFILE, 0600);
+    if (upload->to < 0)
+        return NULL;
+    upload->number = call->upload;
+    memcpy(upload->path, call->path, sizeof upload->path);
+    return upload;
+}
+
+static struct upload *find_upload(const struct box_porter_call *call)
+{
+    for (size_t i = 0; i < UPLOADS; i++) {
+        if (uploads[i].number == call->upload && strcmp(uploads[i].path, call->path) == 0)
+            return &uploads[i];
+    }
+    errno = ESTALE;
+    return NULL;
+}
+
+static int give_name(struct box_porter_call *call, int file)
+{
+    char fresh[TREE_NAME_ROOM], *name;
+    tree_new_name(fresh);
+    own_fd dir = open_parent(call->path, &name);
+    if (dir < 0 || fchmod(file, call->readonly ? 0444 : 0644) < 0 ||
+        tree_link(file, dir, fresh) < 0)
+        return errno;
+    if (renameat(dir, fresh, dir, name) == 0)
+        return 0;
+    int why = errno;
+    unlinkat(dir, fresh, 0);
+    return why;
+}
+
+static int put_part(struct box_porter_call *call, int from, uint64_t *out_size)
+{
+    struct upload *upload = call->first ? begin_upload(call) : find_upload(call);
+    if (!upload)
+        return errno;
+    int why = fill(upload->to, from, call->size);
+    *out_size = (uint64_t)lseek(upload->to, 0, SEEK_CUR);
+    if (!why && !call->more)
+        why = give_name(call, upload->to);
+    if (why || !call->more)
+        abandon(upload);
+    return why;
+}
+
+/* A head and what follows it, as one datagram. */
+static int answer_with(struct box_porter_answer *word, const void *bytes, size_t len)
+{
+    struct iovec parts[] = { { word, sizeof *word }, { (void *)(uintptr_t)bytes, len } };
+    struct msghdr letter = { .msg_iov = parts, .msg_iovlen = len > 0 ? 2 : 1 };
+    ssize_t n;
+    word->tag = tag;
+    word->bytes = (uint32_t)len;
+    do {
+        n = sendmsg(PORTER_FD, &letter, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 ? -1 : 0;
+}
+
+static int answer(struct box_porter_answer *word)
+{
+    return answer_with(word, NULL, 0);
+}
+
+/* --- the list --- */
+
+struct walk {
+    char path[BOX_PATH_MAX];
+    struct {
+        size_t len; /* of the directory's path */
+        struct tree_reader reader;
+    } at[DEPTH_MAX];
+    int depth; /* of the directory that is being read; -1: the walk is over */
+    uint32_t looked, met, cut;
+    size_t names;     /* bytes of all paths */
+    int64_t since_ns; /* 0: everything is told */
+    int64_t until_ns;
+    size_t packed; /* bytes of `told` that wait to be sent */
+    union {
+        char told[BOX_PORTER_PART];
+        uint64_t align;
+    };
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now = { 0 };
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static uint32_t type_of(mode_t mode)
+{
+    return S_ISREG(mode)   ? BOX_ENTRY_FILE
+           : S_ISDIR(mode) ? BOX_ENTRY_DIR
+           : S_ISLNK(mode) ? BOX_ENTRY_LINK
+                           : BOX_ENTRY_OTHER;
+}
+
+static int send_told(struct walk *walk, struct box_porter_answer *word)
+{
+    size_t len = walk->packed;
+    walk->packed = 0;
+    return answer_with(word, walk->told, len);
+}
+
+/* Add an entry to what is told; its path is walk->path, with `len` bytes. */
+static int tell(struct walk *walk, size_t len, const struct stat *st)
+{
+    struct box_porter_answer word = { .error = 0 };
+    struct box_porter_entry entry = {
+        .size = (uint64_t)st->st_size, .type = type_of(st->st_mode), .mode = st->st_mode & 07777,
+        .ctime_ns = st->st_ctim.tv_sec * INT64_C(1000000000) + st->st_ctim.tv_nsec,
+        .path_len = (uint32_t)len,
+    };
+    size_t room = BOX_PORTER_ENTRY_ROOM(len);
+    if (walk->since_ns != 0 &&
+        (entry.type == BOX_ENTRY_DIR || entry.ctime_ns < walk->since_ns))
+        return 0;
+    if (walk->packed + room > sizeof walk->told && send_told(walk, &word) < 0)
+        return -1;
+    char *at = walk->told + walk->packed;
+    memset(at, 0, room);
+    memcpy(at, &entry, sizeof entry);
+    memcpy(at + sizeof entry, walk->path, len);
+    walk->packed += room;
+    return 0;
+}
+
+static void enter(struct walk *walk, int dir, const char *name, size_t len)
+{
+    int fd = walk->depth + 1 < DEPTH_MAX ? tree_open(dir, name, O_RDONLY | O_DIRECTORY, 0) : -1;
+    if (fd < 0) {
+        walk->cut |= walk->depth + 1 >= DEPTH_MAX ? BOX_CUT_DEEP
+                     : tree_vanished(errno)       ? 0
+                                                  : BOX_CUT_CLOSED;
+        return;
+    }
+    walk->at[++walk->depth].len = len;
+    tree_read(&walk->at[walk->depth].reader, fd);
+}
+
+static void leave(struct walk *walk)
+{
+    close(walk->at[walk->depth--].reader.fd);
+}
+
+/* Look at one entry, and go into it where it is a directory. */
+static int meet(struct walk *walk, const char *name)
+{
+    struct stat st;
+    size_t above = walk->at[walk->depth].len, at = above + (above > 0);
+    size_t name_len = strlen(name), len = at + name_len;
+    int dir = walk->at[walk->depth].reader.fd;
+    if (len >= sizeof walk->path) {
+        walk->cut |= BOX_CUT_DEEP;
+        return 0;
+    }
+    if (fstatat(dir, name, &st, mutate(PORTER_TYPES) ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+        return 0; /* it went while we looked */
+    if (above > 0)
+        walk->path[above] = '/';
+    memcpy(walk->path + at, name, name_len);
+    walk->met++;
+    walk->names += len;
+    if (tell(walk, len, &st) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        enter(walk, dir, name, len);
+    return 0;
+}
+
+/* Is that enough? */
+static bool is_enough(struct walk *walk)
+{
+    if (walk->met >= LIST_MAX || walk->names >= LIST_BYTES)
+        walk->cut |= BOX_CUT_COUNT;
+    else if (walk->looked++ % LOOKS == 0 && now_ns() >= walk->until_ns)
+        walk->cut |= BOX_CUT_TIME;
+    else
+        return false;
+    return true;
+}
+
+/* The next entry, or the end of a directory. 0, or -1 where nobody listens. */
+static int step(struct walk *walk)
+{
+    const char *name = tree_next(&walk->at[walk->depth].reader);
+    if (!name) {
+        leave(walk);
+        return 0;
+    }
+    if (!is_enough(walk))
+        return meet(walk, name);
+    while (walk->depth >= 0)
+        leave(walk);
+    return 0;
+}
+
+static int list(const struct box_porter_call *call)
+{
+    static struct walk walk;
+    walk.looked = walk.met = walk.cut = 0;
+    walk.names = walk.packed = 0;
+    walk.depth = -1;
+    walk.since_ns = call->since_ns;
+    walk.until_ns = now_ns() + call->within_ns;
+    enter(&walk, root, ".", 0);
+    while (walk.depth >= 0) {
+        if (step(&walk) < 0)
+            return -1;
+    }
+    struct box_porter_answer end = { .last = 1, .cut = walk.cut };
+    return send_told(&walk, &end);
+}
+
+/* --- content --- */
+
+static int read_file(const struct box_porter_call *call)
+{
+    static char part[BOX_PORTER_PART];
+    static int shown = -1; /* the file that was read last: only the first part opens it */
+    struct box_porter_answer word = { .error = 0 };
+    struct stat st;
+    ssize_t n = -1;
+    if (call->path_len > 0) {
+        own_close_fd(&shown);
+        shown = open_beneath(call->path, O_RDONLY, 0);
+    }
+    size_t want = call->size < sizeof part ? (size_t)call->size : sizeof part;
+    if (shown < 0 || fstat(shown, &st) < 0)
+        word.error = call->path_len > 0 ? errno : EBADF;
+    else if (!mutate(REGULAR_OPEN) && !S_ISREG(st.st_mode))
+        word.error = EINVAL;
+    else if ((n = pread(shown, part, want, (off_t)call->offset)) < 0)
+        word.error = errno;
+    else
+        word.size = (uint64_t)st.st_size;
+    /* A large file that was removed meanwhile is not kept longer than it is needed. */
+    if (n < 0 || call->offset + (uint64_t)n >= word.size)
+        own_close_fd(&shown);
+    return answer_with(&word, part, n > 0 ? (size_t)n : 0);
+}
+
+static int keep(const struct box_porter_call *call)
+{
+    struct box_porter_answer word = { .error = 0 };
+    struct curator_facts facts = { 0 };
+    bool empties = call->op == BOX_PORTER_RESTORE && call->slot == BOX_PLACES;
+    if (call->slot >= BOX_PLACES && !empties)
+        return -1;
+    if (call->op == BOX_PORTER_FORGET) {
+        curator_forget(call->slot); /* what cannot go now goes with the next of its number */
+        return 0;
+    }
+    if (call->op == BOX_PORTER_SNAP)
+        word.error = curator_snap(call->slot, call->base, call->compare, &facts);
+    else
+        word.error = curator_restore(call->slot, &word.lost);
+    if (curator_outside_changed(call->since_ns))
+        word.lost |= BOX_LOST_BIT(OUTSIDE);
+    word.changed = facts.changed;
+    word.entries = facts.entries;
+    return answer(&word);
+}
+
+static int carry(const struct box_porter_call *call, int sock)
+{
+    struct box_porter_answer word = { .error = 0 };
+    if (call->slot >= BOX_PLACES)
+        return -1;
+    word.error = call->op == BOX_PORTER_SEND ? curator_send(call->slot, sock)
+                                             : curator_receive(call->slot, sock);
+    if (curator_outside_changed(call->since_ns))
+        word.lost |= BOX_LOST_BIT(OUTSIDE);
+    return answer(&word);
+}
+
+static int serve(bool resident)
+{
+    static struct box_porter_call call;
+    own_fd from = -1;
+    size_t fds = 0;
+    if (io_recv(PORTER_FD, &call, sizeof call, &from, 1, &fds) != 1)
+        return -1;
+    if (call.path_len >= sizeof call.path)
+        return -1;
+    call.path[call.path_len] = 0;
+    tag = call.tag;
+    if (call.op == BOX_PORTER_LIST)
+        return list(&call);
+    if (call.op == BOX_PORTER_READ)
+        return read_file(&call);
+    if (call.op == BOX_PORTER_PUT && from >= 0 && (resident || !call.upload)) {
+        struct box_porter_answer word = { .size = call.size };
+        word.error = call.upload ? put_part(&call, from, &word.size) : put(&call, from);
+        return answer(&word);
+    }
+    if (resident && call.op == BOX_PORTER_ABANDON) {
+        abandon_all();
+        return 0;
+    }
+    bool carries = call.op == BOX_PORTER_SEND || call.op == BOX_PORTER_RECEIVE;
+    if (resident && carries && from >= 0)
+        return carry(&call, from);
+    bool keeps = call.op == BOX_PORTER_SNAP || call.op == BOX_PORTER_RESTORE ||
+                 call.op == BOX_PORTER_FORGET;
+    return resident && keeps ? keep(&call) : -1;
+}
+
+/* What makes a porter resident lies in its socket before anybody else can write there.
+ * 1, 0 where there is nothing, or -1. */
+static int take_store(void)
+{
+    struct box_porter_call call;
+    int fds[2] = { -1, -1 };
+    size_t count = 0;
+    char byte;
+    ssize_t n = recv(PORTER_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN ? 0 : -1;
+    if (io_recv(PORTER_FD, &call, sizeof call, fds, 2, &count) != 1 ||
+        call.op != BOX_PORTER_STAY || count != 2)
+        return -1;
+    curator_open(root, fds[0], fds[1]);
+    curator_open_outside();
+    return 1;
+}
+
+static int confine(bool resident)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_porter / sizeof box_filter_porter[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_porter,
+    };
+    if (resident) {
+        filter.len = sizeof box_filter_curator / sizeof box_filter_curator[0];
+        filter.filter = (struct sock_filter *)(uintptr_t)box_filter_curator;
+    }
+    return mutate(SECCOMP_PORTER) ? 0
+                                  : (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+}
+
+void porter_run(int report_fd)
+{
+    struct box_report report = { .step = BOX_STEP_NONE };
+    root = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int resident = root < 0 ? -1 : take_store();
+    if (resident < 0 || confine(resident) < 0) {
+        report.step = BOX_STEP_PORTER;
+        report.error = errno;
+    }
+    if (io_send(report_fd, &report, sizeof report, NULL, 0) < 0 || report.step)
+        _exit(70);
+    close(report_fd);
+    while (serve(resident) == 0)
+        continue;
+    _exit(0);
+}

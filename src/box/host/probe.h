@@ -1,0 +1,33 @@
+/* What this kernel lets this user do, found by trying it. For `cupel doctor`:
+ * every probe runs in a child of its own and leaves nothing behind. */
+#ifndef BOX_HOST_PROBE_H
+#define BOX_HOST_PROBE_H
+
+#include <stdbool.h>
+
+/* Steps of raising a box's walls, in order. */
+enum box_probe_step {
+    BOX_PROBE_USER,    /* a user namespace */
+    BOX_PROBE_MAP,     /* its uid map */
+    BOX_PROBE_SPACES,  /* mount, pid, network, ipc, uts and cgroup namespaces in it */
+    BOX_PROBE_MOUNT,   /* a tmpfs in them */
+    BOX_PROBE_OVERLAY, /* an overlay of folders on that tmpfs */
+    BOX_PROBE_PROC,    /* a /proc of a pid namespace of its own */
+    BOX_PROBE_DONE,    /* all of it worked */
+};
+
+struct box_probe_walls {
+    enum box_probe_step step; /* the first that failed, or BOX_PROBE_DONE */
+    int error;                /* its errno */
+};
+
+/* -1 with errno where no child could be made. */
+int box_probe_walls(struct box_probe_walls *out);
+
+struct box_probe_seccomp {
+    bool filter;       /* SECCOMP_RET_KILL_PROCESS is there */
+    bool notification; /* SECCOMP_RET_USER_NOTIF is there */
+};
+void box_probe_seccomp(struct box_probe_seccomp *out);
+
+#endif

@@ -1,0 +1,317 @@
+/* Entering a box. The process is a clone of the broker or of a zygote, already in
+ * the box's pid namespace (and in its v2 cgroup): it joins the rest, gives up
+ * everything, raises the walls that belong to a process, reads them all back, and
+ * execs, or goes on as the interpreter that it is a copy of.
+ * No heap, no stdio. Between the filter and exec only calls that the occupant's
+ * own policy allows are made. */
+#include "box/inside/enter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/wall/drop.h"
+#include "box/wall/filter.h"
+#include "box/wall/landlock.h"
+#include "box/wall/mutate.h"
+#include "box/files/porter.h"
+
+#define FD_REPORT ENTER_FD_REPORT
+#define FD_RULES 21
+/* The kernel compares this with all descriptors that a user has under way in sockets,
+ * and an ordinary user has only one uid for everything: above what boxes may have. */
+#define PORTER_OPEN_FILES 4096
+#define FD_EXEC 22
+
+static char exec_room[BOX_EXEC_ROOM];
+static char *exec_strings[BOX_EXEC_STRINGS + 2];
+
+static void fail(int report_fd, enum box_step step, uint32_t walls) __attribute__((noreturn));
+static void fail(int report_fd, enum box_step step, uint32_t walls)
+{
+    struct box_report report = { .step = step, .error = errno, .walls = walls };
+    if (io_send(report_fd, &report, sizeof report, NULL, 0) < 0)
+        _exit(71);
+    _exit(70);
+}
+
+/* A namespace that a mutation left out cannot be joined. */
+static bool not_made(int ns)
+{
+    return (ns == POSTURE_NS_USER && mutate(USER_NS)) || (ns == POSTURE_NS_NET && mutate(NET_NS)) ||
+           (ns == POSTURE_NS_IPC && mutate(IPC_NS)) || (ns == POSTURE_NS_UTS && mutate(UTS_NS)) ||
+           (ns == POSTURE_NS_CGROUP && mutate(CGROUP_NS));
+}
+
+static int join_box(const struct enter_plan *plan, bool with_cgroup)
+{
+    /* `tasks` checks the opener's uid against ours: before any change of ids. */
+    for (int i = 0; with_cgroup && !mutate(JOIN) && i < plan->join_count; i++) {
+        if (io_write_all(plan->join_fds[i], "0", 1) < 0)
+            return -1;
+    }
+    static const int order[] = { POSTURE_NS_USER, POSTURE_NS_MNT, POSTURE_NS_NET, POSTURE_NS_IPC,
+                                 POSTURE_NS_UTS,  POSTURE_NS_CGROUP };
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (not_made(order[i]))
+            continue;
+        if (setns(plan->ns_fds[order[i]], 0) < 0)
+            return -1;
+    }
+    if (mutate(PIVOT) && chroot("/tmp") < 0) /* where mount_root has put it */
+        return -1;
+    return chdir("/workspace");
+}
+
+/* Landlock, where the kernel has it: what the mounts already say once more, from
+ * another mechanism, and no signals or abstract sockets out of the domain. /dev/zero is not to
+ * be opened for writing, for a shared mapping of it is memory that only a cgroup counts. */
+int enter_rules(int *out)
+{
+    const uint64_t look = BOX_LANDLOCK_READ_DIR;
+    const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
+    const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
+    /* Of those that are links the target is in /usr. */
+    static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
+    struct box_landlock_rule rules[12 + array_len(apart)] = {
+        { .path = "/", .allowed = look },
+        { .path = "/usr", .allowed = use },
+        { .path = "/etc", .allowed = use },
+        { .path = "/proc", .allowed = use | write },
+        { .path = "/dev", .allowed = use },
+        { .path = "/dev/null", .allowed = write },
+        { .path = "/dev/full", .allowed = write },
+        { .path = "/dev/random", .allowed = write },
+        { .path = "/dev/urandom", .allowed = write },
+        { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
+        { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
+        { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
+    };
+    size_t count = array_len(rules) - array_len(apart);
+    for (size_t i = 0; i < array_len(apart); i++) {
+        struct stat st;
+        if (lstat(apart[i], &st) == 0 && S_ISDIR(st.st_mode))
+            rules[count++] = (struct box_landlock_rule){ .path = apart[i], .allowed = use };
+    }
+    *out = box_landlock_make(rules, count, BOX_LANDLOCK_TCP);
+    return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
+}
+
+/* The file /.landlock may not be read under it, which is how we know that it holds. */
+static int landlock(uint32_t *walls)
+{
+    if (!mutate(LANDLOCK) && box_landlock_restrict(FD_RULES) < 0)
+        return -1;
+    close(FD_RULES);
+    own_fd probe = open("/.landlock", O_RDONLY | O_CLOEXEC);
+    if (probe < 0 && errno == EACCES)
+        *walls |= BOX_WALL_BIT(LANDLOCK);
+    return 0;
+}
+
+/* Where no cgroup counts memory: a filter more, below the one that everybody has. */
+static int filter_uncounted(void)
+{
+    const struct sock_fprog filter = {
+        .len = array_len(box_filter_uncounted),
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_uncounted,
+    };
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
+}
+
+/* The filter with its listener, through which forbidden calls are named. */
+static int filter_self(bool parkable, bool two_ids)
+{
+    struct sock_filter everything = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_occupant / sizeof box_filter_occupant[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_occupant,
+    };
+    if (parkable)
+        filter = (struct sock_fprog){ .len = array_len(box_filter_session),
+                                      .filter = (void *)(uintptr_t)box_filter_session };
+    if (parkable && !two_ids)
+        filter = (struct sock_fprog){ .len = array_len(box_filter_session_one_uid),
+                                      .filter = (void *)(uintptr_t)box_filter_session_one_uid };
+    if (mutate(SECCOMP))
+        filter = (struct sock_fprog){ .len = 1, .filter = &everything };
+    const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    const unsigned wait_killable = 1u << 5; /* Linux 5.19 */
+    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base | wait_killable, &filter);
+    if (fd < 0 && errno == EINVAL)
+        fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base, &filter);
+    return (int)fd;
+}
+
+static int read_exec_block(int fd, char ***out_argv, char ***out_env)
+{
+    struct box_exec_head head;
+    /* From the start: a pool uses one block, and so one file position, many times. */
+    if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &head, sizeof head) < 0)
+        return -1;
+    errno = EBADMSG;
+    if (head.magic != BOX_EXEC_MAGIC || head.bytes > sizeof exec_room || head.bytes == 0 ||
+        head.argc == 0 || head.argc > BOX_EXEC_STRINGS || head.envc > BOX_EXEC_STRINGS ||
+        head.argc + head.envc > BOX_EXEC_STRINGS)
+        return -1;
+    if (io_read_all(fd, exec_room, head.bytes) < 0)
+        return -1;
+    errno = EBADMSG;
+    if (exec_room[head.bytes - 1] != 0)
+        return -1;
+    uint32_t at = 0, slot = 0;
+    for (uint32_t i = 0; i < head.argc + head.envc; i++) {
+        if (at >= head.bytes)
+            return -1;
+        if (i == head.argc)
+            exec_strings[slot++] = NULL;
+        exec_strings[slot++] = exec_room + at;
+        at += (uint32_t)strlen(exec_room + at) + 1;
+    }
+    if (head.envc == 0)
+        exec_strings[slot++] = NULL;
+    exec_strings[slot] = NULL;
+    *out_argv = exec_strings;
+    *out_env = exec_strings + head.argc + 1;
+    return 0;
+}
+
+/* stdio, channel, report, rules and exec block at fixed numbers; nothing else open. */
+static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
+{
+    const int from[] = { start->stdio[0], start->stdio[1],           start->stdio[2],
+                         start->channel[BOX_WORDS], start->channel[BOX_REQUESTS],
+                         plan->report,    plan->rules,               start->exec_block };
+    static const int to[] = { 0, 1, 2, BOX_FD_WORDS, BOX_FD_REQUESTS, FD_REPORT, FD_RULES,
+                              FD_EXEC };
+    int high[array_len(to)];
+    for (size_t i = 0; i < array_len(to); i++) {
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
+        if (from[i] >= 0 && high[i] < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < array_len(to); i++) {
+        if (high[i] < 0 && !mutate(FDS))
+            close(to[i]);
+        else if (high[i] >= 0 && dup3(high[i], to[i], to[i] > BOX_FD_LAST ? O_CLOEXEC : 0) < 0)
+            return -1;
+    }
+    if (mutate(FDS))
+        return 0;
+    io_close_between(BOX_FD_LAST + 1, FD_REPORT - 1);
+    return io_close_from(FD_EXEC + 1);
+}
+
+static int more_easily_killed(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int failed = fd < 0 || io_write_all(fd, "500", 3) < 0;
+    if (fd >= 0)
+        close(fd);
+    return failed ? -1 : 0;
+}
+
+static void give_up_power(const struct enter_plan *plan, const struct enter_start *start)
+{
+    struct drop_rlimits limits = {
+        .cpu_s = (uint64_t)start->cpu_s,
+        .open_files = (uint64_t)start->open_files,
+        .processes = (uint64_t)start->processes,
+        .file_bytes = (uint64_t)start->file_bytes,
+        .data_bytes = (uint64_t)start->data_bytes,
+        .piped_core = start->piped_core,
+    };
+    if (settle_fds(plan, start) < 0)
+        fail(plan->report, BOX_STEP_ENTER, 0);
+    /* A zygote's own signals were dropped when it began; what it has now is its
+     * interpreter's, as after an exec. */
+    if (start->exec_block >= 0)
+        drop_signals();
+    if (drop_inherited_state() < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
+    if (drop_set_rlimits(&limits) < 0)
+        fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
+    const uid_t saved = start->parkable && plan->two_ids ? BOX_ID_HOLDER : BOX_ID_OCCUPANT;
+    if ((!mutate(OOM_SCORE) && more_easily_killed() < 0) ||
+        drop_power_saving(BOX_ID_OCCUPANT, saved, BOX_ID_OCCUPANT, plan->two_ids) < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
+}
+
+void enter_box(const struct enter_plan *plan, const struct enter_start *start)
+{
+    struct box_report report = { .step = BOX_STEP_NONE };
+    if (join_box(plan, true) < 0)
+        fail(plan->report, BOX_STEP_ENTER, 0);
+    give_up_power(plan, start);
+    /* Exec makes a process dumpable, that is, owner of its own /proc files; a zygote's
+     * child comes as its zygote was. */
+    if (start->exec_block < 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        fail(FD_REPORT, BOX_STEP_DROP, 0);
+    if (plan->rules >= 0 && landlock(&report.walls) < 0)
+        fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
+    const bool uncounted = start->data_bytes > 0 && !mutate(UNCOUNTED);
+    int listener = uncounted && filter_uncounted() < 0
+                       ? -1 : filter_self(start->parkable, plan->two_ids);
+    if (listener < 0)
+        fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
+    const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };
+    report.walls |= posture_read(plan->outside, BOX_FD_LAST + 1, keep, array_len(keep)) |
+                    start->broker_walls;
+    if (!mutate(POSTURE) && (report.walls & start->required) != start->required) {
+        errno = EPERM;
+        fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
+    }
+    if (io_send(FD_REPORT, &report, sizeof report, &listener, 1) < 0)
+        _exit(71);
+    close(listener);
+}
+
+void enter_exec_block(int fd)
+{
+    char **argv, **env;
+    if (read_exec_block(fd, &argv, &env) == 0)
+        execve(argv[0], argv, env);
+}
+
+void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
+{
+    enter_box(plan, start);
+    enter_exec_block(FD_EXEC);
+    fail(FD_REPORT, BOX_STEP_EXEC, 0);
+}
+
+void enter_and_port(const struct enter_plan *plan, int sock)
+{
+    /* The collecting porter stays out of the cgroup: the box is dead, its limits
+     * are lifted, and what it reads is charged already. */
+    if (join_box(plan, plan->join_count > 0) < 0)
+        fail(plan->report, BOX_STEP_PORTER, 0);
+    int high = fcntl(sock, F_DUPFD_CLOEXEC, FD_REPORT + 1);
+    int report = fcntl(plan->report, F_DUPFD_CLOEXEC, FD_REPORT + 1);
+    if (high < 0 || report < 0 || dup3(high, PORTER_FD, O_CLOEXEC) < 0 ||
+        dup3(report, FD_REPORT, O_CLOEXEC) < 0 ||
+        (!mutate(PORTER_FDS) && io_close_from(FD_REPORT + 1) < 0))
+        fail(plan->report, BOX_STEP_PORTER, 0);
+    for (int fd = 0; fd < FD_REPORT; fd++) {
+        if (fd != PORTER_FD && !mutate(PORTER_FDS))
+            close(fd);
+    }
+    drop_signals();
+    struct drop_rlimits limits = { .open_files = PORTER_OPEN_FILES };
+    if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
+        drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
+        fail(FD_REPORT, BOX_STEP_PORTER, 0);
+    porter_run(FD_REPORT);
+}

@@ -1,0 +1,68 @@
+/* Init: pid 1 of a box, a static program of its own with an empty environment.
+ * It checks its own posture, tells the broker, confines itself to a handful of
+ * system calls and from then on sleeps: SIGCHLD is ignored, so the kernel itself
+ * reaps orphans. It has no authority: its
+ * death is the death of the box, and nothing that it says is believed but the
+ * one fixed-size report it sends before any user code exists. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "box/wall/filter.h"
+#include "box/inside/inside.h"
+#include "box/wall/mutate.h"
+#include "box/wall/posture.h"
+#include "box/proto/proto.h"
+
+/* What must stand around init itself; its own filter follows the check. */
+#define INIT_REQUIRED                                                                       \
+    (BOX_WALL_BIT(USER_NS) | BOX_WALL_BIT(MOUNT_NS) | BOX_WALL_BIT(PID_NS) |                \
+     BOX_WALL_BIT(NET_NS) | BOX_WALL_BIT(IPC_NS) | BOX_WALL_BIT(UTS_NS) |                   \
+     BOX_WALL_BIT(CGROUP_NS) | BOX_WALL_BIT(READ_ONLY_ROOT) | BOX_WALL_BIT(OWN_PROC) |      \
+     BOX_WALL_BIT(NO_CAPS) | BOX_WALL_BIT(NO_NEW_PRIVS) | BOX_WALL_BIT(CLOSED_FDS) |        \
+     BOX_WALL_BIT(RLIMITS))
+
+static int confine(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_init / sizeof box_filter_init[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_init,
+    };
+    if (mutate(SECCOMP_INIT))
+        return 0;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+}
+
+int main(void)
+{
+    struct posture_outside outside;
+    struct box_report report = { .step = BOX_STEP_NONE };
+    size_t fds = 0;
+    /* Dumpable 0: no one in the box can read this process or open its files. */
+    prctl(PR_SET_NAME, "cupel-init");
+    if ((!mutate(INIT_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) ||
+        signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
+        io_recv(INSIDE_FD_REPORT, &outside, sizeof outside, NULL, 0, &fds) != 1)
+        return 71;
+    static const int own[] = { 0, 1, 2, INSIDE_FD_REPORT };
+    report.walls = posture_read(&outside, 0, own, sizeof own / sizeof own[0]);
+    if (!mutate(POSTURE) && (report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
+        report.step = BOX_STEP_INIT_POSTURE;
+        report.error = EPERM;
+    } else if (confine() < 0) {
+        report.step = BOX_STEP_INIT;
+        report.error = errno;
+    }
+    if (io_send(INSIDE_FD_REPORT, &report, sizeof report, NULL, 0) < 0 || report.step)
+        return 71;
+    /* pid 1 gets no signal that it has not asked for, and it asks for none. */
+    for (;;)
+        pause();
+}

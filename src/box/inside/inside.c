@@ -1,0 +1,180 @@
+/* The box's first process: raises the walls that belong to the box itself, then
+ * becomes init. It is a child of the broker in fresh namespaces, holding every
+ * capability in the box's own user namespace and none outside. No heap, no
+ * stdio; on any failure it reports {step, errno} and exits: the box never opens. */
+#include "box/inside/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "box/wall/drop.h"
+#include "box/inside/enter.h"
+#include "box/inside/mount_usr.h"
+#include "box/wall/mutate.h"
+
+#define FD_INIT 4 /* the init program, until its exec */
+#define WATCHERS "16"
+
+static void fail(const struct inside_plan *plan, enum box_step step) __attribute__((noreturn));
+static void fail(const struct inside_plan *plan, enum box_step step)
+{
+    struct box_report report = { .step = step, .error = errno };
+    if (io_send(plan->report, &report, sizeof report, NULL, 0) < 0)
+        _exit(71);
+    _exit(70);
+}
+
+/* The limit is per user namespace: ours, since we opened the file in it. Written
+ * through the host's /proc, which is gone after the pivot; read back to be sure. */
+static int forbid_namespaces(void)
+{
+    static const char *const files[] = {
+        "/proc/sys/user/max_user_namespaces",   "/proc/sys/user/max_mnt_namespaces",
+        "/proc/sys/user/max_pid_namespaces",    "/proc/sys/user/max_net_namespaces",
+        "/proc/sys/user/max_ipc_namespaces",    "/proc/sys/user/max_uts_namespaces",
+        "/proc/sys/user/max_cgroup_namespaces",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char back[4] = "";
+        int fd = open(files[i], O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        int failed = io_write_all(fd, "0", 1) < 0 || pread(fd, back, sizeof back - 1, 0) < 1 ||
+                     back[0] != '0';
+        close(fd);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+/* Closing a file watcher waits for about 10 ms, and so does the death of who has it: 128 of them
+ * hold up a kill for a second, and are all that an ordinary user may have on the host. Best
+ * effort: a kernel without this limit has the host's. */
+static void limit_watchers(void)
+{
+    int fd = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (write(fd, WATCHERS, sizeof WATCHERS - 1) < 0)
+        errno = 0;
+    close(fd);
+}
+
+static int loopback_up(void)
+{
+    struct ifreq lo = { .ifr_name = "lo" };
+    int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (sock < 0)
+        return -1;
+    int failed = ioctl(sock, SIOCGIFFLAGS, &lo);
+    lo.ifr_flags |= IFF_UP;
+    failed = failed || ioctl(sock, SIOCSIFFLAGS, &lo);
+    close(sock);
+    return failed ? -1 : 0;
+}
+
+/* The cgroup namespace is made after joining, so that its root is the box's own. */
+static int join(const struct inside_plan *plan)
+{
+    for (int i = 0; i < plan->join_count; i++) {
+        if (io_write_all(plan->join_fds[i], "0", 1) < 0)
+            return -1;
+    }
+    return mutate(CGROUP_NS) ? 0 : unshare(CLONE_NEWCGROUP);
+}
+
+static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
+{
+    uid_t uid = plan->two_ids ? BOX_ID_INIT : BOX_ID_OCCUPANT;
+    enum box_step step;
+    if (join(plan) < 0)
+        fail(plan, BOX_STEP_JOIN);
+    if (plan->two_ids && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
+        fail(plan, BOX_STEP_IDS);
+    if (syscall(SYS_setresgid, uid, uid, uid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
+        fail(plan, BOX_STEP_IDS);
+    /* A container's own filter may forbid it: the posture then says so. */
+    if (!mutate(HOST_NAME) && !mutate(UTS_NS) && sethostname("box", 3) < 0 && errno != EPERM)
+        fail(plan, BOX_STEP_NAME);
+    if (!mutate(LOOPBACK) && !mutate(NET_NS) && loopback_up() < 0)
+        fail(plan, BOX_STEP_NET);
+    if (!mutate(NEW_NAMESPACES) && forbid_namespaces() < 0)
+        fail(plan, BOX_STEP_SYSCTL);
+    limit_watchers();
+    if ((step = mount_root(&plan->mounts)) || (step = mount_image(&plan->mounts)) ||
+        (step = mount_proc()) ||
+        (step = mount_writable(&plan->mounts, out_disk_fd)) || (step = mount_seal()))
+        fail(plan, step);
+}
+
+/* Everything that is kept to its place by way of numbers that nothing else has. */
+static int settle_fds(const struct inside_plan *plan)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int from[] = { null, null, null, plan->report, plan->init_fd };
+    for (int i = 0; i < 5; i++) {
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_INIT + 1);
+        if (from[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < 5; i++) {
+        if (dup3(from[i], i, i == FD_INIT ? O_CLOEXEC : 0) < 0)
+            return -1;
+    }
+    return mutate(INIT_FDS) ? 0 : io_close_from(FD_INIT + 1);
+}
+
+void inside_run(const struct inside_plan *plan)
+{
+    struct box_report go, report = { .step = BOX_STEP_NONE };
+    static char *const no_env[] = { NULL };
+    static char name[] = "cupel-init";
+    char *argv[] = { name, NULL };
+    int given[2] = { -1, -1 }; /* for the broker: the disk, and Landlock's rules */
+    size_t fds = 0;
+    umask(022);
+    /* The broker writes the id maps before its word. */
+    if (io_recv(plan->report, &go, sizeof go, NULL, 0, &fds) != 1)
+        _exit(71);
+    raise_walls(plan, &given[0]);
+    if (enter_rules(&given[1]) < 0)
+        fail(plan, BOX_STEP_LANDLOCK);
+    report.walls = BOX_WALL_BIT(NO_NEW_NS);
+    if (!mount_usr_shared())
+        report.walls |= BOX_WALL_BIT(OWN_FILES);
+    if (io_send(plan->report, &report, sizeof report, given, given[1] < 0 ? 1 : 2) < 0)
+        fail(plan, BOX_STEP_INIT);
+    close(given[0]);
+    if (given[1] >= 0)
+        close(given[1]);
+    /* init keeps its report socket as descriptor 3, /dev/null as 0 to 2, and
+     * nothing else; the namespaces to differ from travel as the first message. */
+    if (settle_fds(plan) < 0)
+        fail(plan, BOX_STEP_INIT);
+    struct drop_rlimits limits = { .open_files = 16, .piped_core = plan->piped_core };
+    uid_t uid = plan->two_ids && !mutate(INIT_UID) ? BOX_ID_INIT : BOX_ID_OCCUPANT;
+    drop_signals();
+    if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
+        drop_power(uid, uid, plan->two_ids) < 0) {
+        struct inside_plan settled = *plan;
+        settled.report = INSIDE_FD_REPORT;
+        fail(&settled, BOX_STEP_DROP);
+    }
+    syscall(SYS_execveat, FD_INIT, "", argv, mutate(INIT_ENVIRONMENT) ? environ : no_env,
+            AT_EMPTY_PATH);
+    report = (struct box_report){ .step = BOX_STEP_INIT, .error = errno };
+    if (io_send(INSIDE_FD_REPORT, &report, sizeof report, NULL, 0) < 0)
+        _exit(71);
+    _exit(70);
+}

@@ -1,0 +1,407 @@
+/* The box's file system. Runs in the box's first process, in its own mount
+ * namespace, with capabilities in the box's user namespace only; no heap.
+ *
+ * Invariants: the root is our own tmpfs, so every mount point is made by us and
+ * none is a link that the image controls; the image is only ever the lower layer
+ * of an overlay that belongs to this box, so that locks and inotify watches on
+ * its files are not shared with other boxes; nothing else of the host is there
+ * but copies of a few public files of /etc and five device nodes. */
+#include "box/inside/mount.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "box/inside/mount_usr.h"
+#include "box/wall/mutate.h"
+
+#define count(a) (sizeof(a) / sizeof((a)[0]))
+#define TEMPLATE_AT "/tmp" /* where a root that was laid out already is mounted */
+#define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
+
+/* Named from the template, so that a box's mountinfo shows no path of the broker's.
+ * Leaves the new root as current directory. */
+static int overlay_template(const char *template, const char *top, const char *below,
+                            const char *at)
+{
+    return chdir(template) < 0 || mount_overlay(top, below, at) < 0 ? -1 : chdir(TEMPLATE_AT);
+}
+
+enum box_step mount_root(const struct mount_plan *plan)
+{
+    /* Any directory serves: it is covered only in this mount namespace, and
+     * nothing that the image needs lies under these. */
+    static const char *const places[] = { "/tmp", "/mnt", "/media", "/srv" };
+    if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return BOX_STEP_PRIVATE;
+    if (plan->template)
+        return overlay_template(plan->template, "root", "top/none", TEMPLATE_AT) < 0
+                   ? BOX_STEP_ROOT
+                   : BOX_STEP_NONE;
+    for (size_t i = 0; i < count(places); i++) {
+        if (mount("cupel", places[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
+            return chdir(places[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
+        if (errno != ENOENT && errno != ENOTDIR)
+            break;
+    }
+    return BOX_STEP_ROOT;
+}
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -1;
+    int failed = io_write_all(fd, text, strlen(text));
+    close(fd);
+    return failed;
+}
+
+static int copy_from(int from, const char *path)
+{
+    char chunk[16384];
+    off_t at = 0;
+    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (to < 0)
+        return -1;
+    for (;;) {
+        ssize_t n = pread(from, chunk, sizeof chunk, at);
+        if (n <= 0 || io_write_all(to, chunk, (size_t)n) < 0) {
+            close(to);
+            return n == 0 ? 0 : -1;
+        }
+        at += n;
+    }
+}
+
+/* A directory with its files and links, two levels deep, once for all boxes. */
+static int copy_links(const char *from, const char *to)
+{
+    char target[512], source[300], path[300];
+    DIR *dir = opendir(from);
+    int failed = !dir || mkdir(to, 0755) < 0;
+    for (const struct dirent *entry; !failed && (entry = readdir(dir));) {
+        struct stat st;
+        snprintf(source, sizeof source, "%.20s/%.255s", from, entry->d_name);
+        snprintf(path, sizeof path, "%.20s/%.255s", to, entry->d_name);
+        if (entry->d_name[0] == '.' || lstat(source, &st) < 0)
+            continue;
+        if (S_ISLNK(st.st_mode)) {
+            ssize_t n = readlink(source, target, sizeof target - 1);
+            target[n > 0 ? n : 0] = 0;
+            failed = symlink(target, path) < 0;
+        } else if (S_ISDIR(st.st_mode) && strlen(source) < 20) {
+            failed = copy_links(source, path) < 0;
+        } else if (S_ISREG(st.st_mode)) {
+            int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+            failed = fd >= 0 && copy_from(fd, path) < 0;
+            if (fd >= 0)
+                close(fd);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return failed ? -1 : 0;
+}
+
+/* Where /usr is not merged, as on Alpine, these are folders of their own, with the loader
+ * and the C library. */
+static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
+
+static bool is_apart(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Each its own overlay. `at` is where the new root is, `none` an empty folder. */
+static int overlay_apart(const char *at, const char *none)
+{
+    char to[32];
+    for (size_t i = 0; i < count(apart); i++) {
+        snprintf(to, sizeof to, "%s%s", at, apart[i]);
+        if (is_apart(apart[i]) && mount_overlay(none, apart[i], to) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int make_tree(void)
+{
+    static const char *const dirs[] = {
+        "usr", "etc", "dev", "dev/shm", "proc", "tmp", "workspace", "home", "mnt", "var", "run",
+        "srv",
+    };
+    static const char *const links[][2] = {
+        { "/tmp", "var/tmp" },        { "/workspace", "home/user" },
+        { "/workspace", "mnt/data" }, { "/run", "var/run" },
+    };
+    for (size_t i = 0; i < count(dirs); i++) {
+        if (mkdir(dirs[i], 0755) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(links); i++) {
+        if (symlink(links[i][0], links[i][1]) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(apart); i++) {
+        char merged[16];
+        snprintf(merged, sizeof merged, "usr%s", apart[i]);
+        if (is_apart(apart[i]) ? mkdir(apart[i] + 1, 0755) : symlink(merged, apart[i] + 1))
+            return -1;
+    }
+    /* Landlock lets no one read this; see enter.c. */
+    return write_file(".landlock", "");
+}
+
+/* Our own files: the first layer of the overlay over /usr. */
+static int place_plants(const struct mount_plan *plan, const char *at)
+{
+    char path[sizeof "../top/lib/cupel/" + BOX_PLANT_NAME];
+    static const char *const dirs[] = { "top", "top/none", "top/lib", "top/lib/cupel" };
+    for (size_t i = 0; i < count(dirs); i++) {
+        snprintf(path, sizeof path, "%s/%s", at, dirs[i]);
+        if (mkdir(path, 0755) < 0)
+            return -1;
+    }
+    for (uint32_t i = 0; i < plan->plants->count; i++) {
+        snprintf(path, sizeof path, "%s/top/lib/cupel/%s", at, plan->plants->name[i]);
+        if (copy_from(plan->plant_fds[i], path) < 0)
+            return -1;
+    }
+    snprintf(path, sizeof path, "%s/top/lib/cupel/main.sh", at);
+    return plan->plants->late_code ? symlink("/proc/self/fd/252", path) : 0;
+}
+
+static int copy_etc(void)
+{
+    static const char *const files[] = {
+        "ld.so.cache", "nsswitch.conf", "protocols", "services", "mime.types", "debian_version",
+        "ld-musl-x86_64.path", "ld-musl-aarch64.path",
+    };
+    static const char passwd[] = "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                                 "user:x:1000:1000:user:/home/user:/bin/bash\n"
+                                 "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+    static const char group[] = "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n";
+    char path[64];
+    for (size_t i = 0; i < count(files); i++) {
+        snprintf(path, sizeof path, "/etc/%s", files[i]);
+        int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (from < 0)
+            continue; /* not every host has every one of them */
+        int failed = copy_from(from, path + 1);
+        close(from);
+        if (failed)
+            return -1;
+    }
+    return write_file("etc/passwd", passwd) || write_file("etc/group", group) ||
+                   write_file("etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n") ||
+                   write_file("etc/hostname", "box\n")
+               ? -1
+               : 0;
+}
+
+/* Directories of /etc that programs follow links through. */
+static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts" };
+
+/* Each its own overlay. */
+static int overlay_etc(void)
+{
+    for (size_t i = 0; i < count(etc_dirs); i++) {
+        const char *from = etc_dirs[i], *to = from + 1;
+        if (access(from, R_OK) < 0)
+            continue;
+        if (mkdir(to, 0755) < 0)
+            return -1;
+        /* Not where something is mounted below it: see mount_usr.c. */
+        if (mount_overlay("usr/top/none", from, to) < 0 &&
+            (rmdir(to) < 0 || copy_links(from, to) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static const char *const dev_nodes[] = { "/dev/null", "/dev/zero",
+                                         mutate(DEVICES) ? "/dev/kmsg" : "/dev/full",
+                                         "/dev/random", "/dev/urandom" };
+
+/* Places for the nodes, which are mounted, and links. */
+static int lay_out_dev(void)
+{
+    static const char *const links[][2] = {
+        { "/proc/self/fd", "dev/fd" },
+        { "/proc/self/fd/0", "dev/stdin" },
+        { "/proc/self/fd/1", "dev/stdout" },
+        { "/proc/self/fd/2", "dev/stderr" },
+    };
+    for (size_t i = 0; i < count(dev_nodes); i++) {
+        if (write_file(dev_nodes[i] + 1, "") < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < count(links); i++) {
+        if (symlink(links[i][0], links[i][1]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int mount_dev_nodes(void)
+{
+    for (size_t i = 0; i < count(dev_nodes); i++) {
+        struct stat st;
+        /* Only the real memory devices, whatever the host's /dev holds. */
+        if (stat(dev_nodes[i], &st) < 0)
+            return -1;
+        if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
+            errno = ENODEV;
+            return -1;
+        }
+        if (mount(dev_nodes[i], dev_nodes[i] + 1, NULL, MS_BIND, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int mount_layout(const struct mount_plan *plan)
+{
+    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || place_plants(plan, "..") < 0)
+        return -1;
+    for (size_t i = 0; i < count(etc_dirs); i++) {
+        if (access(etc_dirs[i], R_OK) == 0 && copy_links(etc_dirs[i], etc_dirs[i] + 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Without a template. Our own files lie on a tmpfs that the overlay over /usr then
+ * covers: they are reachable by no other path. */
+static enum box_step lay_out(const struct mount_plan *plan)
+{
+    if (make_tree() < 0)
+        return BOX_STEP_TREE;
+    if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0 ||
+        place_plants(plan, "usr") < 0)
+        return BOX_STEP_PLANT;
+    if (copy_etc() < 0 || overlay_etc() < 0)
+        return BOX_STEP_ETC;
+    if (overlay_apart(".", "usr/top/none") < 0)
+        return BOX_STEP_IMAGE;
+    if (lay_out_dev() < 0)
+        return BOX_STEP_DEV;
+    return BOX_STEP_NONE;
+}
+
+/* From the template, or from the tmpfs with our own files that "usr" covers then. */
+static int mount_parts(const char *template)
+{
+    if (template)
+        return chdir(template) < 0 || mount_usr(TEMPLATE_AT "/usr") < 0 ? -1 : chdir(TEMPLATE_AT);
+    return chdir("usr") < 0 || mount_usr("../usr") < 0 ? -1 : chdir("..");
+}
+
+static int mount_whole(const char *template)
+{
+    return template ? overlay_template(template, "top", "/usr", TEMPLATE_AT "/usr")
+                    : mount_overlay("usr/top", "/usr", "usr");
+}
+
+enum box_step mount_image(const struct mount_plan *plan)
+{
+    enum box_step step = plan->template ? BOX_STEP_NONE : lay_out(plan);
+    if (step)
+        return step;
+    if ((mount_usr_parted() ? mount_parts : mount_whole)(plan->template) < 0)
+        return BOX_STEP_IMAGE;
+    if (plan->template &&
+        (chdir(plan->template) < 0 || overlay_apart(TEMPLATE_AT, "top/none") < 0 ||
+         chdir(TEMPLATE_AT) < 0))
+        return BOX_STEP_IMAGE;
+    if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
+                            mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,
+                                  MS_BIND | MS_REC, NULL) < 0))
+        return BOX_STEP_IMAGE;
+    /* /usr/local is the administrator's, not the image's: covered by nothing. */
+    if (!mutate(USR_LOCAL) && mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 &&
+        errno != ENOENT)
+        return BOX_STEP_IMAGE;
+    if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
+        errno != ENOENT && errno != EINVAL)
+        return BOX_STEP_IMAGE;
+    return mount_dev_nodes() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
+}
+
+enum box_step mount_proc(void)
+{
+    const char *options = mutate(PROC_SUBSET) ? "hidepid=invisible"
+                          : mutate(HIDEPID)   ? "subset=pid"
+                                              : "subset=pid,hidepid=invisible";
+    if (mutate(PID_NS))
+        return mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0 ? BOX_STEP_PROC
+                                                                        : BOX_STEP_NONE;
+    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, options) < 0)
+        return BOX_STEP_PROC;
+    return BOX_STEP_NONE;
+}
+
+static int link_font_list(const struct mount_plan *plan)
+{
+    char at[sizeof "mnt/t/.matplotlib/" + BOX_PLANT_NAME];
+    char to[sizeof BOX_PLANT_DIR + BOX_PLANT_NAME];
+    if (mkdir("mnt/t/.matplotlib", 0755) < 0 ||
+        chown("mnt/t/.matplotlib", plan->occupant_uid, plan->occupant_gid) < 0)
+        return -1;
+    if (!plan->plants->font_list[0])
+        return 0;
+    snprintf(at, sizeof at, "mnt/t/.matplotlib/%s", plan->plants->font_list);
+    snprintf(to, sizeof to, "%s/%s", BOX_PLANT_DIR, plan->plants->font_list);
+    return symlink(to, at);
+}
+
+enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
+{
+    static const struct {
+        const char *from, *to;
+        mode_t mode;
+    } parts[] = {
+        { "mnt/" BOX_WORK, "workspace", 0755 },
+        { "mnt/t", "tmp", 01777 },
+        { "mnt/s", "dev/shm", 01777 },
+    };
+    char options[96];
+    snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld",
+             mutate(DISK_BYTES) ? 1LL << 30 : (long long)plan->disk_bytes,
+             mutate(DISK_INODES) ? 1LL << 20 : (long long)plan->disk_inodes);
+    if (mount("cupel", "mnt", "tmpfs", SAFE, options) < 0)
+        return BOX_STEP_WRITABLE;
+    *out_fd = open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < count(parts); i++) {
+        if (mkdir(parts[i].from, 0700) < 0 || chmod(parts[i].from, parts[i].mode) < 0 ||
+            chown(parts[i].from, plan->occupant_uid, plan->occupant_gid) < 0 ||
+            mount(parts[i].from, parts[i].to, NULL, MS_BIND, NULL) < 0)
+            return BOX_STEP_WRITABLE;
+    }
+    if (*out_fd < 0 || link_font_list(plan) < 0 || umount2("mnt", MNT_DETACH) < 0)
+        return BOX_STEP_WRITABLE;
+    return BOX_STEP_NONE;
+}
+
+enum box_step mount_seal(void)
+{
+    if (!mutate(READ_ONLY_ROOT) &&
+        mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
+        return BOX_STEP_SEAL;
+    if (mutate(PIVOT))
+        return chroot(".") < 0 || chdir("/") < 0 ? BOX_STEP_PIVOT : BOX_STEP_NONE;
+    if (syscall(SYS_pivot_root, ".", ".") < 0 ||
+        (!mutate(OLD_ROOT) && umount2(".", MNT_DETACH) < 0) || chdir("/") < 0)
+        return BOX_STEP_PIVOT;
+    return BOX_STEP_NONE;
+}

@@ -1,0 +1,354 @@
+/* The keeper of a session: it holds the parked copies of an interpreter, stopped, and
+ * makes and wakes them (box/park/park.h) at the broker's word. A child of the broker in its
+ * pid namespace, uid 0 of W, with CAP_SYS_PTRACE and CAP_SYS_NICE there and nothing else, under
+ * policy/keeper.policy; one thread, no heap, no stdio.
+ *
+ * 1. Its death is the end of all that it holds.
+ * 2. It hears the broker alone. Of the copies it believes nothing.
+ * 3. What it could not become, it says at its first order, and ends. */
+#include "box/keep/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "box/wall/drop.h"
+#include "box/wall/filter.h"
+#include "box/park/park.h"
+#include "box/fork/transplant.h"
+
+#define TIMEOUT_MS 3000 /* twice for a WAKE: less than the broker's patience */
+#define SETTLE_MS 1000
+#define TRANSPLANT_MS 6000
+#define FD_FIRST 3
+#define KEPT_MAX (3 + 2 * BOX_CG_COUNT)
+#define DYING_MAX 8
+#define POWER (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_SYS_NICE)
+
+struct keeper {
+    int sock;
+    struct park_session session;
+    struct park_tasks live, parked;
+    struct park place[BOX_PLACES + 1];
+    uint64_t ticket[BOX_PLACES];
+    uint32_t spare_of;
+    uint64_t spare_ticket;
+    bool moved; /* the broker moves what is copied for a WAKE: another one must not be woken */
+    struct park dying[DYING_MAX];
+};
+
+#define SPARE BOX_PLACES /* the last: copied for a WAKE */
+
+static const struct park_tasks stay = { .count = 0 };
+
+/* --- becoming it --- */
+
+/* The kernel compares the opener's effective uid with the uids of whoever moves, and
+ * nothing but what is parked has this one. The file itself belongs to uid 0. What never
+ * runs needs no other CPU group, and each move takes its time. */
+static int open_tasks(const struct cgroup *group, struct park_tasks *out)
+{
+    static const enum box_cg moved[] = { BOX_CG_MEMORY, BOX_CG_PIDS };
+    for (size_t i = 0; i < array_len(moved); i++) {
+        if (group->dir[moved[i]] < 0)
+            continue;
+        int fd = openat(group->dir[moved[i]], "tasks", O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        out->controller[out->count] = moved[i] == BOX_CG_MEMORY ? "memory" : "pids";
+        out->fd[out->count++] = fd;
+    }
+    out->name = group->name;
+    return 0;
+}
+
+static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
+{
+    const uid_t same = (uid_t)-1;
+    if (out->session.warden) /* groups of one uid are v2's: the broker moves what is in them */
+        return 0;
+    if (syscall(SYS_setresuid, same, plan->holder, same) < 0)
+        return -1;
+    syscall(SYS_setfsuid, 0);
+    int failed = open_tasks(plan->parked, &out->parked) < 0 ||
+                 open_tasks(plan->live, &out->live) < 0;
+    int saved = errno;
+    if (syscall(SYS_setresuid, same, 0, same) < 0)
+        return -1;
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+/* Nothing stays open but stdio, which leads nowhere, and these. */
+static int settle_fds(struct keeper *out)
+{
+    int *kept[KEPT_MAX] = { &out->sock, &out->session.proc };
+    int count = 2;
+    if (out->session.warden)
+        kept[count++] = &out->session.warden;
+    for (size_t i = 0; i < out->parked.count; i++)
+        kept[count++] = &out->parked.fd[i];
+    for (size_t i = 0; i < out->live.count; i++)
+        kept[count++] = &out->live.fd[i];
+    for (int i = 0; i < count; i++) {
+        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, FD_FIRST + KEPT_MAX);
+        if (*kept[i] < 0)
+            return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        if (dup3(*kept[i], FD_FIRST + i, O_CLOEXEC) < 0)
+            return -1;
+        *kept[i] = FD_FIRST + i;
+    }
+    return io_close_from(FD_FIRST + count);
+}
+
+static int confine(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_keeper / sizeof box_filter_keeper[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_keeper,
+    };
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
+}
+
+/* SIGCHLD stays blocked, as in the broker: box/park/inject.c waits for it. */
+static int become(const struct keeper_plan *plan, struct keeper *out)
+{
+    prctl(PR_SET_NAME, "cupel-keeper");
+    drop_signals();
+    setsid();
+    out->session.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (out->session.proc < 0 || open_all_tasks(plan, out) < 0 || settle_fds(out) < 0 ||
+        drop_power_but(POWER) < 0)
+        return -1;
+    /* Both are taken back by a change of ids: last. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return -1;
+    if (confine() < 0)
+        return -1;
+    /* An interpreter has its zygote's filter and its own where we have ours, and one more where
+     * no cgroup counts its memory. */
+    int filters = park_own_filters(out->session.proc);
+    int more = 1 + !(plan->live->walls & BOX_WALL_BIT(MEMORY_CG));
+    out->session.filters = filters > 0 ? filters + more : 0;
+    return 0;
+}
+
+/* --- orders --- */
+
+static enum inject_end refuse(int error)
+{
+    errno = error;
+    return INJECT_REFUSED;
+}
+
+/* What was asked for, or NULL with errno. */
+static struct park *find(struct keeper *keeper, const struct keeper_order *order)
+{
+    struct park *place = &keeper->place[order->place];
+    errno = place->pid <= 0 ? ENOENT : ESTALE;
+    return place->pid > 0 && keeper->ticket[order->place] == order->ticket ? place : NULL;
+}
+
+static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
+{
+    struct park *place = &keeper->place[order->place];
+    (void)channel;
+    if (place->pid > 0)
+        return refuse(EEXIST);
+    park_drop(&keeper->place[SPARE]); /* no WAKE has followed */
+    enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
+    if (end == INJECT_OK) {
+        keeper->ticket[order->place] = order->ticket;
+        out->pid = place->pid;
+        out->pause_us = place->pause_ns / 1000;
+        out->lost = place->files.lost;
+    }
+    return end;
+}
+
+static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
+{
+    struct park *place = find(keeper, order), *spare = &keeper->place[SPARE];
+    int error = errno;
+    (void)channel;
+    park_drop(spare);
+    if (!place)
+        return refuse(error);
+    enum inject_end end = park_copy_parked(&keeper->session, place, &stay, spare);
+    if (end == INJECT_DIED || end == INJECT_LOST) {
+        park_drop(place);
+        return end;
+    }
+    keeper->spare_of = order->place;
+    keeper->spare_ticket = order->ticket;
+    if (end == INJECT_OK)
+        out->pid = spare->pid;
+    return end;
+}
+
+static enum inject_end wake_spare(struct keeper *keeper, const int *channel,
+                                  struct keeper_answer *out)
+{
+    pid_t live = 0;
+    enum inject_end end = park_wake(&keeper->session, &keeper->place[SPARE], channel,
+                                    &keeper->live, &live, &out->lost);
+    out->pid = end == INJECT_OK ? live : 0;
+    return end;
+}
+
+static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
+{
+    if (!channel)
+        return refuse(EBADF);
+    bool spared = keeper->place[SPARE].pid > 0 && keeper->spare_of == order->place &&
+                  keeper->spare_ticket == order->ticket;
+    enum inject_end end = spared ? wake_spare(keeper, channel, out) : INJECT_DIED;
+    if (end != INJECT_DIED || keeper->moved)
+        return spared ? end : refuse(ESTALE);
+    /* Where there is one uid the box may have killed it before it was swept. */
+    end = do_copy(keeper, order, NULL, out);
+    return end == INJECT_OK ? wake_spare(keeper, channel, out) : end;
+}
+
+static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order,
+                               const int *channel, struct keeper_answer *out)
+{
+    struct park *place = find(keeper, order);
+    (void)channel;
+    (void)out;
+    if (!place)
+        return errno == ENOENT ? INJECT_OK : INJECT_REFUSED;
+    for (size_t i = 0; place->pid > 0 && i < DYING_MAX; i++) {
+        if (keeper->dying[i].pid > 0)
+            continue;
+        park_let_die(place);
+        keeper->dying[i] = *place;
+        *place = PARK_NONE;
+    }
+    park_drop(place);
+    return INJECT_OK;
+}
+
+static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order *order,
+                                const int *channel, struct keeper_answer *out)
+{
+    (void)order;
+    (void)channel;
+    (void)out;
+    if (!keeper->session.warden)
+        return refuse(ENOTSUP);
+    return park_sweep(&keeper->session, keeper->place, array_len(keeper->place)) < 0
+               ? INJECT_REFUSED
+               : INJECT_OK;
+}
+
+static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_order *order,
+                                     const int *channel, struct keeper_answer *out)
+{
+    static struct transplant_report report;
+    struct park_session to = keeper->session;
+    const struct park *place = find(keeper, order);
+    (void)channel;
+    memcpy(to.channel, order->channel, sizeof to.channel);
+    if (!place)
+        return INJECT_REFUSED;
+    enum inject_end end =
+        transplant(&keeper->session, place, &to, order->live, TRANSPLANT_MS, &report);
+    out->lost = end == INJECT_OK ? report.lost_bits | park_lost_in_fork(place) : 0;
+    return end;
+}
+
+static enum inject_end (*const orders[])(struct keeper *keeper, const struct keeper_order *order,
+                                         const int *channel, struct keeper_answer *out) = {
+    [KEEPER_PARK] = do_park,
+    [KEEPER_PREPARE] = do_copy,
+    [KEEPER_COPY] = do_copy,
+    [KEEPER_WAKE] = do_wake,
+    [KEEPER_DROP] = do_drop,
+    [KEEPER_SWEEP] = do_sweep,
+    [KEEPER_TRANSPLANT] = do_transplant,
+};
+
+/* One order and its answer. failed: what keeps it from its work, 0: nothing. */
+static void serve(struct keeper *keeper, int failed)
+{
+    struct keeper_order order;
+    size_t count = 0;
+    int channel[BOX_CHANNEL] = { -1, -1 };
+    int got = io_recv(keeper->sock, &order, sizeof order, channel, BOX_CHANNEL, &count);
+    if (got != 1 || order.op < KEEPER_PARK || order.op > KEEPER_TRANSPLANT ||
+        order.place >= BOX_PLACES)
+        _exit(got == 0 ? 0 : 73);
+    struct keeper_answer answer = { .place = order.place };
+    const int *given = count == BOX_CHANNEL ? channel : NULL;
+    answer.end = failed ? refuse(failed) : orders[order.op](keeper, &order, given, &answer);
+    answer.error = answer.end == INJECT_OK ? 0 : errno;
+    own_close_fd(&channel[BOX_WORDS]);
+    own_close_fd(&channel[BOX_REQUESTS]);
+    if (io_send(keeper->sock, &answer, sizeof answer, NULL, 0) < 0)
+        _exit(0);
+}
+
+/* The broker's next word. Whatever dies meanwhile must be taken by us first. */
+static void await(struct keeper *keeper)
+{
+    struct pollfd waits[1 + BOX_PLACES + DYING_MAX] = { { .fd = keeper->sock, .events = POLLIN } };
+    struct park *whose[array_len(waits)] = { NULL };
+    nfds_t count = 1;
+    for (int i = 0; i < BOX_PLACES; i++)
+        whose[count++] = &keeper->place[i];
+    for (int i = 0; i < DYING_MAX; i++)
+        whose[count++] = &keeper->dying[i];
+    for (nfds_t i = 1; i < count; i++)
+        waits[i] = (struct pollfd){ .fd = whose[i]->pidfd, .events = POLLIN };
+    if (poll(waits, count, -1) < 0 && errno != EINTR)
+        _exit(74);
+    for (nfds_t i = 1; i < count; i++) {
+        if (waits[i].revents)
+            park_drop(whose[i]);
+    }
+    if (waits[0].revents)
+        serve(keeper, 0);
+}
+
+void keeper_run(const struct keeper_plan *plan)
+{
+    static struct keeper keeper;
+    const bool one_uid = plan->warden >= 0;
+    keeper.sock = plan->sock;
+    keeper.moved = plan->moved;
+    keeper.session = (struct park_session){
+        .channel = { plan->channel[BOX_WORDS], plan->channel[BOX_REQUESTS] },
+        .own = BOX_ID_OCCUPANT, .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
+        .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
+        .copies = BOX_PLACES + 2, /* with the spare, and init where it has the same uid */
+        .warden = one_uid ? plan->warden : 0, .timeout_ms = TIMEOUT_MS,
+        .settle_ms = SETTLE_MS, .pages = plan->pages,
+    };
+    for (int i = 0; i <= SPARE; i++)
+        keeper.place[i] = PARK_NONE;
+    for (int i = 0; i < DYING_MAX; i++)
+        keeper.dying[i] = PARK_NONE;
+    if (become(plan, &keeper) < 0) {
+        serve(&keeper, errno ? errno : EPERM);
+        _exit(70);
+    }
+    for (;;)
+        await(&keeper);
+}

@@ -1,0 +1,68 @@
+/* Confinement of our own helpers on the host side: each calls it in its own process,
+ * right after its fork. No heap, no stdio. */
+#include "box/wall/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "box/wall/landlock.h"
+
+int box_confine_capabilities(uint32_t keep)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct sets[2] = { { .effective = keep, .permitted = keep } };
+    /* The bounding set needs CAP_SETPCAP: an ordinary caller has nothing to drop. */
+    for (int cap = 0; cap < 64; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+            break;
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_capset, &head, sets);
+}
+
+static int close_below(unsigned end, unsigned *next)
+{
+    if (*next < end && syscall(SYS_close_range, *next, end - 1, 0U) < 0)
+        return -1;
+    *next = end + 1;
+    return 0;
+}
+
+static int keep_only(int a, int b)
+{
+    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a), next = 3;
+    if (low < 3 || close_below(low, &next) < 0 || close_below(high, &next) < 0)
+        return -1;
+    return (int)syscall(SYS_close_range, next, ~0U, 0U);
+}
+
+static int silence(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return -1;
+    for (int fd = 0; fd < 3; fd++)
+        if (null != fd && dup2(null, fd) < 0)
+            return -1;
+    return 0;
+}
+
+int box_confine_steward(int sock, int out_dirfd)
+{
+    if (silence() < 0 || keep_only(sock, out_dirfd) < 0)
+        return -1;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || box_confine_capabilities(0) < 0)
+        return -1;
+    uint64_t allowed = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_READ_DIR | BOX_LANDLOCK_REMOVE_FILE |
+                       BOX_LANDLOCK_MAKE_DIR | BOX_LANDLOCK_MAKE_REG | BOX_LANDLOCK_TRUNCATE;
+    const struct box_landlock_rule rule = { .dirfd = out_dirfd, .allowed = allowed };
+    if (box_landlock_apply(&rule, 1, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
+        errno != EOPNOTSUPP)
+        return -1;
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* Giving up power. Runs in children of the broker between clone and exec: no
+ * heap, no stdio. */
+#include "box/wall/drop.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "box/wall/mutate.h"
+
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct none[2] = { { 0 } };
+    /* The kernel knows fewer than 64; the first unknown one ends the loop. */
+    for (int cap = 0; !mutate(BOUNDING) && cap < 64; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE)
+                break;
+            return -1;
+        }
+    }
+    unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                           SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                           SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (!mutate(SECUREBITS) && prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0)
+        return -1;
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return -1;
+    return mutate(CAPABILITIES) ? 0 : (int)syscall(SYS_capset, &head, none);
+}
+
+int drop_power(uid_t uid, gid_t gid, bool groups)
+{
+    return drop_power_saving(uid, uid, gid, groups);
+}
+
+int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups)
+{
+    /* Raw calls: libc would signal other threads, of which there are none. */
+    if (groups && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
+        return -1;
+    if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, saved) < 0)
+        return -1;
+    if (drop_capabilities() < 0)
+        return -1;
+    return mutate(NO_NEW_PRIVS) ? 0 : prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+int drop_power_but(uint64_t capabilities)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct one[2] = { { 0 } };
+    for (int i = 0; i < 2; i++) {
+        const uint32_t bits = (uint32_t)(capabilities >> 32 * i);
+        one[i] = (struct __user_cap_data_struct){ bits, bits, bits };
+    }
+    for (int cap = 0; cap < 64; cap++) {
+        if (!(capabilities >> cap & 1) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE)
+                break;
+            return -1;
+        }
+    }
+    /* Uid 0 means nothing; what stays, stays as an ambient capability. */
+    const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                                 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0 || syscall(SYS_capset, &head, one) < 0)
+        return -1;
+    for (unsigned cap = 0; cap < 64; cap++) {
+        if (capabilities >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+            return -1;
+    }
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+void drop_signals(void)
+{
+    /* By the raw call: libc keeps two real-time signals to itself and would refuse
+     * them, but a caller may well have ignored those. All zero is SIG_DFL. */
+    const unsigned long plain[4] = { 0 };
+    for (int sig = 1; !mutate(SIGNALS) && sig < 65; sig++)
+        syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP refuse */
+}
+
+int drop_inherited_state(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (!mutate(SIGNALS) && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+        return -1;
+    if (!mutate(UMASK))
+        umask(022);
+    return !mutate(SETSID) && setsid() < 0 && errno != EPERM ? -1 : 0;
+}
+
+#define LEFT_OUT (-1)
+#define bounded(name) mutate(LIMIT_##name) ? LEFT_OUT : RLIMIT_##name
+
+int drop_set_rlimits(const struct drop_rlimits *limits)
+{
+    const rlim_t none = RLIM_INFINITY;
+    const struct {
+        int which;
+        rlim_t most;
+    } rows[] = {
+        { bounded(CORE), limits->piped_core ? 1 : 0 },
+        { bounded(CPU), limits->cpu_s ? limits->cpu_s : none },
+        { bounded(NOFILE), limits->open_files },
+        { bounded(NPROC), limits->processes ? limits->processes : none },
+        { bounded(FSIZE), limits->file_bytes ? limits->file_bytes : none },
+        { bounded(DATA), limits->data_bytes ? limits->data_bytes : none },
+        { bounded(STACK), 8u << 20 },
+        { bounded(MEMLOCK), 64u << 10 },
+        { bounded(MSGQUEUE), 0 },
+        { bounded(RTPRIO), 0 },
+        { bounded(NICE), 0 },
+        { bounded(SIGPENDING), 1024 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].which == LEFT_OUT)
+            continue;
+        struct rlimit now, want = { rows[i].most, rows[i].most };
+        if (setrlimit(rows[i].which, &want) == 0)
+            continue;
+        if (errno != EPERM || getrlimit(rows[i].which, &now) < 0)
+            return -1;
+        /* Never above what we were given: raising needs a capability outside. */
+        if (now.rlim_max != none && (want.rlim_max == none || want.rlim_max > now.rlim_max))
+            want.rlim_cur = want.rlim_max = now.rlim_max;
+        if (setrlimit(rows[i].which, &want) < 0)
+            return -1;
+    }
+    return 0;
+}

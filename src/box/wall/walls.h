@@ -1,0 +1,45 @@
+/* The list of walls, and the uids of a box. Every process uses it: the engine to name walls, the
+ * broker and the processes inside a box to report which walls they read back. */
+#ifndef BOX_WALL_WALLS_H
+#define BOX_WALL_WALLS_H
+
+#define BOX_ID_INIT 999     /* uid of init inside a box, where there are two */
+#define BOX_ID_OCCUPANT 1000
+#define BOX_ID_HOLDER 1001  /* of what is kept of a session, where there are more than one */
+
+/* A wall is a fact that a process in the box, or the broker, read back from the
+ * kernel. `required` by every profile; the others may be missing, and are listed. */
+#define BOX_WALLS(X)                                                               \
+    X(USER_NS, "user_namespace", 1)          /* uid and capabilities mean nothing outside */ \
+    X(MOUNT_NS, "mount_namespace", 1)                                              \
+    X(PID_NS, "pid_namespace", 1)                                                  \
+    X(NET_NS, "network_namespace", 1)                                              \
+    X(IPC_NS, "ipc_namespace", 1)                                                  \
+    X(UTS_NS, "uts_namespace", 1)                                                  \
+    X(CGROUP_NS, "cgroup_namespace", 1)                                            \
+    X(READ_ONLY_ROOT, "read_only_root", 1)                                         \
+    X(OWN_PROC, "private_proc", 1)           /* subset=pid, own processes only */  \
+    X(NO_NEW_NS, "no_new_namespaces", 1)     /* user.max_user_namespaces is 0 */   \
+    X(NO_CAPS, "no_capabilities", 1)         /* all five sets empty */             \
+    X(NO_NEW_PRIVS, "no_new_privileges", 1)                                        \
+    X(SECCOMP, "system_call_filter", 1)                                            \
+    X(CLOSED_FDS, "closed_descriptors", 1)   /* five pipes, nothing else */        \
+    X(RLIMITS, "rlimits", 1)                                                       \
+    X(LANDLOCK, "landlock", 0)                                                     \
+    X(PRIVATE_UID, "private_uid", 0)         /* no other process has this uid */   \
+    X(NO_GROUPS, "no_groups", 0)             /* no supplementary groups */         \
+    X(OWN_NAME, "private_host_name", 0)      /* it is called "box" */              \
+    X(OWN_FILES, "private_files", 0)         /* no inode of /usr is another box's */ \
+    X(MEMORY_CG, "memory_limit", 0)                                                \
+    X(PIDS_CG, "pids_limit", 0)                                                    \
+    X(CPU_CG, "cpu_limit", 0)
+
+enum box_wall {
+#define X(id, name, required) BOX_WALL_##id,
+    BOX_WALLS(X)
+#undef X
+    BOX_WALL_COUNT
+};
+#define BOX_WALL_BIT(id) (1u << BOX_WALL_##id)
+
+#endif

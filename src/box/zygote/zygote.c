@@ -1,0 +1,476 @@
+/* The zygote's service, loaded into an interpreter that has its packages imported
+ * (drivers/zygote.py). It never runs user code and reads from nobody but the
+ * broker. It is uid 0 of W with CAP_SYS_ADMIN there and nothing else, in the
+ * broker's pid namespace; what it forks enters a box as src/box/inside/enter.c says, and
+ * then goes on as the interpreter.
+ *
+ * The fork is a bare clone3: neither libc's nor the interpreter's handlers run. There
+ * is one thread, it holds no lock, and the two things that libc would set are set
+ * here: its cached thread id and the robust list. No heap, no stdio; from the freeze
+ * on nothing is written but the stack.
+ *
+ * What a fork costs is the pages that it writes: each is copied when it is first
+ * written, by a fault of its own. Which they are is known from one that was let live a
+ * whole life before (training); every occupant copies them in a few calls, which takes
+ * half the time. */
+#include "box/zygote/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/io.h"
+#include "box/inside/enter.h"
+#include "box/wall/filter.h"
+#include "box/zygote/freeze.h"
+#include "box/wall/mutate.h"
+
+#define DATA_UNKNOWN (-1)
+/* Just under the largest block that malloc adapts to (32 MiB on 64 bits). */
+#define LARGEST_BLOCK ((size_t)(32u << 20) - 8192)
+
+#define PAGE UINT64_C(4096)
+#define FRESH_MAX 16
+#define RANGES_MAX 8000
+#define MAPS_ROOM ((size_t)(1u << 20))
+#define ENTRIES_AT_ONCE 4096
+/* /proc/self/pagemap: the page is there, is no file's, and no other process maps it. */
+#define PAGEMAP_KIND (UINT64_C(1) << 63 | UINT64_C(1) << 61 | UINT64_C(1) << 56)
+#define PAGEMAP_OWN (UINT64_C(1) << 63 | UINT64_C(1) << 56)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define TIDY_BLOCK ((size_t)(1u << 20))
+
+/* What drivers/zygote.py hands over, by the same layout. */
+struct zygote_setup {
+    const char *request[ZYGOTE_TRAININGS];
+    uint64_t fresh_count;
+    struct {
+        void *at;
+        uint64_t len;
+    } fresh[FRESH_MAX]; /* must be random, and another's in every occupant */
+};
+
+struct pages {
+    uint64_t count;
+    struct {
+        char *at;
+        size_t len;
+    } range[RANGES_MAX];
+};
+
+/* Of each training. Written by their children, read by every occupant; the address is
+ * set before the freeze. */
+static struct pages *trained;
+
+struct service {
+    const struct zygote_setup *setup;
+    int sock, own_pid_ns;
+    uint64_t tid_slot; /* where libc caches the thread id */
+    void *robust_head;
+    size_t robust_len;
+    int64_t data_bytes; /* that the interpreter has already: RLIMIT_DATA counts them */
+};
+
+/* Slots that hold the thread id may be many where it is a small number. The right one
+ * is that from which libc takes the owner of a mutex. */
+static bool is_tid_slot(int *slot)
+{
+    pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    const int tid = *slot, other = tid ^ 0x10000000;
+    *(volatile int *)slot = other;
+    bool found = pthread_mutex_lock(&mutex) == 0 && mutex.__data.__owner == other;
+    pthread_mutex_unlock(&mutex);
+    *(volatile int *)slot = tid;
+    return found;
+}
+
+static int find_tid_slot(uint64_t *out)
+{
+    int *address = NULL;
+    const int tid = (int)syscall(SYS_gettid);
+    if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) == 0 && address && *address == tid &&
+        is_tid_slot(address)) {
+        *out = (uint64_t)(uintptr_t)address;
+        return 0;
+    }
+    int *block = __builtin_thread_pointer(); /* a kernel without checkpoint/restore */
+    for (int i = 0; i < 512; i++) {
+        if (block[i] == tid && is_tid_slot(&block[i])) {
+            *out = (uint64_t)(uintptr_t)&block[i];
+            return 0;
+        }
+    }
+    errno = ENOTSUP;
+    return -1;
+}
+
+static int64_t data_now(void)
+{
+    char text[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return DATA_UNKNOWN;
+    text[n] = 0;
+    const char *at = text;
+    int64_t pages = 0;
+    for (int field = 0; field < 5 && *at; field++) /* size resident shared text lib DATA */
+        at += strcspn(at, " ") + 1;
+    for (; *at >= '0' && *at <= '9'; at++)
+        pages = pages * 10 + (*at - '0');
+    return pages * 4096;
+}
+
+static int confine(void)
+{
+    struct sock_fprog filter = {
+        .len = sizeof box_filter_zygote / sizeof box_filter_zygote[0],
+        .filter = (struct sock_filter *)(uintptr_t)box_filter_zygote,
+    };
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    if (mutate(ZYGOTE_SECCOMP))
+        return 0;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                        &filter);
+}
+
+static int answer(const struct service *service, int32_t pid, int error)
+{
+    struct zygote_answer word = { .pid = pid, .error = error };
+    return io_send(service->sock, &word, sizeof word, NULL, 0);
+}
+
+/* A hint: an old kernel does not know it, and a full box will fault soon enough. */
+static void make_ready(const struct pages *pages)
+{
+    for (uint64_t i = 0; i < pages->count; i++) {
+        if (madvise(pages->range[i].at, pages->range[i].len, MADV_POPULATE_WRITE) < 0 &&
+            errno == EINVAL)
+            return;
+    }
+}
+
+/* What is random must not be what another occupant has. */
+static void refresh(const struct zygote_setup *setup)
+{
+    for (uint64_t i = 0; !mutate(ZYGOTE_RANDOM) && i < setup->fresh_count; i++) {
+        uint64_t done = 0;
+        while (done < setup->fresh[i].len) {
+            ssize_t n = getrandom((char *)setup->fresh[i].at + done, setup->fresh[i].len - done, 0);
+            if (n < 0 && errno != EINTR)
+                _exit(75);
+            done += n > 0 ? (uint64_t)n : 0;
+        }
+    }
+}
+
+/* In the child. Failures are reported by enter_box, which does not return then. */
+static void enter(const struct service *service, const struct zygote_order *order, const int *fds)
+{
+    const int *rest = fds + POSTURE_NS_COUNT + (order->has_cgroup ? 1 : 0);
+    const int *mine = rest + order->join_count + (order->has_rules ? 1 : 0);
+    struct enter_plan plan = {
+        .ns_fds = fds, .join_fds = rest, .join_count = (int)order->join_count,
+        .report = mine[5], .rules = order->has_rules ? mine[-1] : -1, .two_ids = order->two_ids,
+        .outside = &order->outside,
+    };
+    struct enter_start start = {
+        .stdio = { mine[0], mine[1], mine[2] }, .channel = { mine[3], mine[4] }, .exec_block = -1,
+        .required = order->required, .broker_walls = order->broker_walls,
+        .cpu_s = order->cpu_s, .open_files = order->open_files, .processes = order->processes,
+        .file_bytes = order->file_bytes,
+        .data_bytes = order->data_bytes ? order->data_bytes + service->data_bytes : 0,
+        .piped_core = order->piped_core, .parkable = order->parkable,
+    };
+    enter_box(&plan, &start);
+    make_ready(&trained[ZYGOTE_TRAIN_LEAST]);
+    if (order->rehearsal != ZYGOTE_NO_REHEARSAL)
+        make_ready(&trained[ZYGOTE_TRAIN_COMMON]);
+    if (order->rehearsal == ZYGOTE_REHEARSE_ALL)
+        make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
+    refresh(service->setup);
+    syscall(SYS_set_robust_list, service->robust_head, service->robust_len);
+    close(ENTER_FD_REPORT);
+}
+
+static size_t fds_of(const struct zygote_order *order)
+{
+    if (order->join_count > IO_FDS_MAX)
+        return 0;
+    return POSTURE_NS_COUNT + (order->has_cgroup ? 1u : 0u) + order->join_count +
+           (order->has_rules ? 1u : 0u) + 6;
+}
+
+/* 0 in the child, its pid in the zygote, or -1 with errno. */
+static long fork_into(const struct service *service, const struct zygote_order *order,
+                      const int *fds)
+{
+    struct clone_args args = {
+        .flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+        .child_tid = service->tid_slot,
+    };
+    if (order->has_cgroup) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)fds[POSTURE_NS_COUNT];
+    }
+    if (!mutate(PID_NS) && setns(fds[POSTURE_NS_PID], CLONE_NEWPID) < 0)
+        return -1;
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        return 0;
+    int saved = errno;
+    /* Else a dead box's namespace would be kept, and the next fork land in it. */
+    if (!mutate(ZYGOTE_PID_NS) && setns(service->own_pid_ns, CLONE_NEWPID) < 0)
+        _exit(72);
+    errno = saved;
+    return pid;
+}
+
+/* Mostly they follow one another. */
+static void close_all(const int *fds, size_t count)
+{
+    if (count > 0 && fds[count - 1] - fds[0] == (int)count - 1) {
+        io_close_between(fds[0], fds[count - 1]);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+static int serve(const struct service *service)
+{
+    for (;;) {
+        struct zygote_order order;
+        int fds[IO_FDS_MAX];
+        size_t count = 0;
+        int got = io_recv(service->sock, &order, sizeof order, fds, IO_FDS_MAX, &count);
+        if (got != 1)
+            _exit(got == 0 ? 0 : 73); /* the broker is gone, or does not speak our language */
+        errno = EBADMSG;
+        long pid = count == fds_of(&order) ? fork_into(service, &order, fds) : -1;
+        if (pid == 0) {
+            enter(service, &order, fds);
+            return (int)order.rehearsal;
+        }
+        int error = pid < 0 ? errno : 0;
+        if (!mutate(ZYGOTE_BOX_FDS))
+            close_all(fds, count);
+        if (answer(service, pid < 0 ? -1 : (int32_t)pid, error) < 0)
+            _exit(0);
+    }
+}
+
+/* The compiler would drop a plain pair of calls. */
+static void take_and_free(size_t len)
+{
+    void *volatile block = malloc(len);
+    free(block);
+}
+
+/* Large blocks of the heap come from the heap's end from now on, as they would after
+ * the program's first big array, and not from mappings of their own, which cannot be
+ * frozen. Called before the imports. */
+__attribute__((visibility("default"))) void zygote_prepare(void);
+void zygote_prepare(void)
+{
+    take_and_free(LARGEST_BLOCK);
+}
+
+/* Free blocks go to their places in the heap's books now. libc puts it off until a
+ * large block is asked for, and each child would write to every one of them. */
+static void tidy_heap(void)
+{
+    malloc_trim(0);
+    for (int i = 0; i < 64; i++) /* at most 10,000 of them at once */
+        take_and_free(TIDY_BLOCK);
+}
+
+/* --- training --- */
+
+static void note_page(struct pages *out, char *page)
+{
+    uint64_t last = out->count - 1;
+    if (out->count && out->range[last].at + out->range[last].len == page) {
+        out->range[last].len += PAGE;
+    } else if (out->count < RANGES_MAX) {
+        out->range[out->count].at = page;
+        out->range[out->count++].len = PAGE;
+    }
+}
+
+/* Those of one mapping that are this process's own. */
+static void note_mapping(struct pages *out, int pagemap, uint64_t from, uint64_t to)
+{
+    uint64_t entries[ENTRIES_AT_ONCE];
+    for (uint64_t at = from; at < to;) {
+        size_t want = (to - at) / PAGE;
+        want = want < ENTRIES_AT_ONCE ? want : ENTRIES_AT_ONCE;
+        ssize_t n = pread(pagemap, entries, want * sizeof entries[0],
+                          (off_t)(at / PAGE * sizeof entries[0]));
+        if (n < (ssize_t)sizeof entries[0])
+            return;
+        for (size_t i = 0; i < (size_t)n / sizeof entries[0]; i++, at += PAGE) {
+            if ((entries[i] & PAGEMAP_KIND) == PAGEMAP_OWN)
+                note_page(out, (char *)(uintptr_t)at);
+        }
+    }
+}
+
+/* The end of a training, in its child: never returns. */
+__attribute__((visibility("default"))) void zygote_note_pages(int training);
+void zygote_note_pages(int training)
+{
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    char *text = mmap(NULL, MAPS_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (maps < 0 || pagemap < 0 || text == MAP_FAILED)
+        _exit(1);
+    size_t len = 0;
+    ssize_t n;
+    while (len < MAPS_ROOM - 1 && (n = read(maps, text + len, MAPS_ROOM - 1 - len)) > 0)
+        len += (size_t)n;
+    for (const char *line = text; *line; line = strchrnul(line, '\n') + 1) {
+        char *at;
+        uint64_t from = strtoull(line, &at, 16), to = strtoull(at + 1, &at, 16);
+        if (from != (uint64_t)(uintptr_t)text && at[2] == 'w' && at[4] == 'p')
+            note_mapping(&trained[training], pagemap, from, to);
+        if (!*strchrnul(line, '\n'))
+            break;
+    }
+    _exit(0);
+}
+
+/* A child that lives an occupant's life, here, with a request of ours, and is done. 0 in
+ * the child. One that fails has noted nothing. */
+static int train(const struct service *service, int training)
+{
+    struct clone_args args = {
+        .flags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+        .child_tid = service->tid_slot, .exit_signal = SIGCHLD,
+    };
+    const char *request = service->setup->request[training];
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return -1;
+    /* It is short, and fits; nobody hears what is said. */
+    int failed = io_write_all(pair[1], request, strlen(request));
+    long pid = failed ? -1 : syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0) {
+        int nobody = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (nobody < 0 || dup2(pair[0], BOX_FD_REQUESTS) < 0 || dup2(nobody, BOX_FD_WORDS) < 0)
+            _exit(1);
+        close(nobody);
+        close(pair[1]);
+        refresh(service->setup);
+        return 0;
+    }
+    close(pair[0]);
+    while (pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    close(pair[1]);
+    return pid > 0 ? 1 : -1;
+}
+
+/* From shared memory into memory of each one's own, at the same address. */
+static int keep_trained(void)
+{
+    const size_t len = ZYGOTE_TRAININGS * sizeof *trained;
+    void *copy = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return -1;
+    for (int i = 0; i < ZYGOTE_TRAININGS; i++)
+        memcpy((struct pages *)copy + i, &trained[i],
+               offsetof(struct pages, range) + trained[i].count * sizeof trained[i].range[0]);
+    return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, trained) == trained ? 0 : -1;
+}
+
+/* The keeper of a session makes those ready that its cells write. */
+static int tell_ready(const struct service *service)
+{
+    static struct zygote_ready word;
+    struct park_pages *out = &word.cell_pages;
+    const struct pages *cell = &trained[ZYGOTE_TRAIN_CELL];
+    for (uint64_t i = 0; i < cell->count; i++) {
+        for (size_t at = 0; at < cell->range[i].len && out->count < PARK_PAGES_MAX; at += PAGE)
+            out->at[out->count++] = (uint64_t)(uintptr_t)cell->range[i].at + at;
+    }
+    return io_send(service->sock, &word, sizeof word, NULL, 0);
+}
+
+/* Before the program of a large request starts. */
+__attribute__((visibility("default"))) void zygote_make_ready(void);
+void zygote_make_ready(void)
+{
+    make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
+}
+
+/* In the training of a cell: go on as the copy, while the original, which shares the pages
+ * that are not written, waits for the end. */
+__attribute__((visibility("default"))) void zygote_copy(void);
+void zygote_copy(void)
+{
+    struct clone_args args = { .exit_signal = SIGCHLD };
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        return;
+    while (pid > 0 && waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    _exit(pid < 0);
+}
+
+__attribute__((visibility("default"))) void zygote_fill_gaps(const struct freeze_allocator *python);
+void zygote_fill_gaps(const struct freeze_allocator *python)
+{
+    tidy_heap();
+    freeze_fill_gaps(python);
+}
+
+/* Freeze, train, confine, tell the broker, and fork as it orders. Returns in each
+ * child, with what it shall rehearse; in the zygote it returns only -1, if it could not
+ * become one. */
+__attribute__((visibility("default"))) int zygote_serve(int sock, const struct zygote_setup *setup);
+int zygote_serve(int sock, const struct zygote_setup *setup)
+{
+    struct service service = { .sock = sock, .setup = setup };
+    service.own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    service.data_bytes = data_now();
+    trained = mmap(NULL, ZYGOTE_TRAININGS * sizeof *trained, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (service.own_pid_ns < 0 || service.data_bytes < 0 || trained == MAP_FAILED ||
+        find_tid_slot(&service.tid_slot) < 0 ||
+        syscall(SYS_get_robust_list, 0, &service.robust_head, &service.robust_len) < 0 ||
+        freeze_image() < 0)
+        return -1;
+    for (int training = 0; training < ZYGOTE_TRAININGS; training++) {
+        int state = train(&service, training);
+        if (state <= 0)
+            return state < 0 ? -1 : ZYGOTE_TRAINING + training;
+    }
+    if (keep_trained() < 0 || confine() < 0 || tell_ready(&service) < 0)
+        return -1;
+    return serve(&service);
+}

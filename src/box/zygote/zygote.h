@@ -1,0 +1,57 @@
+/* What the broker and a zygote say to each other: fixed-size structs with
+ * descriptors, over the SEQPACKET socket that the zygote has as descriptor 3. The
+ * zygote speaks first, once it is ready; then each order has one answer. */
+#ifndef BOX_ZYGOTE_ZYGOTE_H
+#define BOX_ZYGOTE_ZYGOTE_H
+
+#include <stdint.h>
+
+#include "box/park/park.h"
+#include "box/wall/posture.h"
+
+#define ZYGOTE_FD 3
+
+/* What an occupant does before it waits for its request. */
+enum zygote_rehearsal {
+    ZYGOTE_NO_REHEARSAL, /* forked on the path of a request */
+    ZYGOTE_REHEARSE,     /* a small program, so that the pages it touches are its own */
+    ZYGOTE_REHEARSE_ALL, /* also what the large packages touch */
+};
+
+/* Whole lives of an occupant, led once before the first is forked: the pages that they
+ * write are noted, and made ready at once in those of whom the like is expected. In the
+ * child of a training zygote_serve returns ZYGOTE_TRAINING and its number. */
+enum zygote_training {
+    ZYGOTE_TRAIN_LEAST,  /* what every program writes */
+    ZYGOTE_TRAIN_COMMON, /* what a small one does, and an error */
+    ZYGOTE_TRAIN_LARGE,  /* large packages */
+    ZYGOTE_TRAIN_CELL,   /* a cell of a session, since the session was copied */
+    ZYGOTE_TRAININGS,
+};
+#define ZYGOTE_TRAINING 16
+
+/* Fork one occupant into a box. Descriptors, in this order: POSTURE_NS_COUNT
+ * namespaces, the v2 group's directory if has_cgroup, join_count v1 `tasks` files,
+ * Landlock's rules if has_rules, stdin, stdout, stderr, words, requests, report. */
+struct zygote_order {
+    uint32_t join_count, has_cgroup, has_rules, two_ids, rehearsal;
+    uint32_t parkable; /* with the saved uid BOX_ID_HOLDER, and the filter of a session */
+    uint32_t required, broker_walls;
+    int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
+    uint32_t piped_core;
+    struct posture_outside outside;
+};
+
+struct zygote_answer {
+    int32_t pid;   /* as the broker sees it */
+    int32_t error; /* errno, or 0 */
+};
+
+/* Its first message. */
+struct zygote_ready {
+    int32_t step;  /* 0, or the enum box_step that failed */
+    int32_t error; /* errno, or 0 */
+    struct park_pages cell_pages;
+};
+
+#endif

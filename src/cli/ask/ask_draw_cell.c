@@ -1,0 +1,250 @@
+/* A cell of a task: its code, its output as it comes, and what became of it in one line. The cli
+ * process. The texts are a model's and of code that it wrote. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/ask/ask_draw.h"
+#include "cli/term/term.h"
+#include "cli/term/visible.h"
+
+#define CODE_LINES 16 /* longer code is cut in its middle, and numbered */
+#define CODE_HEAD 10
+#define CODE_TAIL 4
+#define OUTPUT_LINES 30 /* of one cell; the transcript has all that the agent saw */
+#define NAMES_MAX 8
+#define FILES_MAX 8
+
+/* --- code --- */
+
+static size_t count_lines(struct str text)
+{
+    size_t count = text.len > 0 && text.at[text.len - 1] != '\n';
+    for (size_t i = 0; i < text.len; i++)
+        count += text.at[i] == '\n';
+    return count;
+}
+
+/* Take the first line off `rest`, without its end. */
+static struct str next_line(struct str *rest)
+{
+    const char *end = memchr(rest->at, '\n', rest->len);
+    struct str line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+    size_t taken = line.len + (end ? 1 : 0);
+    *rest = (struct str){ rest->at + taken, rest->len - taken };
+    return line;
+}
+
+void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
+{
+    struct str purpose = cli_ask_draw_text(data, "purpose");
+    struct str rest = cli_ask_draw_text(data, "code");
+    size_t count = count_lines(rest);
+    bool cut = count > CODE_LINES;
+    char before[48];
+    snprintf(before, sizeof before, "step %" JSON_INTEGER_FORMAT "%s",
+             json_integer_value(json_object_get(data, "n")), purpose.len > 0 ? ": " : "");
+    cli_ask_draw_line(draw, CLI_BOLD, before, purpose);
+    for (size_t number = 1; rest.len > 0; number++) {
+        struct str line = next_line(&rest);
+        if (cut && number == CODE_HEAD + 1) {
+            snprintf(before, sizeof before, "    … %zu more lines", count - CODE_HEAD - CODE_TAIL);
+            cli_ask_draw_line(draw, CLI_DIM, before, STR(""));
+        }
+        if (cut && number > CODE_HEAD && number <= count - CODE_TAIL)
+            continue;
+        snprintf(before, sizeof before, cut ? "  %3zu " : "    ", number);
+        cli_ask_draw_line(draw, CLI_DIM, before, line);
+    }
+    draw->lines = draw->left_out = 0;
+    draw->checking = false;
+    draw->in_cell = true;
+}
+
+/* --- output --- */
+
+static void draw_line_of(struct cli_ask_draw *draw, struct buf *line)
+{
+    if (draw->lines < OUTPUT_LINES)
+        cli_ask_draw_line(draw, CLI_PLAIN, "  | ", buf_str(line));
+    else
+        draw->left_out++;
+    draw->lines++;
+    buf_drop(line, line->len);
+}
+
+/* Whole lines are drawn as they come; what has no end yet waits for it, or for the cell's. A
+ * line needs no more bytes than are shown of it. */
+void cli_ask_draw_output(struct cli_ask_draw *draw, const json_t *data)
+{
+    bool second = str_is(cli_ask_draw_text(data, "stream"), "stderr");
+    struct buf *begun = &draw->begun[second];
+    struct str rest = cli_ask_draw_text(data, "text");
+    while (rest.len > 0) {
+        bool ends = memchr(rest.at, '\n', rest.len) != NULL;
+        struct str line = next_line(&rest);
+        size_t room = 8 * CLI_ASK_DRAW_WIDTH;
+        size_t taken = begun->len < room ? room - begun->len : 0;
+        buf_add(begun, line.at, line.len < taken ? line.len : taken);
+        if (ends)
+            draw_line_of(draw, begun);
+    }
+}
+
+static void end_output(struct cli_ask_draw *draw)
+{
+    char text[64];
+    for (size_t i = 0; i < array_len(draw->begun); i++)
+        if (draw->begun[i].len > 0)
+            draw_line_of(draw, &draw->begun[i]);
+    if (draw->left_out == 0)
+        return;
+    snprintf(text, sizeof text, "  | … %zu more lines", draw->left_out);
+    cli_ask_draw_line(draw, CLI_DIM, text, STR(""));
+    draw->left_out = 0;
+}
+
+/* --- what became of it --- */
+
+static void add_time(struct buf *out, double ms)
+{
+    if (ms < 1000)
+        buf_printf(out, " in %.0f ms", ms);
+    else
+        buf_printf(out, " in %.1f s", ms / 1000);
+}
+
+static void add_name(struct buf *out, const json_t *entry)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    const json_t *length = json_object_get(entry, "length");
+    size_t i;
+    json_t *side;
+    cli_visible_line(cli_ask_draw_text(entry, "name"), 40, out);
+    buf_add_text(out, " (");
+    cli_visible_line(cli_ask_draw_text(entry, "type"), 30, out);
+    json_array_foreach(shape, i, side)
+        buf_printf(out, "%s%" JSON_INTEGER_FORMAT, i == 0 ? " " : "×", json_integer_value(side));
+    if (!json_is_array(shape) && json_is_integer(length))
+        buf_printf(out, " %" JSON_INTEGER_FORMAT, json_integer_value(length));
+    buf_add_text(out, ")");
+}
+
+static void add_names(struct buf *out, const json_t *result, const char *member, const char *title)
+{
+    const json_t *names = json_object_get(result, member);
+    size_t i;
+    json_t *entry;
+    json_array_foreach(names, i, entry)
+    {
+        if (i == NAMES_MAX) {
+            buf_printf(out, " and %zu more", json_array_size(names) - NAMES_MAX);
+            return;
+        }
+        buf_add_text(out, i == 0 ? title : ", ");
+        add_name(out, entry);
+    }
+}
+
+static void add_files(struct buf *out, const json_t *result)
+{
+    const json_t *files = json_object_get(result, "artifacts");
+    size_t i;
+    json_t *file;
+    json_array_foreach(files, i, file)
+    {
+        if (i == FILES_MAX) {
+            buf_printf(out, " and %zu more", json_array_size(files) - FILES_MAX);
+            return;
+        }
+        buf_add_text(out, i == 0 ? "; made " : ", ");
+        cli_visible_line(cli_ask_draw_text(file, "path"), 80, out);
+    }
+}
+
+/* What is left of it: nothing, where the state is gone back to. */
+static void add_changes(struct buf *out, const json_t *result, struct str state)
+{
+    if (str_is(state, "rolled_back")) {
+        buf_add_text(out, "; state rolled back");
+        return;
+    }
+    add_names(out, result, "names_added", "; new ");
+    add_names(out, result, "names_changed", "; changed ");
+    add_files(out, result);
+    if (str_is(state, "lost"))
+        buf_add_text(out, "; state lost");
+}
+
+static void add_error(struct buf *out, const json_t *error)
+{
+    const json_t *line = json_object_get(error, "line");
+    if (!json_is_object(error))
+        return;
+    buf_add_text(out, ": ");
+    if (cli_ask_draw_text(error, "name").len > 0) {
+        cli_visible_line(cli_ask_draw_text(error, "name"), 60, out);
+        buf_add_text(out, ": ");
+    }
+    cli_visible_line(cli_ask_draw_text(error, "message"), CLI_ASK_DRAW_WIDTH, out);
+    if (json_is_integer(line))
+        buf_printf(out, " (line %" JSON_INTEGER_FORMAT ")", json_integer_value(line));
+}
+
+/* Of what the model was told, the first line that is neither a title nor a mark. */
+static struct str fault_of(struct str observation)
+{
+    struct str whole = observation;
+    while (observation.len > 0) {
+        struct str line = next_line(&observation);
+        if (line.len > 0 && !strchr("[<", line.at[0]))
+            return line;
+    }
+    return whole;
+}
+
+/* The last value, where the cell shows one. */
+static void draw_value(struct cli_ask_draw *draw, const json_t *result)
+{
+    const json_t *values = json_object_get(result, "results");
+    size_t count = json_array_size(values);
+    struct str text = count > 0 ? cli_ask_draw_text(json_array_get(values, count - 1), "text/plain")
+                                : STR("");
+    for (size_t i = 0; text.len > 0 && i < 6; i++)
+        cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "  = " : "    ", next_line(&text));
+    if (text.len > 0)
+        cli_ask_draw_line(draw, CLI_DIM, "    …", STR(""));
+}
+
+void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data)
+{
+    const json_t *result = json_object_get(data, "result");
+    const json_t *wall = json_object_get(json_object_get(result, "metrics"), "wall_ms");
+    struct str status = cli_ask_draw_text(data, "status");
+    bool good = str_is(status, "ok");
+    end_output(draw);
+    draw_value(draw, result);
+    cli_ask_draw_style(draw, good ? CLI_GREEN : CLI_RED);
+    buf_add_text(&draw->out, "  ");
+    cli_visible_line(status, 40, &draw->out);
+    cli_ask_draw_style(draw, CLI_PLAIN);
+    if (json_is_true(json_object_get(data, "repeated"))) {
+        buf_add_text(&draw->out, ", as before: the same code on an unchanged state");
+    } else if (!json_is_object(result)) {
+        buf_add_text(&draw->out, ": ");
+        cli_visible_line(fault_of(cli_ask_draw_text(data, "observation")), CLI_ASK_DRAW_WIDTH,
+                         &draw->out);
+    } else {
+        if (json_is_number(wall))
+            add_time(&draw->out, json_number_value(wall));
+        add_error(&draw->out, json_object_get(result, "error"));
+        add_changes(&draw->out, result, cli_ask_draw_text(data, "state"));
+    }
+    buf_add_text(&draw->out, "\n");
+    draw->in_cell = false;
+    if (draw->repair)
+        cli_ask_draw_repair(draw, draw->repair);
+    json_decref(take_ptr(draw->repair));
+}

@@ -1,0 +1,217 @@
+/* What a task came to: checks, budgets, the answer, and what proves it. The cli process. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/json.h"
+#include "cli/ask/ask_draw.h"
+#include "cli/term/term.h"
+#include "cli/term/visible.h"
+
+#define ANSWER_MAX (64u << 20)
+
+void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data)
+{
+    static const struct {
+        const char *outcome, *mark, *after;
+        enum cli_term_style style;
+    } outcomes[] = { { "pass", "✓", "", CLI_GREEN },
+                     { "fail", "✗", "", CLI_RED },
+                     { "skip", "-", ", not made", CLI_DIM },
+                     { "no_verdict", "?", ", no verdict", CLI_YELLOW } };
+    struct str outcome = cli_ask_draw_text(data, "outcome");
+    struct str detail = cli_ask_draw_text(data, "detail");
+    size_t i = 0;
+    while (i + 1 < array_len(outcomes) && !str_is(outcome, outcomes[i].outcome))
+        i++;
+    if (!draw->checking)
+        cli_ask_draw_line(draw, CLI_BOLD, "checks", STR(""));
+    draw->checking = true;
+    cli_ask_draw_style(draw, outcomes[i].style);
+    buf_printf(&draw->out, "  %s ", outcomes[i].mark);
+    cli_ask_draw_style(draw, CLI_PLAIN);
+    cli_visible_line(cli_ask_draw_text(data, "check"), 100, &draw->out);
+    buf_add_text(&draw->out, outcomes[i].after);
+    if (detail.len > 0) {
+        cli_ask_draw_style(draw, CLI_DIM);
+        buf_add_text(&draw->out, ": ");
+        cli_visible_line(detail, CLI_ASK_DRAW_WIDTH, &draw->out);
+        cli_ask_draw_style(draw, CLI_PLAIN);
+    }
+    buf_add_text(&draw->out, "\n");
+}
+
+/* --- budgets --- */
+
+static void add_seconds(struct buf *out, double value)
+{
+    buf_printf(out, "%.0f s", value);
+}
+
+static void add_execution(struct buf *out, double value)
+{
+    buf_printf(out, "%.0f s of execution", value);
+}
+
+static void add_steps(struct buf *out, double value)
+{
+    buf_printf(out, "%.0f step%s", value, value == 1 ? "" : "s");
+}
+
+static void add_tokens(struct buf *out, double value)
+{
+    buf_printf(out, "%.0f tokens", value);
+}
+
+static void add_money(struct buf *out, double value)
+{
+    buf_printf(out, value > 0 && value < 0.1 ? "$%.4f" : "$%.2f", value);
+}
+
+static void add_files_size(struct buf *out, double value)
+{
+    cli_term_add_size(out, value);
+    buf_add_text(out, " of files");
+}
+
+/* Of the whole budget, or of what is left of it: then each name ends in "_left". A budget that
+ * has no limit is null or negative. */
+void cli_ask_draw_budget(struct cli_ask_draw *draw, const json_t *data)
+{
+    static const struct {
+        const char *name;
+        void (*add)(struct buf *out, double value);
+        bool once; /* told at the beginning: what is left of it is seldom of interest */
+    } rows[] = { { "steps", add_steps, false },     { "wall_s", add_seconds, false },
+                 { "execution_s", add_execution, true }, { "tokens", add_tokens, false },
+                 { "money_usd", add_money, false }, { "artifact_bytes", add_files_size, true } };
+    bool left = json_object_get(data, "steps_left") != NULL;
+    const char *between = left ? "left   " : "budget ";
+    cli_ask_draw_style(draw, CLI_DIM);
+    for (size_t i = 0; i < array_len(rows); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", rows[i].name, left ? "_left" : "");
+        const json_t *value = json_object_get(data, name);
+        if ((left && rows[i].once) || !json_is_number(value) || json_number_value(value) < 0)
+            continue;
+        buf_add_text(&draw->out, between);
+        rows[i].add(&draw->out, json_number_value(value));
+        between = ", ";
+    }
+    cli_ask_draw_style(draw, CLI_PLAIN);
+    buf_add_text(&draw->out, between[0] == ',' ? "\n" : "");
+}
+
+/* --- the end --- */
+
+static const struct {
+    const char *name, *meaning;
+    enum cli_term_style style;
+} statuses[] = {
+    { "verified", "computed, and proven by the checks", CLI_GREEN },
+    { "unverified", "an answer that the checks did not prove", CLI_YELLOW },
+    { "stuck", "repairs did not help, a person must take over", CLI_RED },
+    { "budget_exhausted", "the budget ended before the task", CLI_RED },
+    { "denied", "the model or a rule declined", CLI_RED },
+    { "failed", "it could not be carried out", CLI_RED },
+};
+
+static void draw_status(struct cli_ask_draw *draw, const json_t *report)
+{
+    struct str status = cli_ask_draw_text(report, "status");
+    struct str reason = cli_ask_draw_text(report, "reason");
+    size_t i = 0;
+    while (i + 1 < array_len(statuses) && !str_is(status, statuses[i].name))
+        i++;
+    cli_ask_draw_style(draw, statuses[i].style);
+    cli_visible_line(status, 40, &draw->out);
+    cli_ask_draw_style(draw, CLI_PLAIN);
+    buf_printf(&draw->out, ": %s\n", statuses[i].meaning);
+    if (reason.len > 0 && i > 0) /* why it is verified stands above */
+        cli_ask_draw_line(draw, CLI_PLAIN, "  reason: ", reason);
+    if (cli_ask_draw_text(report, "hint").len > 0)
+        cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", cli_ask_draw_text(report, "hint"));
+}
+
+static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
+{
+    size_t i;
+    json_t *entry;
+    const char *between = "evidence ";
+    json_array_foreach(json_object_get(report, "evidence"), i, entry)
+    {
+        struct str run = cli_ask_draw_text(entry, "run");
+        if (run.len == 0)
+            continue;
+        buf_add_text(&draw->out, between);
+        cli_visible_line(run, 40, &draw->out);
+        between = " ";
+    }
+    if (between[0] == ' ')
+        buf_add_text(&draw->out, "\n");
+    json_array_foreach(json_object_get(report, "artifacts"), i, entry)
+    {
+        buf_add_text(&draw->out, "made     ");
+        cli_visible_line(cli_ask_draw_text(entry, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
+        buf_add_text(&draw->out, " (");
+        cli_term_add_size(&draw->out, json_number_value(json_object_get(entry, "size_bytes")));
+        buf_add_text(&draw->out, ")\n");
+    }
+}
+
+static void draw_cost(struct cli_ask_draw *draw, const json_t *cost)
+{
+    const json_t *usd = json_object_get(cost, "usd");
+    static const struct {
+        const char *name, *before;
+        int digits;
+        const char *after;
+        bool unless_none;
+    } rows[] = { { "requests", "; ", 0, " requests", false },
+                 { "input_tokens", ", ", 0, " tokens in", false },
+                 { "cached_tokens", " (", 0, " cached)", true },
+                 { "output_tokens", ", ", 0, " out", false },
+                 { "wall_s", "; ", 1, " s", false },
+                 { "model_s", ", model ", 1, " s", false },
+                 { "execution_s", ", execution ", 1, " s", false } };
+    if (!json_is_object(cost))
+        return;
+    buf_add_text(&draw->out, "cost     ");
+    if (json_is_number(usd))
+        add_money(&draw->out, json_number_value(usd));
+    else
+        buf_add_text(&draw->out, "not known");
+    for (size_t i = 0; i < array_len(rows); i++) {
+        const json_t *value = json_object_get(cost, rows[i].name);
+        double number = json_number_value(value);
+        if (json_is_number(value) && (number > 0 || (number == 0 && !rows[i].unless_none)))
+            buf_printf(&draw->out, "%s%.*f%s", rows[i].before, rows[i].digits, number,
+                       rows[i].after);
+    }
+    buf_add_text(&draw->out, "\n");
+}
+
+static void write_answer(struct cli_ask_draw *draw, struct str answer)
+{
+    own_buf text = BUF_INIT(ANSWER_MAX);
+    cli_visible_text(answer, &text);
+    if (text.len == 0 || text.at[text.len - 1] != '\n')
+        buf_add_text(&text, "\n");
+    cli_term_write(draw->answer_fd, buf_str(&text));
+}
+
+void cli_ask_draw_end(struct cli_ask_draw *draw, const json_t *report)
+{
+    const json_t *answer = json_object_get(report, "answer");
+    if (json_is_string(answer) && draw->answer_fd >= 0) {
+        buf_add_text(&draw->out, "\n");
+        cli_ask_draw_flush(draw);
+        write_answer(draw, json_str(answer));
+    }
+    buf_add_text(&draw->out, "\n");
+    draw_status(draw, report);
+    if (draw->quiet && !json_is_string(answer)) /* why there is none is the answer */
+        cli_term_write(draw->fd, (struct str){ draw->out.at + 1, draw->out.len - 1 });
+    draw_evidence(draw, report);
+    draw_cost(draw, json_object_get(report, "cost"));
+}

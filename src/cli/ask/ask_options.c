@@ -1,0 +1,286 @@
+/* The table behind `cupel ask --help`, and the rules between its options. Runs on argv alone,
+ * before any file is opened. */
+#include "cli/ask/ask_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/own.h"
+
+#define AT(member) offsetof(struct cli_ask_options, member)
+
+const struct opt cli_ask_options_table[] = {
+    { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" },
+    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a call of its own" },
+    { "verifier", 0, "[MODEL]", OPT_TEXT, AT(verifier),
+      "ask a model whether the evidence proves the answer" },
+    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check), "compute it by a second method too" },
+    { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" },
+    CLI_RUN_ROW_OUT,
+    { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" },
+    { "max-steps", 0, "N", OPT_NUMBER, AT(max_steps), "cells that may run, 12 by default" },
+    { "timeout", 't', "S", OPT_NUMBER, AT(run.timeout), "wall-clock seconds of a cell" },
+    CLI_RUN_ROW_MEMORY,
+    { "profile", 0, "NAME", OPT_TEXT, AT(run.profile),
+      "defaults of cells: analysis, unless named" },
+    { "show", 0, "ID|FILE", OPT_TEXT, AT(show), "show a task again, from its transcript" },
+    { "json", 0, NULL, OPT_FLAG, AT(run.json), "print the report as JSON in place of the answer" },
+    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before an unknown price is spent" },
+    { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" },
+    CLI_RUN_ROW_HELP,
+};
+const size_t cli_ask_options_rows = array_len(cli_ask_options_table);
+
+void cli_ask_options_help(void)
+{
+    fputs("usage: cupel ask [OPTION]... QUESTION [FILE]...\n"
+          "\n"
+          "Answer a question by writing code, running it in a box, and checking what came of it.\n"
+          "\n"
+          "QUESTION - reads it from standard input. Each FILE, or FILE:PATH for another name, is\n"
+          "put into the box read-only. Progress goes to standard error, the answer to standard\n"
+          "output. Without --model the model is $CUPEL_MODEL, else what a key is set for.\n"
+          "\n"
+          "Options:\n",
+          stdout);
+    opt_print_help(cli_ask_options_table, cli_ask_options_rows, stdout);
+    fputs("\n"
+          "Budgets: steps, wall_s, execution_s, tokens, usd, artifact_bytes; 'none' lifts one,\n"
+          "and --budget 0.50 is usd=0.50. A MODEL is exec:PROGRAM, replay:FILE, PROVIDER/NAME or\n"
+          "a name that cupel models lists; --planner and --verifier without one use the task's.\n"
+          "\n"
+          "The exit code is 0 for an answer that is verified; 3 unverified, 4 stuck, 5 budget\n"
+          "exhausted, 6 denied, 1 failed, 130 interrupted, 2 refused, 125 cupel failed.\n",
+          stdout);
+}
+
+/* --- budgets --- */
+
+enum amount { WHOLE, NUMBER, BYTES };
+
+static const struct budget_row {
+    const char *key;
+    enum amount amount;
+    double least, most;
+    const char *bound;
+    size_t offset;
+    bool endless; /* "none" lifts it */
+} budget_rows[] = {
+    { "steps", WHOLE, 1, 1000, "a whole number, 1 to 1000",
+      offsetof(struct agent_budget, steps), false },
+    { "wall_s", NUMBER, 1, 86400, "seconds, 1 to 86400, or none",
+      offsetof(struct agent_budget, wall_s), true },
+    { "execution_s", NUMBER, 0.1, 86400, "seconds, 0.1 to 86400, or none",
+      offsetof(struct agent_budget, execution_s), true },
+    { "tokens", WHOLE, 1, 1e12, "a whole number, 1 to 1000000000000, or none",
+      offsetof(struct agent_budget, tokens), true },
+    { "usd", NUMBER, 0.0001, 1e6, "US dollars, 0.0001 to 1000000, or none",
+      offsetof(struct agent_budget, money_usd), true },
+    { "artifact_bytes", BYTES, 0, (double)(INT64_C(1) << 40), "a size, 0 to 1024G, or none",
+      offsetof(struct agent_budget, artifact_bytes), true },
+};
+static const char KEYS[] = "steps, wall_s, execution_s, tokens, usd, artifact_bytes";
+
+static const char *key_at(const void *table, size_t i)
+{
+    return ((const struct budget_row *)table)[i].key;
+}
+
+static const struct budget_row *find_key(struct str key)
+{
+    for (size_t i = 0; i < array_len(budget_rows); i++)
+        if (str_is(key, budget_rows[i].key))
+            return &budget_rows[i];
+    return NULL;
+}
+
+/* Digits with at most one point: no sign, no exponent, no "inf". */
+static bool read_amount(const char *text, enum amount amount, double *out)
+{
+    uint64_t bytes;
+    size_t digits = strspn(text, "0123456789");
+    size_t fraction = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
+    size_t all = digits + (text[digits] == '.' ? 1 + fraction : 0);
+    if (amount == BYTES) {
+        if (!str_to_bytes(str_of(text), &bytes))
+            return false;
+        *out = (double)bytes;
+        return true;
+    }
+    if (digits + fraction == 0 || all > 24 || text[all] != 0 || (amount == WHOLE && all > digits))
+        return false;
+    *out = strtod(text, NULL);
+    return true;
+}
+
+static int set_amount(const struct budget_row *row, const char *text, struct agent_budget *out,
+                      struct err *err)
+{
+    char *at = (char *)out + row->offset;
+    double value;
+    if (row->endless && strcmp(text, "none") == 0) {
+        value = -1;
+    } else if (!read_amount(text, row->amount, &value) || value < row->least ||
+               value > row->most) {
+        char field[48], quoted[80];
+        snprintf(field, sizeof field, "budget.%s", row->key);
+        snprintf(quoted, sizeof quoted, "\"%.70s\"", text);
+        return err_input(err, field, quoted, row->bound, "field '%s' is '%.70s': allowed is %s",
+                         field, text, row->bound);
+    }
+    if (row->amount == NUMBER)
+        *(double *)(void *)at = value;
+    else
+        *(int64_t *)(void *)at = (int64_t)value;
+    return 0;
+}
+
+/* Once only: in "1,50" somebody means a decimal comma, and would get a budget of 50. */
+static int set_once(const struct budget_row *row, const char *text, unsigned *named,
+                    struct agent_budget *out, struct err *err)
+{
+    unsigned mark = 1u << (row - budget_rows);
+    if (*named & mark) {
+        err_input(err, "budget", NULL, "each once", "budget '%s' is given twice", row->key);
+        err_hint(err, "a fraction has a point: --budget 1.50");
+        return -1;
+    }
+    *named |= mark;
+    return set_amount(row, text, out, err);
+}
+
+/* One KEY=VALUE, or money alone; `named` are the rows that were. */
+static int set_budget(const char *text, unsigned *named, struct agent_budget *out,
+                      struct err *err)
+{
+    const char *equals = strchr(text, '=');
+    struct str key = { text, equals ? (size_t)(equals - text) : strlen(text) };
+    double money;
+    if (!equals && read_amount(text, NUMBER, &money))
+        return set_once(find_key(STR("usd")), text, named, out, err);
+    const struct budget_row *row = find_key(key);
+    if (row && equals)
+        return set_once(row, equals + 1, named, out, err);
+    own_str typed = buf_strdup(key);
+    const char *near = opt_nearest(typed, array_len(budget_rows), key_at, budget_rows);
+    err_input(err, "budget", NULL, KEYS, row ? "budget '%.40s' has no value: write %.40s=VALUE"
+                                             : "there is no budget '%.40s': there are %s",
+              typed, row ? typed : KEYS);
+    if (near && !row)
+        err_hint(err, "did you mean %s=?", near);
+    return -1;
+}
+
+int cli_ask_options_budget(const char *text, struct agent_budget *out, struct err *err)
+{
+    own_str copy = buf_strdup(str_of(text));
+    char *rest = copy;
+    unsigned named = 0;
+    for (char *part; (part = strsep(&rest, ","));)
+        if (set_budget(part, &named, out, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int fill_budget(struct cli_ask_options *o, struct err *err)
+{
+    if (o->budgets && cli_ask_options_budget(o->budgets, &o->budget, err) < 0)
+        return -1;
+    if (!o->max_steps.given)
+        return 0;
+    if (o->budget.steps != AGENT_BUDGET_DEFAULT.steps)
+        return err_set(err, ERR_USAGE,
+                       "options '--max-steps' and '--budget steps=' cannot be combined");
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", o->max_steps.value);
+    return set_amount(find_key(STR("steps")), text, &o->budget, err);
+}
+
+/* --- the rest --- */
+
+/* A word that names a model and cannot well be a question or a file. */
+static bool is_model(const char *text)
+{
+    static const char *const starts[] = { "exec:",       "replay:",   "anthropic/",     "openai/",
+                                          "openrouter/", "ollama/",   "llamacpp/",      "vllm/",
+                                          "chat/",       "chat+http", "responses+http",
+                                          "anthropic+http" };
+    for (size_t i = 0; text && i < array_len(starts); i++)
+        if (strncmp(text, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The parser knows no optional values: where none follows, an empty one is written. */
+static void fill_optional(int argc, char **argv)
+{
+    static struct {
+        const char *name;
+        char with[16];
+    } optional[] = { { "--planner", "--planner=" }, { "--verifier", "--verifier=" } };
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        for (size_t j = 0; j < array_len(optional); j++)
+            if (strcmp(argv[i], optional[j].name) == 0 && !(i + 1 < argc && is_model(argv[i + 1])))
+                argv[i] = optional[j].with;
+}
+
+static int find_mode(const char *name, enum agent_mode *out, struct err *err)
+{
+    static const char *const names[] = { [AGENT_CODE] = "code", [AGENT_TOOLS] = "tools" };
+    for (size_t i = 0; i < array_len(names); i++)
+        if (!name || strcmp(name, names[i]) == 0) {
+            *out = (enum agent_mode)i;
+            return 0;
+        }
+    return err_set(err, ERR_USAGE, "option '--mode' takes code or tools, not '%.80s'", name);
+}
+
+static int take_operands(struct cli_ask_options *o, struct err *err)
+{
+    const struct opt_operands *operands = &o->run.operands;
+    if (o->show && operands->count > 0) {
+        err_set(err, ERR_USAGE, "'--show' takes no question, but got '%.80s'", operands->at[0]);
+        return -1;
+    }
+    if (o->show)
+        return 0;
+    if (operands->count == 0) {
+        err_set(err, ERR_USAGE, "nothing to answer: give a question");
+        err_hint(err, "for example: cupel ask 'Which customer spent most?' sales.csv; - reads the "
+                      "question from standard input");
+        return -1;
+    }
+    o->question = operands->at[0];
+    o->run.files.count = operands->count - 1;
+    o->run.files.at = buf_alloc_zero(operands->count, sizeof *o->run.files.at);
+    for (size_t i = 1; i < operands->count; i++) {
+        o->run.files.at[i - 1] = operands->at[i];
+        if (strcmp(operands->at[i], "-") == 0 && strcmp(o->question, "-") == 0)
+            return err_set(err, ERR_USAGE, "standard input cannot be both question and file");
+    }
+    return 0;
+}
+
+int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
+{
+    fill_optional(argc, argv);
+    if (opt_parse(cli_ask_options_table, cli_ask_options_rows, argc, argv, out,
+                  &out->run.operands, err) < 0)
+        return -1;
+    if (out->run.help)
+        return 0;
+    if (!out->run.profile)
+        out->run.profile = "analysis";
+    if (find_mode(out->mode_name, &out->mode, err) < 0 || fill_budget(out, err) < 0)
+        return -1;
+    return take_operands(out, err);
+}
+
+void cli_ask_options_done(struct cli_ask_options *options)
+{
+    free(options->run.files.at); /* made of the operands: no row of the table frees it */
+    options->run.files = (struct opt_list){ 0 };
+    opt_done(cli_ask_options_table, cli_ask_options_rows, options);
+}

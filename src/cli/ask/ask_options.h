@@ -1,0 +1,36 @@
+/* The command line of `cupel ask`. */
+#ifndef CLI_ASK_ASK_OPTIONS_H
+#define CLI_ASK_ASK_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "agent/agent.h"
+#include "cli/run/run_options.h"
+
+struct cli_ask_options {
+    struct cli_run_options run; /* first: its rows fill it; files are the operands */
+    const char *model;
+    const char *planner, *verifier; /* NULL: none, "": the task's own model */
+    const char *mode_name, *show, *budgets;
+    struct opt_number max_steps;
+    bool cross_check, yes;
+    /* what they say together */
+    const char *question; /* "-": standard input */
+    struct agent_budget budget;
+    enum agent_mode mode;
+};
+#define CLI_ASK_OPTIONS_INIT ((struct cli_ask_options){ .budget = AGENT_BUDGET_DEFAULT })
+
+extern const struct opt cli_ask_options_table[];
+extern const size_t cli_ask_options_rows;
+
+/* As cli_run_options_parse. --planner and --verifier need no value; one that follows as a word
+ * of its own is taken where it can only be a model. */
+int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
+void cli_ask_options_done(struct cli_ask_options *options);
+void cli_ask_options_help(void);
+
+/* Read KEY=VALUE,... or a bare sum of money into `out`; what is not named stays. Pure. */
+int cli_ask_options_budget(const char *text, struct agent_budget *out, struct err *err);
+
+#endif

@@ -1,0 +1,166 @@
+/* Transcripts of tasks, written and shown again. The cli process. A file is opened as the caller,
+ * so that as root it is root's; its folder belongs to whoever we are after the drop, so that the
+ * file can be given its name when the task has one. A transcript that is read is as hostile as
+ * what it quotes: capped, parsed, drawn like live events. */
+#include "cli/ask/ask_transcript.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/run/run_inputs.h"
+#include "cli/link/state_files.h"
+#include "cli/term/term.h"
+
+#define FOLDER "tasks"
+#define TRANSCRIPT_MAX (512u << 20)
+#define LINE_MAX_BYTES (256u << 20)
+#define PASSING ".new-" /* and the number of the process that waits for its task's id */
+#define LEFT_S 600      /* so old is a passing file that nobody comes back for */
+
+static bool is_id(const char *text)
+{
+    return strncmp(text, "t_", 2) == 0 && strlen(text) == CLI_ASK_ID_LEN &&
+           strspn(text + 2, "0123456789abcdef") == CLI_ASK_ID_LEN - 2;
+}
+
+/* --- written --- */
+
+int cli_ask_transcript_open(struct cli_ask_transcript *out)
+{
+    own_fd folder = cli_state_open_folder(FOLDER);
+    if (folder < 0)
+        return -1;
+    snprintf(out->name, sizeof out->name, PASSING "%ld", (long)getpid());
+    unlinkat(folder, out->name, 0); /* of a process that died with our number */
+    out->fd = openat(folder, out->name,
+                     O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (out->fd < 0 || fchmod(out->fd, 0600) < 0)
+        return -1;
+    out->folder = take_fd(&folder);
+    return 0;
+}
+
+void cli_ask_transcript_name(struct cli_ask_transcript *transcript, const char *id)
+{
+    char name[CLI_ASK_ID_LEN + sizeof ".jsonl"];
+    if (transcript->folder < 0 || !is_id(id))
+        return;
+    snprintf(name, sizeof name, "%s.jsonl", id);
+    if (renameat2(transcript->folder, transcript->name, transcript->folder, name,
+                  RENAME_NOREPLACE) == 0)
+        snprintf(transcript->name, sizeof transcript->name, "%s", name);
+}
+
+void cli_ask_transcript_follow(struct cli_ask_transcript *transcript)
+{
+    char last = 0;
+    off_t size = transcript->fd < 0 ? -1 : lseek(transcript->fd, 0, SEEK_END);
+    transcript->cut = transcript->cut || size <= transcript->size ||
+                      pread(transcript->fd, &last, 1, size - 1) != 1 || last != '\n';
+    transcript->size = size;
+}
+
+/* Left by a process that was killed before its task had an id. */
+static bool is_left(int folder, const char *name)
+{
+    uint64_t pid;
+    struct stat st;
+    return strncmp(name, PASSING, strlen(PASSING)) == 0 &&
+           str_to_u64(str_of(name + strlen(PASSING)), &pid) && pid > 0 && pid < INT32_MAX &&
+           kill((pid_t)pid, 0) < 0 && errno == ESRCH &&
+           fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           time(NULL) - st.st_mtime > LEFT_S;
+}
+
+/* At the end, where nobody waits for it: a folder may hold many transcripts. */
+static void sweep(int folder)
+{
+    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *all = again < 0 ? NULL : fdopendir(again);
+    if (!all) {
+        own_close_fd(&again);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(all));)
+        if (is_left(folder, entry->d_name))
+            unlinkat(folder, entry->d_name, 0);
+    closedir(all);
+}
+
+void cli_ask_transcript_close(struct cli_ask_transcript *transcript)
+{
+    if (transcript->folder >= 0 && transcript->name[0] == '.')
+        unlinkat(transcript->folder, transcript->name, 0);
+    if (transcript->folder >= 0)
+        sweep(transcript->folder);
+    own_close_fd(&transcript->fd);
+    own_close_fd(&transcript->folder);
+}
+
+/* --- shown --- */
+
+int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err)
+{
+    own_fd fd = open(what, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && is_id(what)) {
+        char name[CLI_ASK_ID_LEN + sizeof ".jsonl"];
+        own_fd folder = cli_state_open_folder(FOLDER);
+        snprintf(name, sizeof name, "%s.jsonl", what);
+        fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    struct stat st;
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        *out_fd = take_fd(&fd);
+        return 0;
+    }
+    err_set(err, ERR_ABSENT, "there is no transcript '%.200s'", what);
+    err_hint(err, "name a task as cupel ask told it (t_ and 24 digits), or a file");
+    return -1;
+}
+
+/* One line of it; a report is kept. */
+static int show_line(struct str line, struct cli_ask_draw *draw, json_t **out_report,
+                     struct err *err)
+{
+    own_json event = json_read(line, LINE_MAX_BYTES, err);
+    const char *kind = json_string_value(json_object_get(event, "kind"));
+    json_t *data = json_object_get(event, "data");
+    if (!event)
+        return -1;
+    if (!kind || !json_is_object(data))
+        return err_set(err, ERR_INPUT, "no event with kind and data");
+    cli_ask_draw_event(draw, kind, data);
+    if (strcmp(kind, "end") == 0 && !*out_report)
+        *out_report = json_incref(data);
+    return 0;
+}
+
+int cli_ask_transcript_show(int fd, const char *what, struct cli_ask_draw *draw,
+                            json_t **out_report, struct err *err)
+{
+    own_buf text = BUF_INIT(TRANSCRIPT_MAX);
+    if (cli_run_inputs_read(fd, what, "show", &text, err) < 0)
+        return -1;
+    struct str rest = buf_str(&text);
+    for (size_t number = 1; rest.len > 0; number++) {
+        const char *end = memchr(rest.at, '\n', rest.len);
+        if (!end) { /* written while the machine stopped */
+            cli_term_note("the last line of '%.200s' is cut", what);
+            break;
+        }
+        struct str line = { rest.at, (size_t)(end - rest.at) };
+        if (show_line(line, draw, out_report, err) < 0)
+            return err_wrap(err, "line %zu of '%.200s'", number, what);
+        rest = (struct str){ end + 1, rest.len - line.len - 1 };
+    }
+    return 0;
+}

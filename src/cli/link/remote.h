@@ -1,0 +1,77 @@
+/* Runs and sessions on an engine that runs already. */
+#ifndef CLI_LINK_REMOTE_H
+#define CLI_LINK_REMOTE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "cli/term/input.h"
+#include "cli/run/run_inputs.h"
+#include "cli/term/stream.h"
+#include "contract/request.h"
+#include "contract/result.h"
+#include "embed/link.h"
+#include "engine/engine.h"
+
+struct cli_remote {
+    struct embed_link link;
+    json_t *result; /* as it came; struct result has views into it */
+    json_t *answer; /* to what was asked of a session, without its id */
+    struct cli_remote_artifact {
+        char *path;
+        size_t path_len;
+        struct buf content;
+    } *artifacts;
+    size_t artifact_count;
+    uint64_t lost[2]; /* bytes of stdout and stderr that the engine left out */
+};
+#define CLI_REMOTE_INIT ((struct cli_remote){ .link = EMBED_LINK_INIT })
+
+/* Connect to this user's engine, as the caller. 0 either way: without an engine, or
+ * with inputs that its socket cannot carry, the remote is not open. -1 where
+ * $CUPEL_SOCKET names an engine that cannot be reached. */
+int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
+                    struct err *err);
+/* The connection alone, with whatever reason there is: ERR_ABSENT where no engine is. */
+int cli_remote_connect(struct cli_remote *remote, struct err *err);
+/* Let go of what the last answer left. */
+void cli_remote_forget(struct cli_remote *remote);
+void cli_remote_close(struct cli_remote *remote);
+static inline bool cli_remote_is_open(const struct cli_remote *remote)
+{
+    return remote->link.fd >= 0;
+}
+
+struct cli_remote_hooks {
+    void (*on_event)(void *user, const struct engine_event *event); /* or NULL */
+    /* Streams with bytes that wait for their reader, and what to call where one may
+     * have taken some, or be gone. */
+    const struct cli_stream *streams[2];
+    void (*on_room)(void *user);
+    void *user;
+    int interrupt_fd; /* each byte is one wish to stop */
+    /* A terminal that answers when the code asks for input, or NULL. */
+    struct cli_input *input;
+    bool content;     /* with the bytes of artifacts */
+};
+
+/* Hand the request over; from here on it may run, and is never given to another. */
+int cli_remote_send(struct cli_remote *remote, const struct request *request,
+                    const struct cli_remote_hooks *hooks, struct err *err);
+/* Something has come while nothing was asked: read it and say it. False: the engine is gone. */
+bool cli_remote_hear(struct cli_remote *remote);
+/* As engine_run, for what was handed over. */
+int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
+                    struct result *out, struct err *err);
+
+/* Ask something of a session (docs/protocol.md, without op and id) and wait; the answer
+ * and the artifacts that came before it stay in `remote` until the next one. */
+int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err);
+
+/* A file as a request names it; NULL where its path is no text. */
+json_t *cli_remote_file(const char *path, struct str bytes, bool readonly);
+/* A request's JSON, with the files that were added as bytes. */
+json_t *cli_remote_request(const struct request *request);
+
+#endif

@@ -1,0 +1,14 @@
+/* The command line of `cupel repl`. */
+#ifndef CLI_REPL_REPL_OPTIONS_H
+#define CLI_REPL_REPL_OPTIONS_H
+
+#include "cli/run/run_options.h"
+
+extern const struct opt cli_repl_options_table[];
+extern const size_t cli_repl_options_rows;
+
+/* Parse; options.session is the id where one was given. */
+int cli_repl_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err);
+void cli_repl_options_help(void);
+
+#endif

@@ -1,0 +1,61 @@
+/* `cupel run`: argv in, a run, an exit code out. The cli process. The order of
+ * the steps is what keeps the caller's power away from foreign bytes:
+ * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. connect to a
+ * running engine, or open one here; as root that power is given up then; 4. only now
+ * read; 5. run; 6. tell. */
+#include <string.h>
+
+#include "box/host/box.h"
+#include "cli/cli.h"
+#include "cli/run/job.h"
+#include "cli/run/run_request.h"
+#include "cli/term/term.h"
+
+static int open_engine(struct cli_job *job, struct err *err)
+{
+    const struct engine_options how = { .warm = false };
+    if (!job->options->cold && cli_remote_open(&job->remote, &job->inputs, err) < 0)
+        return -1;
+    if (cli_remote_is_open(&job->remote))
+        return box_drop_door(err);
+    job->engine = engine_open(&how, err);
+    return job->engine ? 0 : -1;
+}
+
+static int prepare(struct cli_job *job, struct err *err)
+{
+    if (cli_run_inputs_open(job->options, &job->inputs, err) < 0)
+        return -1;
+    if (job->options->out && cli_steward_open(job->options->out, &job->steward, err) < 0)
+        return -1;
+    if (open_engine(job, err) < 0)
+        return -1;
+    if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request,
+                              err) < 0)
+        return -1;
+    if (job->request.session && !cli_remote_is_open(&job->remote)) {
+        err_set(err, ERR_ABSENT, "no engine is running, so there is no session '%.40s'",
+                job->request.session);
+        err_hint(err, "'cupel session new' starts both");
+        return -1;
+    }
+    return 0;
+}
+
+int cli_cmd_run(int argc, char **argv)
+{
+    attr_cleanup(cli_run_options_done) struct cli_run_options options = CLI_RUN_OPTIONS_INIT;
+    attr_cleanup(cli_job_done) struct cli_job job;
+    struct err err = ERR_INIT;
+    bool json = cli_run_options_ask_for_json(argc, argv);
+    cli_job_init(&job, &options);
+    int parsed = cli_run_options_parse(argc, argv, &options, &err);
+    cli_term_set_quiet(options.quiet);
+    if (parsed == 0 && options.help) {
+        cli_run_options_help();
+        return 0;
+    }
+    if (parsed < 0 || prepare(&job, &err) < 0 || cli_job_run(&job, &err) < 0)
+        return cli_term_refuse(&err, options.json || (parsed < 0 && json));
+    return cli_job_tell(&job);
+}

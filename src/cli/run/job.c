@@ -1,0 +1,273 @@
+/* One run, from a request to what is told of it. The cli process. `cupel run` does it
+ * once, `session run` in a session, `repl` again and again; the request comes from the
+ * caller, and so does the engine: one of our own, or the other end of a socket. */
+#include "cli/run/job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/term/interrupt.h"
+#include "cli/run/print.h"
+#include "cli/term/term.h"
+
+#define NAMES_MAX 10000 /* pictures of earlier times in one folder */
+
+/* A reader that fell behind is written to as soon as it takes more, also where the
+ * code says nothing further. Regular files cannot be watched, nor fall behind. */
+static void watch_readers(struct cli_job *job)
+{
+    const struct cli_stream *streams[] = { &job->out, &job->err_stream };
+    for (int i = 0; i < 2 && job->engine; i++) {
+        bool behind = cli_stream_is_behind(streams[i]);
+        struct loop_source *room = &job->room[i];
+        if (!behind)
+            loop_remove(engine_loop(job->engine), room);
+        else if (room->fd < 0) {
+            room->fd = streams[i]->fd;
+            if (loop_add(engine_loop(job->engine), room, EPOLLOUT) < 0)
+                room->fd = -1;
+        }
+    }
+}
+
+static void after_writing(struct cli_job *job, bool was_closed)
+{
+    if (job->out.closed && !was_closed)
+        cli_interrupt_kill(); /* nobody reads any more: as SIGPIPE would end a program */
+    watch_readers(job);
+}
+
+static void on_event(void *user, const struct engine_event *event)
+{
+    struct cli_job *job = user;
+    if (event->kind == ENGINE_START)
+        return;
+    struct cli_stream *stream = event->kind == ENGINE_STDOUT ? &job->out : &job->err_stream;
+    bool was_closed = job->out.closed;
+    cli_stream_add(stream, event->bytes);
+    job->last = stream;
+    after_writing(job, was_closed);
+}
+
+static void on_room(void *user)
+{
+    struct cli_job *job = user;
+    bool was_closed = job->out.closed;
+    cli_stream_catch_up(&job->out);
+    cli_stream_catch_up(&job->err_stream);
+    after_writing(job, was_closed);
+}
+
+static void on_out_ready(struct loop_source *source, uint32_t events)
+{
+    (void)events;
+    on_room(loop_owner(source, struct cli_job, room[0]));
+}
+
+static void on_err_ready(struct loop_source *source, uint32_t events)
+{
+    (void)events;
+    on_room(loop_owner(source, struct cli_job, room[1]));
+}
+
+/* What was typed ended the line that the code had begun. */
+static void on_line(void *user)
+{
+    struct cli_job *job = user;
+    job->out.mid_line = job->err_stream.mid_line = false;
+}
+
+void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
+{
+    *job = (struct cli_job){ .options = options,
+                             .inputs = CLI_RUN_INPUTS_INIT,
+                             .steward = CLI_STEWARD_INIT,
+                             .remote = CLI_REMOTE_INIT,
+                             .request = REQUEST_INIT,
+                             .room = { { -1, on_out_ready }, { -1, on_err_ready } },
+                             .interrupt_fd = -1 };
+    result_init(&job->result);
+}
+
+void cli_job_done(struct cli_job *job)
+{
+    engine_close(job->engine);
+    cli_steward_close(&job->steward);
+    request_done(&job->request);
+    buf_done(&job->stdin_bytes);
+    result_done(&job->result);
+    cli_remote_close(&job->remote);
+    cli_figures_done(&job->figures);
+    free(job->lost);
+    job->lost = NULL;
+    cli_stream_done(&job->out);
+    cli_stream_done(&job->err_stream);
+    cli_run_inputs_done(&job->inputs);
+    own_close_fd(&job->interrupt_fd);
+}
+
+void cli_job_again(struct cli_job *job)
+{
+    request_done(&job->request);
+    buf_done(&job->stdin_bytes);
+    result_done(&job->result);
+    result_init(&job->result);
+    cli_remote_forget(&job->remote);
+    cli_figures_done(&job->figures);
+    free(job->lost);
+    job->lost = NULL;
+    cli_stream_done(&job->out);
+    cli_stream_done(&job->err_stream);
+    job->last = NULL;
+}
+
+int cli_job_run(struct cli_job *job, struct err *err)
+{
+    struct cli_remote_hooks remote = {
+        .on_event = job->options->json ? NULL : on_event,
+        .streams = { &job->out, &job->err_stream },
+        .on_room = on_room,
+        .user = job,
+        .content = job->options->out != NULL,
+        .input = job->answers ? &job->input : NULL,
+    };
+    job->input = (struct cli_input){ .on_line = on_line, .user = job };
+    if (cli_remote_is_open(&job->remote) &&
+        cli_remote_send(&job->remote, &job->request, &remote, err) < 0)
+        return -1;
+    /* Not before: until code runs, Ctrl-C simply ends us, also while we read. */
+    if (job->interrupt_fd < 0 && cli_interrupt_open(&job->interrupt_fd, err) < 0)
+        return -1;
+    cli_stream_init(&job->out, STDOUT_FILENO, job->options->raw);
+    cli_stream_init(&job->err_stream, STDERR_FILENO, job->options->raw);
+    remote.interrupt_fd = job->interrupt_fd;
+    int rc = cli_remote_is_open(&job->remote)
+                 ? cli_remote_wait(&job->remote, &remote, &job->result, err)
+                 : engine_run(job->engine, &job->request, remote.on_event, job,
+                              job->interrupt_fd, &job->result, err);
+    cli_input_end(&job->input);
+    job->out.left_out += job->remote.lost[0];
+    job->err_stream.left_out += job->remote.lost[1];
+    cli_stream_finish(&job->out);
+    cli_stream_finish(&job->err_stream);
+    return rc;
+}
+
+/* A picture under the next name that nobody has. */
+static int save_new(struct cli_job *job, struct cli_figure *figure, struct err *err)
+{
+    const char *ending = strrchr(figure->path, '.');
+    struct str content = { figure->bytes, figure->len };
+    for (unsigned tries = 0; tries < NAMES_MAX; tries++) {
+        char name[48];
+        struct err why = ERR_INIT;
+        snprintf(name, sizeof name, "figure-%u%s", ++job->picture_count, ending ? ending : "");
+        if (cli_steward_write_new(&job->steward, str_of(name), content, &why) == 0) {
+            free(figure->path);
+            figure->path = buf_strdup(str_of(name));
+            return 0;
+        }
+        if (why.sys != EEXIST || tries + 1 == NAMES_MAX) {
+            *err = why;
+            return -1;
+        }
+    }
+    return -1;
+}
+
+static int save_pictures(struct cli_job *job, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < job->figures.count; i++) {
+        struct cli_figure *figure = &job->figures.at[i];
+        struct str content = { figure->bytes, figure->len };
+        figure->lost = (job->pictures ? save_new(job, figure, err)
+                                      : cli_steward_write(&job->steward, str_of(figure->path),
+                                                          content, err)) < 0;
+        rc = figure->lost ? -1 : rc;
+    }
+    return rc;
+}
+
+/* Artifacts and pictures into their folder. Goes on after a failure: one name
+ * that cannot be written should not cost the others. */
+static int save(struct cli_job *job, struct err *err)
+{
+    int rc = 0;
+    if (job->steward.sock < 0)
+        return 0;
+    job->lost = buf_alloc_zero(job->result.artifact_count + 1, sizeof *job->lost);
+    for (size_t i = 0; !job->pictures && i < job->result.artifact_count; i++) {
+        const struct result_artifact *artifact = &job->result.artifacts[i];
+        struct str path = { artifact->path, artifact->path_len };
+        struct str content = { artifact->content, artifact->content ? artifact->size_bytes : 0 };
+        job->lost[i] = cli_steward_write(&job->steward, path, content, err) < 0;
+        rc = job->lost[i] ? -1 : rc;
+    }
+    return save_pictures(job, err) < 0 ? -1 : rc;
+}
+
+static void note_left_out(const struct cli_stream *stream, const char *name)
+{
+    if (stream->left_out > 0)
+        cli_term_note("%s: %llu bytes not shown, because the reader was slow", name,
+                      (unsigned long long)stream->left_out);
+}
+
+/* The result for a person. */
+static void show(struct cli_job *job)
+{
+    struct cli_print how = {
+        .folder = job->options->out,
+        .pictures = job->pictures ? job->pictures : job->options->out,
+        .lost = job->lost,
+        .save_hint = job->save_hint ? job->save_hint : "-o DIR saves",
+        .at_prompt = job->at_prompt,
+        .raw = job->options->raw,
+        .verbose = job->options->verbose,
+        .out_mid_line = job->out.mid_line,
+        .err_mid_line = job->err_stream.mid_line,
+    };
+    if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) {
+        /* One cursor for both. */
+        how.out_mid_line = job->last && job->last->mid_line;
+        how.err_mid_line = false;
+    }
+    cli_print_values(&job->result, &how);
+    cli_print_notes(&job->result, &job->figures, &how);
+    note_left_out(&job->out, "stdout");
+    note_left_out(&job->err_stream, "stderr");
+}
+
+int cli_job_tell(struct cli_job *job)
+{
+    struct err save_err = ERR_INIT;
+    cli_figures_find(&job->result, &job->figures);
+    save(job, &save_err);
+    if (job->options->json) {
+        own_json result = job->remote.result ? json_incref(job->remote.result)
+                                             : result_to_json(&job->result);
+        if (cli_term_json(result) != 0)
+            return 125;
+    } else {
+        show(job);
+    }
+    if (save_err.kind != ERR_NONE)
+        return cli_term_refuse(&save_err, /* json= */ false);
+    if (cli_interrupt_signal())
+        return 128 + cli_interrupt_signal();
+    if (job->out.closed) {
+        /* An answer that did not arrive is no success: as a program ended by SIGPIPE,
+         * or with the reason. */
+        if (job->out.error != EPIPE)
+            cli_term_note("stdout: %s", strerror(job->out.error));
+        return job->out.error == EPIPE ? 128 + SIGPIPE : 125;
+    }
+    return result_exit_code(&job->result);
+}

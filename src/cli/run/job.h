@@ -1,0 +1,53 @@
+/* One run of code as the command line does it: send or start, stream, save, tell. */
+#ifndef CLI_RUN_JOB_H
+#define CLI_RUN_JOB_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/run/figures.h"
+#include "cli/link/remote.h"
+#include "cli/run/run_inputs.h"
+#include "cli/run/run_options.h"
+#include "cli/link/steward.h"
+#include "cli/term/stream.h"
+#include "contract/request.h"
+#include "contract/result.h"
+#include "engine/engine.h"
+
+/* Everything a run holds, so that one function lets go of all of it. */
+struct cli_job {
+    const struct cli_run_options *options; /* the caller's */
+    struct cli_run_inputs inputs;
+    struct cli_steward steward;
+    struct cli_remote remote; /* an engine that runs already, or */
+    struct engine *engine;    /* one of our own */
+    struct buf stdin_bytes;
+    struct request request;
+    struct result result;
+    struct cli_figures figures;
+    struct cli_stream out, err_stream;
+    const struct cli_stream *last; /* the one of them that wrote last */
+    struct loop_source room[2];    /* in our own engine's loop, while they are behind */
+    int interrupt_fd;
+    bool answers; /* a person at a terminal may be asked for input */
+    struct cli_input input;
+    const char *pictures;  /* the steward's folder takes pictures alone, under new names */
+    unsigned picture_count; /* the last number of such a name */
+    bool *lost; /* for each artifact, once they are saved: it could not be */
+    bool at_prompt; /* of cupel repl: hints name its commands */
+    const char *save_hint; /* how the files of a run are had; NULL: -o DIR */
+};
+
+void cli_job_init(struct cli_job *job, const struct cli_run_options *options);
+void cli_job_done(struct cli_job *job);
+
+/* Run job->request, with output as it comes. From here on Ctrl-C is the code's. */
+int cli_job_run(struct cli_job *job, struct err *err);
+/* Save what there is to save, and tell a person or a program. Gives the exit code. */
+int cli_job_tell(struct cli_job *job);
+/* Make ready for the next run on the same engine. */
+void cli_job_again(struct cli_job *job);
+
+#endif

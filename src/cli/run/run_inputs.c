@@ -1,0 +1,165 @@
+/* Opening what the caller named. The cli process, while it still is the caller:
+ * nothing is read here, so that no byte from outside is parsed with the caller's
+ * power; as root the engine gives that power up before the first read. */
+#include "cli/run/run_inputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "contract/request.h"
+
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* "-" is our own standard input. */
+static int open_input(const char *path, const char *what, int *out_fd, struct err *err)
+{
+    own_fd fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                       : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int error = errno;
+        err_sys(err, "open %s '%.200s'", what, path);
+        err->kind = error == ENOENT ? ERR_ABSENT : ERR_USAGE;
+        return -1;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        err_set(err, ERR_USAGE, "%s '%.200s' is a folder, not a file", what, path);
+        if (strcmp(what, "file") == 0)
+            err_hint(err, "name each file, or pack the folder: tar -cf data.tar '%.200s'", path);
+        return -1;
+    }
+    *out_fd = take_fd(&fd);
+    return 0;
+}
+
+static bool is_one_word(const char *text)
+{
+    return text[strcspn(text, " \t\r\n;()'\"")] == 0;
+}
+
+/* Nothing here runs it: Debian's node has no type stripping. */
+static int refuse_typescript(const char *script, struct err *err)
+{
+    static const char *const endings[] = { ".ts", ".mts", ".cts", ".tsx" };
+    const char *ending = strrchr(script, '.');
+    for (size_t i = 0; ending && i < array_len(endings); i++) {
+        if (strcmp(ending, endings[i]) != 0)
+            continue;
+        err_set(err, ERR_USAGE, "'%.200s' is TypeScript, which is not run here", script);
+        err_hint(err, "compile it to JavaScript first, or say -l javascript if it has no types");
+        return -1;
+    }
+    return 0;
+}
+
+/* The first operand: standard input, script or code. */
+static int open_code(const char *text, bool language, struct cli_run_inputs *out, struct err *err)
+{
+    if (strcmp(text, "-") == 0)
+        return open_input(text, "standard input", &out->code_fd, err);
+    if (!language && is_one_word(text) && refuse_typescript(text, err) < 0)
+        return -1;
+    bool named = is_one_word(text) && request_language_of_file(text) >= 0;
+    if (!named && !is_regular(text)) {
+        out->code = text;
+        return 0;
+    }
+    out->script = text;
+    return open_input(text, "script", &out->code_fd, err);
+}
+
+int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
+                              struct err *err)
+{
+    out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
+    for (size_t i = 0; i < specs->count; i++) {
+        struct cli_run_file *file = &out->files[i];
+        file->fd = -1;
+        out->file_count = i + 1;
+        if (cli_run_spec_parse(specs->at[i], is_there, &file->spec, err) < 0 ||
+            open_input(file->spec.host, "file", &file->fd, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
+                        struct err *err)
+{
+    if (options->request)
+        return open_input(options->request, "request", &out->request_fd, err);
+    out->args = options->operands.at;
+    out->arg_count = options->operands.count;
+    if (options->code) {
+        out->code = options->code;
+    } else {
+        if (open_code(out->args[0], options->language != NULL, out, err) < 0)
+            return -1;
+        out->args++;
+        out->arg_count--;
+    }
+    if (options->stdin_file &&
+        open_input(options->stdin_file, "standard input", &out->stdin_fd, err) < 0)
+        return -1;
+    return cli_run_inputs_open_files(&options->files, out, err);
+}
+
+void cli_run_inputs_done(struct cli_run_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->file_count; i++) {
+        own_close_fd(&inputs->files[i].fd);
+        cli_run_spec_done(&inputs->files[i].spec);
+    }
+    free(inputs->files);
+    own_close_fd(&inputs->code_fd);
+    own_close_fd(&inputs->stdin_fd);
+    own_close_fd(&inputs->request_fd);
+    *inputs = CLI_RUN_INPUTS_INIT;
+}
+
+static int refuse_long(const char *what, const char *field, size_t most, struct err *err)
+{
+    char bound[48];
+    snprintf(bound, sizeof bound, "at most %zu bytes", most);
+    err_input(err, field, NULL, bound, "'%.200s' has more than %zu bytes", what, most);
+    if (strcmp(field, "code") != 0)
+        err_hint(err, "raise limits.input_bytes; --profile analysis takes 256 MiB");
+    return -1;
+}
+
+int cli_run_inputs_read(int fd, const char *what, const char *field, struct buf *out,
+                        struct err *err)
+{
+    for (;;) {
+        size_t left = out->max - out->len;
+        size_t part = left < (1 << 16) ? left : 1 << 16;
+        char probe;
+        char *room = part > 0 ? buf_room(out, part) : &probe;
+        ssize_t n = read(fd, room, part > 0 ? part : 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "read '%.200s'", what);
+        if (n == 0)
+            return 0;
+        if (part == 0)
+            return refuse_long(what, field, out->max, err);
+        buf_grew(out, (size_t)n);
+    }
+}

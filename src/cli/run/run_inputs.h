@@ -1,0 +1,58 @@
+/* What `cupel run` reads: opened as the caller, read later without its power. */
+#ifndef CLI_RUN_RUN_INPUTS_H
+#define CLI_RUN_RUN_INPUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/run/run_options.h"
+
+/* -f HOST[:PATH][:ro], taken apart. */
+struct cli_run_spec {
+    char *host;
+    char *path; /* in the work directory */
+    bool readonly;
+};
+
+/* Pure. A trailing ":ro" means read-only; then the last colon divides HOST from
+ * PATH, unless the whole rest names a file (`exists`). Without PATH the file keeps
+ * its name; a PATH that ends in "/" is a folder for it; "/workspace/" in front of
+ * PATH is where it goes anyway. */
+int cli_run_spec_parse(const char *text, bool (*exists)(const char *host),
+                       struct cli_run_spec *out, struct err *err);
+void cli_run_spec_done(struct cli_run_spec *spec);
+
+struct cli_run_file {
+    struct cli_run_spec spec;
+    int fd;
+};
+
+struct cli_run_inputs {
+    const char *code;   /* text of the code, or NULL: read code_fd */
+    const char *script; /* its name, or NULL */
+    int code_fd, stdin_fd, request_fd; /* -1: none */
+    struct cli_run_file *files;
+    size_t file_count;
+    char **args; /* into argv */
+    size_t arg_count;
+};
+
+#define CLI_RUN_INPUTS_INIT \
+    ((struct cli_run_inputs){ .code_fd = -1, .stdin_fd = -1, .request_fd = -1 })
+
+/* Decide what is code, script and arguments, and open every file. */
+int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
+                        struct err *err);
+/* The files alone, each HOST[:PATH][:ro]. */
+int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
+                              struct err *err);
+void cli_run_inputs_done(struct cli_run_inputs *inputs);
+
+/* Read an fd to its end. More than out's ceiling is a refusal of the request's
+ * `field`; `what` names the file. */
+int cli_run_inputs_read(int fd, const char *what, const char *field, struct buf *out,
+                        struct err *err);
+
+#endif

@@ -1,0 +1,130 @@
+/* The table behind `cupel run --help`, and the rules between its options. Runs
+ * on argv alone, before any file is opened. */
+#include "cli/run/run_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+
+const struct opt cli_run_options_table[] = {
+    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE, CLI_RUN_ROW_FILE, CLI_RUN_ROW_OUT,
+    CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY, CLI_RUN_ROW_CPUS, CLI_RUN_ROW_DISK,
+    CLI_RUN_ROW_PIDS, CLI_RUN_ROW_LIMIT, CLI_RUN_ROW_ENV, CLI_RUN_ROW_STDIN,
+    CLI_RUN_ROW_PROFILE, CLI_RUN_ROW_IMAGE, CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON,
+    CLI_RUN_ROW_COLD, CLI_RUN_ROW_RAW,
+    CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET, CLI_RUN_ROW_HELP,
+};
+const size_t cli_run_options_rows = array_len(cli_run_options_table);
+
+void cli_run_options_help(void)
+{
+    fputs("usage: cupel run [OPTION]... CODE | SCRIPT | - [ARGUMENT]...\n"
+          "\n"
+          "Run untrusted code in a box it cannot leave.\n"
+          "\n"
+          "The first operand is a script where it names a file, or where it is one word that\n"
+          "ends in .py, .js, .sh and the like (which also gives the language); otherwise it is\n"
+          "code. - reads the code from standard input. Further operands are the code's\n"
+          "arguments; write -- before those that begin with a dash. Standard input is passed\n"
+          "on only with --stdin -.\n"
+          "\n"
+          "Options:\n",
+          stdout);
+    opt_print_help(cli_run_options_table, cli_run_options_rows, stdout);
+    fputs("\n"
+          "The exit code is the code's own; 124 time limit, 152 CPU limit, 137 memory limit,\n"
+          "126 another limit or a forbidden call, 130 interrupted, 2 refused, 125 cupel failed.\n"
+          "Control characters other than newline and tab are shown as text unless --raw.\n",
+          stdout);
+}
+
+/* Options that set a field of the request cannot meet --request. */
+static int check_request_alone(const struct cli_run_options *o, struct err *err)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } fields[] = {
+        { "language", o->language != NULL },  { "code", o->code != NULL },
+        { "file", o->files.count > 0 },       { "timeout", o->timeout.given },
+        { "memory", o->memory.given },        { "cpus", o->cpus.given },
+        { "disk", o->disk.given },            { "pids", o->pids.given },
+        { "env", o->env.count > 0 },          { "stdin", o->stdin_file != NULL },
+        { "profile", o->profile != NULL },    { "image", o->image != NULL },
+        { "limit", o->limits.count > 0 },
+    };
+    for (size_t i = 0; i < array_len(fields); i++) {
+        if (!fields[i].given)
+            continue;
+        err_set(err, ERR_USAGE, "options '--request' and '--%s' cannot be combined",
+                fields[i].name);
+        err_hint(err, "put the field into the request's JSON");
+        return -1;
+    }
+    if (o->operands.count > 0)
+        return err_set(err, ERR_USAGE, "'--request' takes no operand, but got '%.80s'",
+                       o->operands.at[0]);
+    return 0;
+}
+
+static int check_env(const struct cli_run_options *o, struct err *err)
+{
+    for (size_t i = 0; i < o->env.count; i++) {
+        const char *text = o->env.at[i], *equals = strchr(text, '=');
+        if (equals && equals != text)
+            continue;
+        err_set(err, ERR_USAGE, "option '--env' takes NAME=VALUE, not '%.80s'", text);
+        if (!equals)
+            err_hint(err, "no variable of the caller's is passed on: write -e %.60s=\"$%.60s\"",
+                     text, text);
+        return -1;
+    }
+    return 0;
+}
+
+/* Our standard input can be one thing only. */
+static int check_stdin_once(const struct cli_run_options *o, struct err *err)
+{
+    bool as_code = !o->code && o->operands.count > 0 && strcmp(o->operands.at[0], "-") == 0;
+    bool as_stdin = o->stdin_file && strcmp(o->stdin_file, "-") == 0;
+    if (as_code && as_stdin)
+        return err_set(err, ERR_USAGE, "standard input cannot be both the code and '--stdin -'");
+    return 0;
+}
+
+int cli_run_options_check(const struct cli_run_options *options, struct err *err)
+{
+    return check_env(options, err) < 0 ? -1 : check_stdin_once(options, err);
+}
+
+int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err)
+{
+    if (opt_parse(cli_run_options_table, cli_run_options_rows, argc, argv, out, &out->operands,
+                  err) < 0)
+        return -1;
+    if (out->help)
+        return 0;
+    if (out->request)
+        return check_request_alone(out, err);
+    if (!out->code && out->operands.count == 0) {
+        err_set(err, ERR_USAGE, "nothing to run: give code, a script or -");
+        err_hint(err, "for example: cupel run 'print(1+1)'; - reads the code from standard input");
+        return -1;
+    }
+    return cli_run_options_check(out, err);
+}
+
+void cli_run_options_done(struct cli_run_options *options)
+{
+    opt_done(cli_run_options_table, cli_run_options_rows, options);
+}
+
+bool cli_run_options_ask_for_json(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,88 @@
+/* The command line of `cupel run`. */
+#ifndef CLI_RUN_RUN_OPTIONS_H
+#define CLI_RUN_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+
+struct cli_run_options {
+    bool help, quiet, verbose, json, raw, cold;
+    const char *language, *code, *out, *stdin_file, *profile, *image, *request;
+    const char *session, *on_error; /* of a cell, see cupel session run */
+    bool names;
+    struct opt_list files, env, limits;
+    struct opt_number timeout, memory, cpus, disk, pids;
+    struct opt_operands operands;
+};
+
+/* The rows, for the tables of every command that runs code: a struct of options that
+ * begins with ours is filled by them as well. */
+#define CLI_RUN_AT(member) offsetof(struct cli_run_options, member)
+#define CLI_RUN_ROW_LANGUAGE \
+    { "language", 'l', "NAME", OPT_TEXT, CLI_RUN_AT(language), "python, javascript or bash" }
+#define CLI_RUN_ROW_CODE \
+    { "code", 'c', "CODE", OPT_TEXT, CLI_RUN_AT(code), \
+      "run this text; operands are its arguments" }
+#define CLI_RUN_ROW_FILE \
+    { "file", 'f', "HOST[:PATH][:ro]", OPT_LIST, CLI_RUN_AT(files), \
+      "copy a file into the work directory, read-only with :ro" }
+#define CLI_RUN_ROW_OUT \
+    { "out", 'o', "DIR", OPT_TEXT, CLI_RUN_AT(out), "save artifacts and pictures in this folder" }
+#define CLI_RUN_ROW_TIMEOUT \
+    { "timeout", 't', "S", OPT_NUMBER, CLI_RUN_AT(timeout), "wall-clock seconds" }
+#define CLI_RUN_ROW_MEMORY \
+    { "memory", 'm', "SIZE", OPT_BYTES, CLI_RUN_AT(memory), "memory, for example 512M or 2G" }
+#define CLI_RUN_ROW_CPUS \
+    { "cpus", 0, "N", OPT_NUMBER, CLI_RUN_AT(cpus), "processors, for example 0.5 or 2" }
+#define CLI_RUN_ROW_DISK \
+    { "disk", 0, "SIZE", OPT_BYTES, CLI_RUN_AT(disk), "writable space, part of the memory" }
+#define CLI_RUN_ROW_PIDS \
+    { "pids", 0, "N", OPT_NUMBER, CLI_RUN_AT(pids), "processes and threads at one time" }
+#define CLI_RUN_ROW_LIMIT \
+    { "limit", 0, "NAME=VALUE", OPT_LIST, CLI_RUN_AT(limits), \
+      "any limit of a request, for example artifact_bytes=50M" }
+#define CLI_RUN_ROW_ENV \
+    { "env", 'e', "NAME=VALUE", OPT_LIST, CLI_RUN_AT(env), "set an environment variable" }
+#define CLI_RUN_ROW_STDIN \
+    { "stdin", 0, "FILE", OPT_TEXT, CLI_RUN_AT(stdin_file), \
+      "standard input of the code; - passes ours on" }
+#define CLI_RUN_ROW_PROFILE \
+    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), \
+      "defaults: baseline, analysis or strict" }
+#define CLI_RUN_ROW_IMAGE \
+    { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
+#define CLI_RUN_ROW_REQUEST \
+    { "request", 0, "FILE", OPT_TEXT, CLI_RUN_AT(request), \
+      "a whole request as JSON; - reads ours" }
+#define CLI_RUN_ROW_JSON \
+    { "json", 0, NULL, OPT_FLAG, CLI_RUN_AT(json), "print the result as JSON and nothing else" }
+#define CLI_RUN_ROW_COLD \
+    { "cold", 0, NULL, OPT_FLAG, CLI_RUN_AT(cold), "use no running engine, see cupel serve" }
+#define CLI_RUN_ROW_RAW \
+    { "raw", 0, NULL, OPT_FLAG, CLI_RUN_AT(raw), "pass control characters of the code on" }
+#define CLI_RUN_ROW_VERBOSE \
+    { "verbose", 'v', NULL, OPT_FLAG, CLI_RUN_AT(verbose), \
+      "say what the run cost and which walls stood" }
+#define CLI_RUN_ROW_QUIET \
+    { "quiet", 'q', NULL, OPT_FLAG, CLI_RUN_AT(quiet), "no notes on standard error" }
+#define CLI_RUN_ROW_HELP { "help", 'h', NULL, OPT_FLAG, CLI_RUN_AT(help), "show this text" }
+
+#define CLI_RUN_OPTIONS_INIT ((struct cli_run_options){ 0 })
+
+extern const struct opt cli_run_options_table[];
+extern const size_t cli_run_options_rows;
+
+/* Parse and check what can be checked without touching a file. `out` is filled
+ * as far as it went also on failure, so that --json and -q are known. */
+int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err);
+/* The rules between options, for whoever parsed them with a table of their own. */
+int cli_run_options_check(const struct cli_run_options *options, struct err *err);
+/* A command line that does not parse is still answered in the form it asks for. */
+bool cli_run_options_ask_for_json(int argc, char **argv);
+void cli_run_options_done(struct cli_run_options *options);
+void cli_run_options_help(void);
+
+#endif

@@ -1,0 +1,162 @@
+/* `cupel serve`: the engine in the foreground until it is told to stop. The order
+ * of the steps is that of `cupel run`: sockets are opened as the caller, then the
+ * engine gives the caller's power up, and only then a byte of a client is read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/term/interrupt.h"
+#include "cli/serve/serve_options.h"
+#include "cli/term/term.h"
+#include "engine/engine.h"
+#include "serve/place.h"
+#include "serve/serve.h"
+#include "serve/stall.h"
+
+struct door {
+    struct cli_serve_options options;
+    struct serve_place place;
+    uid_t owner;
+    int fd;     /* of --fd */
+    int notify; /* the service manager's socket; -1: none */
+    int stop_fd;
+};
+
+/* systemd's readiness protocol: datagrams to a socket that it names. */
+static int open_notify(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t len = path ? strlen(path) : 0;
+    if (len < 2 || len >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
+        return -1;
+    memcpy(address.sun_path, path, len);
+    if (path[0] == '@')
+        address.sun_path[0] = 0;
+    own_fd fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, size) < 0)
+        return -1;
+    unsetenv("NOTIFY_SOCKET");
+    return take_fd(&fd);
+}
+
+static void notify(const struct door *door, const char *state)
+{
+    if (door->notify >= 0 && send(door->notify, state, strlen(state), MSG_NOSIGNAL) < 0)
+        cli_term_note("tell the service manager '%s': %s", state, strerror(errno));
+}
+
+static int check_fd(int fd, struct err *err)
+{
+    int type = 0, domain = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || type != SOCK_STREAM ||
+        domain != AF_UNIX)
+        return err_set(err, ERR_USAGE,
+                       "option '--fd' takes an open unix stream socket, and %d is none", fd);
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? err_sys(err, "keep '--fd' to ourselves") : 0;
+}
+
+static int open_door(struct door *door, struct err *err)
+{
+    const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
+    door->owner = geteuid();
+    if (door->options.fd.given) {
+        if (check_fd((int)door->options.fd.value, err) < 0)
+            return -1;
+        door->fd = (int)door->options.fd.value;
+        return 0;
+    }
+    door->notify = open_notify();
+    return serve_place_open(named && *named ? named : NULL, &door->place, err);
+}
+
+static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
+{
+    struct engine_options how = {
+        .warm = true,
+        .runs_max = (unsigned)door->options.runs.value,
+        .queue_max = (unsigned)door->options.queue.value,
+        .pool_fixed = door->options.pool.given,
+        .pool_size = (unsigned)door->options.pool.value,
+    };
+    struct engine *engine = engine_open(&how, err);
+    if (!engine)
+        return NULL;
+    struct serve_options options = { .engine = engine, .listener = door->place.listener,
+                                     .fd = door->fd, .owner = door->owner,
+                                     .idle_exit_s = (int64_t)door->options.idle_exit.value };
+    struct serve *serve = NULL;
+    if (engine_warm_up(engine, err) == 0 && cli_interrupt_open(&door->stop_fd, err) == 0) {
+        options.stop_fd = door->stop_fd;
+        serve = serve_open(&options, err);
+    }
+    if (serve) {
+        door->fd = -1; /* the connection's by now */
+        serve_stall_watch(stall, engine_loop(engine));
+    } else {
+        engine_close(engine);
+    }
+    return serve;
+}
+
+static int refuse(struct door *door, const struct err *err)
+{
+    if (door->fd >= 0)
+        serve_refuse(door->fd, err);
+    return cli_term_refuse(err, /* json= */ false);
+}
+
+static int serve_until_told(struct door *door)
+{
+    struct err err = ERR_INIT;
+    struct serve_stall stall = SERVE_STALL_INIT;
+    serve_stall_open(&stall);
+    struct serve *serve = open_serve(door, &stall, &err);
+    if (!serve) {
+        serve_stall_close(&stall);
+        return refuse(door, &err);
+    }
+    notify(door, "READY=1");
+    if (door->place.listener >= 0)
+        cli_term_note("ready on %s", door->place.path);
+    int rc = serve_go(serve, &err);
+    notify(door, "STOPPING=1");
+    serve_stall_close(&stall);
+    serve_close(serve);
+    if (rc == 0)
+        return 0;
+    cli_term_refuse(&err, /* json= */ false);
+    return err_exit_code(ERR_BUG);
+}
+
+int cli_cmd_serve(int argc, char **argv)
+{
+    struct door door = { .place = SERVE_PLACE_INIT, .fd = -1, .notify = -1, .stop_fd = -1 };
+    struct err err = ERR_INIT;
+    int parsed = cli_serve_options_parse(argc, argv, &door.options, &err);
+    cli_term_set_quiet(door.options.quiet);
+    if (parsed == 0 && door.options.help) {
+        cli_serve_options_help();
+        return 0;
+    }
+    int code = parsed < 0 || open_door(&door, &err) < 0 ? refuse(&door, &err)
+                                                        : serve_until_told(&door);
+    if (serve_place_close(&door.place) < 0 && errno != ENOENT)
+        cli_term_note("'%s' stays behind, for the next start to replace: %s", door.place.path,
+                      strerror(errno));
+    own_close_fd(&door.fd);
+    own_close_fd(&door.notify);
+    own_close_fd(&door.stop_fd);
+    return code;
+}

@@ -1,0 +1,75 @@
+/* The table behind `cupel serve --help`, and the rules between its options. */
+#include "cli/serve/serve_options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+#include "engine/engine.h"
+
+#define AT(member) offsetof(struct cli_serve_options, member)
+#define RUNS_MAX 4096
+#define QUEUE_MAX 100000
+#define IDLE_MAX_S (366 * 86400)
+
+const struct opt cli_serve_options_table[] = {
+    { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here instead of this user's own place" },
+    { "fd", 0, "N", OPT_NUMBER, AT(fd), "serve this inherited, connected socket alone" },
+    { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; the rest waits" },
+    { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; the rest is refused" },
+    { "pool", 0, "N", OPT_NUMBER, AT(pool), "occupants of each kind that wait; else by demand" },
+    { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "end so long after the last session" },
+    { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },
+    { "help", 'h', NULL, OPT_FLAG, AT(help), "show this text" },
+};
+const size_t cli_serve_options_rows = array_len(cli_serve_options_table);
+
+void cli_serve_options_help(void)
+{
+    fputs("usage: cupel serve [OPTION]...\n"
+          "\n"
+          "Keep an engine ready, on a socket of this user alone, until SIGTERM or Ctrl-C.\n"
+          "'cupel run' and libcupel use it by themselves; boxes then wait instead of being\n"
+          "built.\n"
+          "\n"
+          "Options:\n",
+          stdout);
+    opt_print_help(cli_serve_options_table, cli_serve_options_rows, stdout);
+    fputs("\n"
+          "The exit code is 0 after an orderly end, 2 for a wrong command line, 75 where an\n"
+          "engine listens there already, 125 where the host lacks something or cupel failed.\n",
+          stdout);
+}
+
+static int check_whole(const char *name, const struct opt_number *number, double least,
+                       double most, struct err *err)
+{
+    if (!number->given || (number->value >= least && number->value <= most &&
+                           number->value == (double)(long)number->value))
+        return 0;
+    return err_set(err, ERR_USAGE, "option '--%s' takes a whole number from %.0f to %.0f, not %g",
+                   name, least, most, number->value);
+}
+
+int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out,
+                            struct err *err)
+{
+    struct opt_operands operands;
+    if (opt_parse(cli_serve_options_table, cli_serve_options_rows, argc, argv, out, &operands,
+                  err) < 0)
+        return -1;
+    if (out->help)
+        return 0;
+    if (operands.count > 0)
+        return err_set(err, ERR_USAGE, "'cupel serve' takes no operand, but got '%.80s'",
+                       operands.at[0]);
+    if (out->fd.given && out->socket)
+        return err_set(err, ERR_USAGE, "options '--fd' and '--socket' cannot be combined");
+    return check_whole("fd", &out->fd, 3, 1 << 20, err) < 0 ||
+                   check_whole("runs", &out->runs, 1, RUNS_MAX, err) < 0 ||
+                   check_whole("queue", &out->queue, 1, QUEUE_MAX, err) < 0 ||
+                   check_whole("pool", &out->pool, 0, ENGINE_POOL_MAX, err) < 0 ||
+                   check_whole("idle-exit", &out->idle_exit, 1, IDLE_MAX_S, err) < 0
+               ? -1
+               : 0;
+}

@@ -1,0 +1,23 @@
+/* The command line of `cupel serve`. */
+#ifndef CLI_SERVE_SERVE_OPTIONS_H
+#define CLI_SERVE_SERVE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+
+struct cli_serve_options {
+    bool help, quiet;
+    const char *socket;
+    struct opt_number fd, runs, queue, pool, idle_exit;
+};
+
+extern const struct opt cli_serve_options_table[];
+extern const size_t cli_serve_options_rows;
+
+int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out,
+                            struct err *err);
+void cli_serve_options_help(void);
+
+#endif

@@ -1,0 +1,467 @@
+/* Pools. An entry goes from an empty box to an occupant that waits for its request,
+ * with its pages warm; it is used once. Refilling keeps out of the way:
+ * it waits until requests pause, and makes one box at a time. Runs in the engine.
+ *
+ * How many: each pool has a floor and a ceiling. It grows when a request found it
+ * empty, and shrinks by one now and then while nobody asks. */
+#include "engine/pool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "box/wall/mutate.h"
+#include "box/cgroup/counters.h"
+#include "box/zygote/zygote.h"
+#include "engine/engine_int.h"
+
+#define MS INT64_C(1000000)
+#define PAUSE_MS 8       /* without a request, before boxes are made */
+#define TEND_MS 1000     /* between two looks at the image, sizes and zygotes */
+#define SHRINK_MS 60000  /* without a request, before a pool shrinks */
+#define CPU_COUNTER (BOX_NEWS_FDS - BOX_COUNTERS + BOX_COUNTER_CPU)
+#define FAILURES_MAX 3   /* in a row, before a pool or zygote is given up until the next look */
+
+static const struct {
+    const char *name;
+    enum request_language language;
+    unsigned floor, ceiling;
+    enum { EMPTY, FORKED, STARTED, SESSION } occupant;
+    enum pool_zygote_kind zygote; /* of those that are forked */
+    enum zygote_rehearsal rehearsal;
+} kinds[POOL_COUNT] = {
+    [POOL_BOX] = { "box", REQUEST_PYTHON, 4, 16, EMPTY, 0, 0 },
+    [POOL_PYTHON] = { "python", REQUEST_PYTHON, 4, 24, FORKED, ZYGOTE_PLAIN, ZYGOTE_REHEARSE },
+    [POOL_PYTHON_DATA] = { "python_data", REQUEST_PYTHON, 2, 12, FORKED, ZYGOTE_DATA,
+                           ZYGOTE_REHEARSE_ALL },
+    [POOL_SESSION] = { "session", REQUEST_PYTHON, 1, 8, SESSION, ZYGOTE_DATA, ZYGOTE_NO_REHEARSAL },
+    [POOL_JAVASCRIPT] = { "javascript", REQUEST_JAVASCRIPT, 2, 6, STARTED, 0, 0 },
+    [POOL_BASH] = { "bash", REQUEST_BASH, 2, 12, STARTED, 0, 0 },
+};
+
+static struct pool_zygote *zygote_of(const struct pool *pool)
+{
+    return &pool->engine->pools.zygotes[kinds[pool->id].zygote].serving;
+}
+
+static bool is_forked(enum pool_id id)
+{
+    return kinds[id].occupant == FORKED || kinds[id].occupant == SESSION;
+}
+
+static bool is_fixed(const struct pool *pool)
+{
+    return pool->engine->options.pool_fixed && kinds[pool->id].occupant != EMPTY;
+}
+
+static void refill_soon(struct pools *pools)
+{
+    int64_t quiet = pools->taken_ns + PAUSE_MS * MS, now = clock_now_ns();
+    if (pools->open)
+        loop_set_timer(&pools->engine->loop, &pools->refill, quiet > now ? quiet : now);
+}
+
+/* --- one entry --- */
+
+static void entry_unlink(struct pool_entry *entry)
+{
+    struct pool_entry **link = &entry->pool->entries;
+    while (*link != entry)
+        link = &(*link)->after;
+    *link = entry->after;
+    entry->pool->ready -= entry->ready;
+    entry->pool->making -= !entry->ready;
+}
+
+static void entry_free(struct pool_entry *entry)
+{
+    loop_remove(&entry->pool->engine->loop, &entry->words);
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        own_close_fd(&entry->fd[i]);
+    driver_done(&entry->driver);
+    free(entry);
+}
+
+static void entry_drop(struct pool_entry *entry)
+{
+    entry_unlink(entry);
+    house_vacate(&entry->pool->engine->house, entry->box, /* clean= */ true,
+                 take_fd(&entry->fd[BOX_STARTED_REQUESTS]));
+    entry_free(entry);
+}
+
+static void entry_fail(struct pool_entry *entry)
+{
+    struct pool *pool = entry->pool;
+    pool->failures++;
+    entry_drop(entry);
+    if (pool->failures < FAILURES_MAX)
+        refill_soon(&pool->engine->pools);
+}
+
+static void entry_is_ready(struct pool_entry *entry)
+{
+    /* What it has used so far is not its run's; while it waits it uses nothing. */
+    entry->stats.cpu_us_at_start = counters_cpu_us(entry->fd[CPU_COUNTER]);
+    entry->stats.cpu_us = 0;
+    entry->ready = true;
+    entry->pool->ready++;
+    entry->pool->making--;
+    entry->pool->failures = 0;
+    refill_soon(&entry->pool->engine->pools);
+}
+
+static void on_words(struct loop_source *source, uint32_t events)
+{
+    struct pool_entry *entry = loop_owner(source, struct pool_entry, words);
+    char bytes[512];
+    (void)events;
+    ssize_t n = read(source->fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        entry_fail(entry);
+        return;
+    }
+    driver_feed(&entry->driver, bytes, (size_t)n);
+    if (!entry->driver.ready)
+        return;
+    loop_remove(&entry->pool->engine->loop, source);
+    entry_is_ready(entry);
+}
+
+static int entry_start(struct pool_entry *entry)
+{
+    struct pool *pool = entry->pool;
+    struct pool_zygote *zygote = zygote_of(pool);
+    struct box_call call = pool->plan.start;
+    bool forked = is_forked(pool->id);
+    int fds[1 + BOX_CHANNEL] = { pool->plan.exec_block };
+    call.op = forked ? BOX_OP_FORK : BOX_OP_START;
+    call.box = entry->box;
+    call.start.zygote = zygote->id;
+    call.start.rehearsal = kinds[pool->id].rehearsal;
+    if ((forked && zygote->state != ZYGOTE_READY) ||
+        house_open_channel(entry->fd + BOX_STARTED_WORDS, fds + 1) < 0)
+        return -1;
+    zygote->forks += forked;
+    int failed = house_call(&pool->engine->house, &call, fds + forked, array_len(fds) - forked);
+    close(fds[1 + BOX_WORDS]);
+    close(fds[1 + BOX_REQUESTS]);
+    return failed;
+}
+
+static int entry_settle(struct pool_entry *entry, const struct box_news *news,
+                        int fds[BOX_NEWS_FDS])
+{
+    for (int i = 0; i < BOX_NEWS_FDS; i++) {
+        if (fds[i] >= 0)
+            entry->fd[i] = take_fd(&fds[i]);
+    }
+    entry->walls = news->walls;
+    entry->stats = news->stats;
+    if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, and does not say so */
+        entry_is_ready(entry);
+        return 0;
+    }
+    entry->words = (struct loop_source){ .fd = entry->fd[BOX_STARTED_WORDS],
+                                         .ready = LOOP_HANDLER(on_words) };
+    return loop_add(&entry->pool->engine->loop, &entry->words, EPOLLIN);
+}
+
+static void on_entry_news(struct house_tenant *tenant, const struct box_news *news,
+                          int fds[BOX_NEWS_FDS])
+{
+    struct pool_entry *entry = loop_owner(tenant, struct pool_entry, tenant);
+    bool failed = news->kind == BOX_NEWS_FAILED || news->kind == BOX_NEWS_EXITED ||
+                  news->kind == BOX_NEWS_EMPTY;
+    if (news->kind == BOX_NEWS_READY && kinds[entry->pool->id].occupant == EMPTY)
+        entry_is_ready(entry);
+    else if (news->kind == BOX_NEWS_READY)
+        failed = entry_start(entry) < 0;
+    else if (news->kind == BOX_NEWS_STARTED)
+        failed = entry_settle(entry, news, fds) < 0;
+    if (failed)
+        entry_fail(entry);
+}
+
+static bool entry_new(struct pool *pool)
+{
+    struct engine *engine = pool->engine;
+    struct pool_entry *entry = buf_alloc_zero(1, sizeof *entry);
+    *entry = (struct pool_entry){ .tenant.news = on_entry_news, .pool = pool,
+                                  .words.fd = -1, .driver = DRIVER_INIT };
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        entry->fd[i] = -1;
+    entry->box = house_take(&engine->house, &entry->tenant);
+    if (entry->box == HOUSE_NOBODY) {
+        free(entry);
+        return false;
+    }
+    entry->after = pool->entries;
+    pool->entries = entry;
+    pool->making++;
+    pool->plan.create.box = entry->box;
+    if (house_call(&engine->house, &pool->plan.create, pool->plan.plant_fds,
+                   pool->plan.create.create.plants.count) == 0)
+        return true;
+    return false; /* the house is broken: everything is dropped by whoever heard of it */
+}
+
+/* --- filling --- */
+
+static bool can_make(const struct pools *pools, const struct pool *pool)
+{
+    const struct engine *engine = pools->engine;
+    bool zygote = !is_forked(pool->id) || zygote_of(pool)->state == ZYGOTE_READY;
+    bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
+    return zygote && room && pool->failures < FAILURES_MAX &&
+           pool->ready + pool->making < pool->wanted;
+}
+
+static void on_refill(struct loop_timer *timer)
+{
+    struct pools *pools = loop_owner(timer, struct pools, refill);
+    struct pool *best = NULL;
+    if (clock_now_ns() < pools->taken_ns + PAUSE_MS * MS) {
+        refill_soon(pools);
+        return;
+    }
+    /* One at a time, the emptiest pool first. */
+    for (int i = 0; i < POOL_COUNT; i++) {
+        struct pool *pool = &pools->at[i];
+        if (pool->making > 0)
+            continue; /* its news calls us again */
+        if (!can_make(pools, pool))
+            continue;
+        if (!best || pool->ready * best->wanted < best->ready * pool->wanted)
+            best = pool;
+    }
+    if (best && entry_new(best))
+        refill_soon(pools);
+}
+
+static void on_tend(struct loop_timer *timer)
+{
+    struct pools *pools = loop_owner(timer, struct pools, tend);
+    int64_t now = clock_now_ns();
+    bool idle = now - pools->taken_ns > SHRINK_MS * MS;
+    loop_set_timer(&pools->engine->loop, timer, now + TEND_MS * MS);
+    for (int i = 0; i < POOL_COUNT; i++) {
+        struct pool *pool = &pools->at[i];
+        pool->failures = 0;
+        if (!idle || pool->wanted <= kinds[i].floor || is_fixed(pool))
+            continue;
+        pool->wanted--;
+        for (struct pool_entry *entry = pool->entries; entry; entry = entry->after) {
+            if (entry->ready && pool->ready > pool->wanted) {
+                entry_drop(entry);
+                break;
+            }
+        }
+    }
+    engine_look_at_image(pools->engine);
+    pools_tend_zygotes(pools, now);
+    refill_soon(pools);
+}
+
+void pools_drop_all(struct pools *pools)
+{
+    for (int i = 0; i < POOL_COUNT; i++) {
+        while (pools->at[i].entries)
+            entry_drop(pools->at[i].entries);
+    }
+}
+
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
+{
+    for (int i = 0; i < POOL_COUNT; i++) {
+        bool of_it = is_forked((enum pool_id)i) && kinds[i].zygote == kind;
+        while (of_it && pools->at[i].entries)
+            entry_drop(pools->at[i].entries);
+    }
+}
+
+void pools_refill(struct pools *pools)
+{
+    refill_soon(pools);
+}
+
+/* --- taking --- */
+
+static bool names_data_packages(struct str text)
+{
+    static const char *const words[] = { "pandas", "numpy", "matplotlib", "sympy", "scipy",
+                                         "sklearn", "seaborn", "statsmodels" };
+    for (size_t i = 0; i < array_len(words); i++) {
+        if (memmem(text.at, text.len, words[i], strlen(words[i])))
+            return true;
+    }
+    return false;
+}
+
+bool pools_uses_data_packages(const struct request *request)
+{
+    bool found = names_data_packages(request->code);
+    for (size_t i = 0; i < request->file_count && !found; i++) {
+        struct str path = str_of(request->files[i].path);
+        found = path.len > 3 && memcmp(path.at + path.len - 3, ".py", 3) == 0 &&
+                names_data_packages(request->files[i].data);
+    }
+    return found;
+}
+
+static struct pool *pool_for(struct pools *pools, const struct request *request)
+{
+    static const enum pool_id ids[REQUEST_LANGUAGES] = {
+        [REQUEST_PYTHON] = POOL_PYTHON, [REQUEST_JAVASCRIPT] = POOL_JAVASCRIPT,
+        [REQUEST_BASH] = POOL_BASH,
+    };
+    enum pool_id id = ids[request->language];
+    if (id == POOL_PYTHON && pools_uses_data_packages(request))
+        id = POOL_PYTHON_DATA;
+    if (id == POOL_BASH && !plan_bash_may_wait(request))
+        return NULL;
+    struct pool *pool = &pools->at[id];
+    return pools->open && plan_env_is_late(request) && plan_same_box(request, &pool->request)
+               ? pool
+               : NULL;
+}
+
+static struct pool_entry *take(struct pool *pool, struct house_tenant *tenant)
+{
+    struct pools *pools = &pool->engine->pools;
+    struct pool_entry *entry = pool->entries;
+    pools->taken_ns = clock_now_ns();
+    refill_soon(pools);
+    while (entry && !entry->ready)
+        entry = entry->after;
+    if (!entry && is_fixed(pool))
+        return NULL;
+    if (!entry) {
+        unsigned most = kinds[pool->id].ceiling;
+        pool->wanted = pool->wanted * 2 < most ? pool->wanted * 2 : most;
+        return NULL;
+    }
+    house_hand_over(&pool->engine->house, entry->box, tenant);
+    entry_unlink(entry);
+    return entry;
+}
+
+static bool take_occupant(struct pool *pool, struct house_tenant *tenant, struct pool_taken *out)
+{
+    struct pool_entry *entry = pool ? take(pool, tenant) : NULL;
+    if (!entry)
+        return false;
+    *out = (struct pool_taken){ .box = entry->box, .walls = entry->walls, .stats = entry->stats };
+    for (int i = 0; i < BOX_NEWS_FDS; i++)
+        out->fd[i] = take_fd(&entry->fd[i]);
+    entry_free(entry);
+    return true;
+}
+
+bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
+                struct pool_taken *out)
+{
+    return take_occupant(pool_for(pools, request), tenant, out);
+}
+
+bool pools_take_session(struct pools *pools, const struct request *request,
+                        struct house_tenant *tenant, struct pool_taken *out)
+{
+    struct pool *pool = &pools->at[POOL_SESSION];
+    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+           plan_same_box(request, &pool->request) && take_occupant(pool, tenant, out);
+}
+
+/* Only for a mutation: a box that its run has left, for another one. */
+static uint32_t take_left_box(struct house *house, struct house_tenant *tenant)
+{
+    for (uint32_t box = 0; box < BOX_MAX; box++) {
+        bool left = house->box[box].taken && !house->box[box].tenant;
+        if (left && house->box[box].created && !house->box[box].empty) {
+            house_hand_over(house, box, tenant);
+            return box;
+        }
+    }
+    return HOUSE_NOBODY;
+}
+
+uint32_t pools_take_box(struct pools *pools, const struct request *request,
+                        struct house_tenant *tenant)
+{
+    struct pool *pool = &pools->at[POOL_BOX];
+    if (mutate(BOX_ONCE) && pools->open)
+        return take_left_box(&pools->engine->house, tenant);
+    if (!pools->open || request->language != REQUEST_PYTHON ||
+        !plan_same_box(request, &pool->request))
+        return HOUSE_NOBODY;
+    struct pool_entry *entry = take(pool, tenant);
+    if (!entry)
+        return HOUSE_NOBODY;
+    uint32_t box = entry->box;
+    entry_free(entry);
+    return box;
+}
+
+/* --- open, close, describe --- */
+
+static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, struct err *err)
+{
+    struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
+    own_json object = json_pack("{s:s, s:s}", "language",
+                                request_languages[kinds[id].language].name, "code", "");
+    *pool = (struct pool){ .engine = engine, .id = id, .wanted = kinds[id].floor,
+                           .request = REQUEST_INIT, .plan = PLAN_INIT };
+    if (is_fixed(pool))
+        pool->wanted = engine->options.pool_size;
+    if (request_from_json(object, &ceilings, &pool->request, err) < 0)
+        return -1;
+    return plan_pool(&pool->request, kinds[id].occupant == SESSION, &pool->plan, err);
+}
+
+int pools_open(struct pools *pools, struct engine *engine, struct err *err)
+{
+    *pools = (struct pools){ .engine = engine, .open = true };
+    loop_due(&pools->refill, on_refill);
+    loop_due(&pools->tend, on_tend);
+    for (int i = 0; i < POOL_COUNT; i++) {
+        if (pool_open(&pools->at[i], engine, (enum pool_id)i, err) < 0)
+            return -1;
+    }
+    pools_listen_to_zygotes(pools);
+    on_tend(&pools->tend);
+    return 0;
+}
+
+void pools_close(struct pools *pools)
+{
+    if (!pools->engine)
+        return;
+    pools->open = false;
+    loop_set_timer(&pools->engine->loop, &pools->refill, LOOP_NEVER);
+    loop_set_timer(&pools->engine->loop, &pools->tend, LOOP_NEVER);
+    pools_drop_all(pools);
+    for (int i = 0; i < POOL_COUNT; i++) {
+        request_done(&pools->at[i].request);
+        plan_done(&pools->at[i].plan);
+    }
+    pools->engine = NULL;
+}
+
+json_t *pools_describe(const struct pools *pools)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < POOL_COUNT && pools->engine; i++) {
+        const struct pool *pool = &pools->at[i];
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i}", "name", kinds[i].name,
+                                              "ready", (int)pool->ready, "making",
+                                              (int)pool->making, "wanted", (int)pool->wanted));
+    }
+    return list;
+}

@@ -1,0 +1,149 @@
+/* Preparing an image: what works in it, and the font list that matplotlib would
+ * otherwise build in every box. Both are probed by our own program in a box like
+ * any other, so a broken package can harm nothing; both are kept by digest. */
+#include "engine/engine_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "engine/talk/drivers.h"
+
+#define FONT_LIST_MAX (8u << 20)
+
+bool prepare_wants_fonts(const struct request *request)
+{
+    static const char *const words[] = { "matplotlib", "pylab", "seaborn", ".plot" };
+    for (size_t i = 0; i < array_len(words); i++) {
+        if (memmem(request->code.at, request->code.len, words[i], strlen(words[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Run drivers/prepare.py with one argument; its artifacts are the answer. */
+static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
+{
+    struct str code = engine_embed(ENGINE_EMBED_PREPARE_PY);
+    struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
+    own_json object = json_pack("{s:s%, s:[s], s:s, s:{s:i, s:I}}", "code", code.at, code.len,
+                                "args", what, "profile", "analysis", "limits", "timeout_s", 120,
+                                "artifact_bytes", (json_int_t)FONT_LIST_MAX);
+    own_request request = REQUEST_INIT;
+    if (request_from_json(object, &ceilings, &request, err) < 0 ||
+        engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, out, err) < 0)
+        return -1;
+    if (out->status == RESULT_OK)
+        return 0;
+    return err_set(err, ERR_HOST, "probe the image: %s: %s", result_status_name(out->status),
+                   out->error.message ? out->error.message : "");
+}
+
+static const struct result_artifact *artifact(const struct result *result, const char *path)
+{
+    for (size_t i = 0; i < result->artifact_count; i++) {
+        if (str_is((struct str){ result->artifacts[i].path, result->artifacts[i].path_len }, path))
+            return &result->artifacts[i];
+    }
+    return NULL;
+}
+
+static void font_file(const struct image *image, char *out, size_t room)
+{
+    snprintf(out, room, "fonts-%.16s.json", image->digest + strlen("sha256:"));
+}
+
+/* Whole or not at all: another run may read while we write. */
+static int keep(int state, const char *name, const void *bytes, size_t len)
+{
+    char temporary[96];
+    snprintf(temporary, sizeof temporary, ".%s.%d", name, (int)getpid());
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    own_fd fd = openat(state, temporary, flags, 0600);
+    if (fd < 0)
+        return -1;
+    if (io_write_all(fd, bytes, len) == 0 && renameat(state, temporary, state, name) == 0)
+        return 0;
+    unlinkat(state, temporary, 0);
+    return -1;
+}
+
+/* matplotlib names its list by a version that stands in the list itself. */
+static bool list_name(struct str list, char *out, size_t room)
+{
+    static const char key[] = "\"_version\": ";
+    const char *at = memmem(list.at, list.len, key, sizeof key - 1);
+    if (!at)
+        return false;
+    at += sizeof key - 1;
+    int len = 0;
+    while (len < 9 && at + len < list.at + list.len &&
+           ((at[len] >= '0' && at[len] <= '9') || at[len] == '.'))
+        len++;
+    /* 3.6 writes 330, later ones "390.0" in quotes or not: take digits only. */
+    snprintf(out, room, "fontlist-v%.*s.json", len, at);
+    return len > 0;
+}
+
+int prepare_font_list(struct engine *engine, const struct image *image, char *out_name,
+                      size_t room)
+{
+    char name[64];
+    struct err err = ERR_INIT;
+    if (engine->state < 0)
+        return -1;
+    font_file(image, name, sizeof name);
+    own_fd fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        own_result result;
+        result_init(&result);
+        const struct result_artifact *list =
+            probe(engine, "fonts", &result, &err) < 0 ? NULL : artifact(&result, "fonts.json");
+        if (!list || keep(engine->state, name, list->content, list->size_bytes) < 0)
+            return -1; /* matplotlib builds its own then, slowly but rightly */
+        fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    own_str bytes = buf_alloc(FONT_LIST_MAX);
+    ssize_t n = fd < 0 ? -1 : pread(fd, bytes, FONT_LIST_MAX, 0);
+    if (n <= 0 || !list_name((struct str){ bytes, (size_t)n }, out_name, room))
+        return -1;
+    return take_fd(&fd);
+}
+
+int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
+                 struct err *err)
+{
+    own_image image = IMAGE_INIT;
+    if (image_open(name, engine->state, recompute, &image, err) < 0)
+        return -1;
+    if (!image.manifest || recompute) {
+        own_result result;
+        result_init(&result);
+        if (probe(engine, "all", &result, err) < 0)
+            return -1;
+        const struct result_artifact *said = artifact(&result, "manifest.json");
+        const struct result_artifact *list = artifact(&result, "fonts.json");
+        char file[64];
+        struct err ignored = ERR_INIT;
+        json_decref(image.manifest);
+        image.manifest = said ? json_read((struct str){ said->content, said->size_bytes },
+                                          FONT_LIST_MAX, err)
+                              : NULL;
+        if (!json_is_object(image.manifest))
+            return err_set(err, ERR_BUG, "the image's probe gave no manifest");
+        font_file(&image, file, sizeof file);
+        if (list && engine->state >= 0)
+            keep(engine->state, file, list->content, list->size_bytes);
+        if (engine->state >= 0)
+            image_save(&image, engine->state, &ignored);
+    }
+    *out_manifest = json_pack("{s:s, s:s}", "name", image.name, "digest", image.digest);
+    json_object_update(*out_manifest, image.manifest);
+    return 0;
+}

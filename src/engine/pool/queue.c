@@ -1,0 +1,123 @@
+/* The line of requests. Each client's first waiting request has the turn that is
+ * being served, its second the next turn, and so on; the lowest turn goes first.
+ * So one client with a thousand requests delays another by one run, not by a
+ * thousand. Runs in the engine; pure but for the clock. */
+#include "engine/pool/queue.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define WAITING_MAX 1024
+#define GOING_A_CPU 4
+#define GOING_LEAST 8
+#define KEPT_SHARE 4 /* one in so many places is kept for clients that have nothing running */
+#define NEW_SHARE 0.1 /* of the newest run in the moving mean */
+
+void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned by_cpus = cpus > 0 ? (unsigned)cpus * GOING_A_CPU : GOING_LEAST;
+    *queue = (struct queue){
+        .end = &queue->first,
+        .going_max = going_max ? going_max : by_cpus > GOING_LEAST ? by_cpus : GOING_LEAST,
+        .waiting_max = waiting_max ? waiting_max : WAITING_MAX,
+        .run_ms = 100,
+    };
+}
+
+static int refuse(const struct queue *queue, struct err *err)
+{
+    double wait_s = queue->run_ms * queue->waiting / queue->going_max / 1000;
+    err_set(err, ERR_BUSY, "%u requests are waiting already, which is the most", queue->waiting);
+    err_hint(err, "try again in about %d s, or start the engine with a longer --queue",
+             wait_s < 1 ? 1 : (int)wait_s);
+    return -1;
+}
+
+int queue_enter(struct queue *queue, struct queue_place *place, const void *client,
+                struct err *err)
+{
+    uint64_t turn = queue->turn;
+    if (queue->waiting >= queue->waiting_max)
+        return refuse(queue, err);
+    for (const struct queue_place *at = queue->first; at; at = at->after) {
+        if (at->client == client && at->turn >= turn)
+            turn = at->turn + 1;
+    }
+    *place = (struct queue_place){ .client = client, .turn = turn, .waiting = true,
+                                   .since_ns = clock_now_ns() };
+    *queue->end = place;
+    queue->end = &place->after;
+    queue->waiting++;
+    return 0;
+}
+
+static void take_out(struct queue *queue, struct queue_place *place)
+{
+    struct queue_place **link = &queue->first;
+    while (*link != place)
+        link = &(*link)->after;
+    *link = place->after;
+    if (!place->after)
+        queue->end = link;
+    place->after = NULL;
+    place->waiting = false;
+    queue->waiting--;
+}
+
+static bool has_running(const struct queue *queue, const void *client)
+{
+    const struct queue_place *at = queue->running;
+    while (at && at->client != client)
+        at = at->after;
+    return at != NULL;
+}
+
+static bool may_go(const struct queue *queue, const struct queue_place *place)
+{
+    bool last_places = queue->going >= queue->going_max - queue->going_max / KEPT_SHARE;
+    if (!place->client)
+        return true;
+    if (queue->may_go && !queue->may_go(place->client))
+        return false;
+    return !last_places || !has_running(queue, place->client);
+}
+
+struct queue_place *queue_next(struct queue *queue, bool boxes)
+{
+    struct queue_place *best = NULL;
+    if (queue->going >= queue->going_max)
+        return NULL;
+    for (struct queue_place *at = queue->first; at; at = at->after) {
+        bool better = (boxes || at->housed) && (!best || at->turn < best->turn);
+        if (better && may_go(queue, at))
+            best = at;
+    }
+    if (!best)
+        return NULL;
+    take_out(queue, best);
+    queue->turn = best->turn;
+    best->going = true;
+    best->after = queue->running;
+    queue->running = best;
+    queue->going++;
+    return best;
+}
+
+void queue_leave(struct queue *queue, struct queue_place *place)
+{
+    if (place->waiting)
+        take_out(queue, place);
+    if (!place->going)
+        return;
+    double ms = clock_ms_between(place->since_ns, clock_now_ns());
+    queue->run_ms += NEW_SHARE * (ms - queue->run_ms);
+    struct queue_place **link = &queue->running;
+    while (*link != place)
+        link = &(*link)->after;
+    *link = place->after;
+    place->after = NULL;
+    queue->going--;
+    place->going = false;
+}

@@ -1,0 +1,473 @@
+/* While the code runs. All descriptors are non-blocking and meet in the engine's
+ * loop: a box that floods, drips, stalls or lies costs only itself. Runs in the
+ * engine. A function that may end the run says so: it is `over` then, and nothing of
+ * it counts afterwards. */
+#include "engine/run/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "box/wall/mutate.h"
+
+#define CHUNK 65536
+#define WEDGED_MS 10000 /* a killed box that lives on so long is given up, with its broker */
+#define AGAIN_MS 250
+#define CPU_LOOK_MS 10 /* the least time between two looks at the CPU counter */
+#define DRAIN_MAX 64   /* chunks that are read of a box that may still write */
+#define MS INT64_C(1000000)
+#define AWAKE_NS INT64_C(400000) /* a lone run from a pool of Python is often done within this */
+
+static void close_pipe(struct engine_run *run, enum run_pipe_id id)
+{
+    int fd = run->pipe[id].source.fd;
+    loop_remove(&run->engine->loop, &run->pipe[id].source);
+    own_close_fd(&fd);
+}
+
+static void set_timer(struct engine_run *run)
+{
+    int64_t at = run->deadline_ns < run->cpu_look_ns ? run->deadline_ns : run->cpu_look_ns;
+    loop_set_timer(&run->engine->loop, &run->timer, at < run->again_ns ? at : run->again_ns);
+}
+
+void run_kill(struct engine_run *run, enum result_status why)
+{
+    if (run->killed)
+        return;
+    run->killed = true;
+    run->facts.killed_for = why;
+    run->deadline_ns = clock_now_ns() + WEDGED_MS * MS;
+    run->cpu_look_ns = run->again_ns = LOOP_NEVER;
+    set_timer(run);
+    house_ask(&run->engine->house, run->session ? BOX_OP_SWEEP : BOX_OP_KILL, run->box);
+}
+
+/* --- streams --- */
+
+static void take_output(struct engine_run *run, enum run_pipe_id id, const char *bytes, size_t len)
+{
+    bool out = id == RUN_OUT;
+    struct result_stream *stream = out ? &run->result.out : &run->result.err_stream;
+    size_t cap = mutate(OUTPUT_CAP) ? SIZE_MAX / 8
+                                    : (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);
+    struct buf *spill = &run->spill[out ? 0 : 1];
+    result_stream_add(stream, cap, bytes, len);
+    size_t room = spill->max - spill->len;
+    buf_add(spill, bytes, len < room ? len : room);
+    /* The caps are the result's: a door that streams gets every byte. */
+    struct engine_event event = { .kind = out ? ENGINE_STDOUT : ENGINE_STDERR,
+                                  .bytes = { bytes, len } };
+    if (run->hooks.on_event)
+        run->hooks.on_event(run->hooks.user, &event);
+    if (!mutate(OUTPUT_STOP) && stream->truncated &&
+        run->request->on_output_limit == REQUEST_STOP)
+        run_kill(run, RESULT_OUTPUT_LIMIT);
+}
+
+/* Read once; false where there is no more to read now. */
+static bool read_pipe(struct engine_run *run, enum run_pipe_id id)
+{
+    static char bytes[CHUNK];
+    if (run->pipe[id].source.fd < 0)
+        return false;
+    ssize_t n = read(run->pipe[id].source.fd, bytes, sizeof bytes);
+    if (n < 0)
+        return errno == EINTR;
+    if (n == 0) {
+        close_pipe(run, id);
+        return false;
+    }
+    if (id == RUN_WORDS)
+        driver_feed(&run->driver, bytes, (size_t)n);
+    else
+        take_output(run, id, bytes, (size_t)n);
+    return true;
+}
+
+bool run_drain(struct engine_run *run)
+{
+    static const enum run_pipe_id last[] = { RUN_WORDS, RUN_OUT, RUN_ERR };
+    for (size_t i = 0; i < array_len(last); i++) {
+        int chunks = 0;
+        while (read_pipe(run, last[i])) {
+            if (++chunks > DRAIN_MAX && !run->empty)
+                return false;
+        }
+    }
+    return true;
+}
+
+void run_say(struct engine_run *run, const char *text)
+{
+    take_output(run, RUN_ERR, text, strlen(text));
+}
+
+bool run_write_some(int fd, struct str *left)
+{
+    ssize_t n = left->len ? write(fd, left->at, left->len) : 0;
+    if (n > 0) {
+        left->at += n;
+        left->len -= (size_t)n;
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        left->len = 0;
+    return left->len == 0;
+}
+
+void run_let_exit(struct engine_run *run)
+{
+    close_pipe(run, RUN_REQUESTS);
+}
+
+static struct engine_run *run_of(struct loop_source *source)
+{
+    return loop_owner(source, struct run_pipe, source)->run;
+}
+
+static void on_stdin(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    (void)events;
+    if (!run->over && run_write_some(source->fd, &run->to_stdin))
+        close_pipe(run, RUN_IN);
+}
+
+/* A cell's stdin follows its line. */
+static bool write_request(struct engine_run *run)
+{
+    int fd = run->pipe[RUN_REQUESTS].source.fd;
+    return run_write_some(fd, &run->to_driver) &&
+           (!run->session || run_write_some(fd, &run->to_stdin));
+}
+
+/* The rest of a long request. The pipe stays: its end would be the end of a session. */
+static void on_requests(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    (void)events;
+    if (run->over || !write_request(run))
+        return;
+    int fd = source->fd;
+    loop_remove(&run->engine->loop, source);
+    source->fd = fd;
+}
+
+static void on_output(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    (void)events;
+    if (!run->over)
+        read_pipe(run, source == &run->pipe[RUN_OUT].source ? RUN_OUT : RUN_ERR);
+}
+
+/* A question for the person at the other end. A later one takes the place of one without an answer,
+ * and is told again only where it asks for a secret: two events an answer at most. */
+static void hand_on_question(struct engine_run *run)
+{
+    struct engine_event event = { .kind = ENGINE_INPUT, .echo = run->driver.input_echo };
+    if (!run->hooks.input || run->asked == run->driver.input_number)
+        return;
+    bool told = run->asked > 0 && !(run->asked_openly && !event.echo);
+    run->asked_openly = event.echo && (run->asked == 0 || run->asked_openly);
+    run->asked = run->driver.input_number;
+    if (!told && run->hooks.on_event)
+        run->hooks.on_event(run->hooks.user, &event);
+}
+
+void run_answer(struct engine_run *run, char *line)
+{
+    struct loop_source *source = &run->pipe[RUN_REQUESTS].source;
+    free(run->line);
+    run->line = line;
+    run->asked = 0;
+    run->driver.input_number = 0;
+    run->to_driver = source->fd >= 0 ? str_of(line) : STR_NONE;
+    if (!run_write_some(source->fd, &run->to_driver) &&
+        loop_add(&run->engine->loop, source, EPOLLOUT) < 0)
+        run_kill(run, RESULT_INTERNAL);
+}
+
+/* May end the run. */
+static void on_words(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    bool was_done = run->driver.done;
+    (void)events;
+    if (run->over)
+        return;
+    read_pipe(run, RUN_WORDS);
+    hand_on_question(run);
+    if (run->driver.done && !was_done)
+        run_is_done(run);
+}
+
+static void on_listener(struct loop_source *source, uint32_t events)
+{
+    struct engine_run *run = run_of(source);
+    if (run->over)
+        return;
+    /* Before Linux 6.11 receiving blocks for ever once the last user has gone. */
+    if (events & EPOLLIN)
+        notify_serve(&run->notify);
+    if (run->notify.fd < 0) {
+        loop_forget(&run->engine->loop, source); /* closing took it out already */
+    } else if (!(events & EPOLLIN)) {
+        close_pipe(run, RUN_LISTENER); /* nobody is left to ask */
+        run->notify.fd = -1;
+    }
+}
+
+/* --- time --- */
+
+/* What the broker keeps to, should we stand still. */
+static void set_due(const struct engine_run *run)
+{
+    bool counts = run->counter[BOX_COUNTER_CPU] >= 0 && !mutate(CPU_TIMER);
+    int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
+    due_set(run->engine->house.broker.due, run->box,
+            mutate(WALL_TIMER) ? LOOP_NEVER : run->deadline_ns, counts ? most_us : 0);
+}
+
+/* The limit cannot be reached sooner than by using every allowed cpu fully. */
+static void plan_cpu_look(struct engine_run *run)
+{
+    static long online;
+    if (!online)
+        online = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t left_ms = run_limit(run, LIMITS_CPU) - run->stats.cpu_us / 1000;
+    int64_t cpus = run_limit(run, LIMITS_CPUS);
+    cpus = cpus < online * 1000 ? cpus : online * 1000;
+    int64_t wait_ms = left_ms * 1000 / (cpus > 0 ? cpus : 1000);
+    run->cpu_look_ns = clock_now_ns() + (wait_ms > CPU_LOOK_MS ? wait_ms : CPU_LOOK_MS) * MS;
+    set_timer(run);
+}
+
+static void send_interrupt(struct engine_run *run)
+{
+    struct box_call call = { .op = BOX_OP_SIGNAL, .box = run->box, .signal.signal = SIGINT };
+    house_call(&run->engine->house, &call, NULL, 0);
+}
+
+void run_wish_to_stop(struct engine_run *run)
+{
+    run->facts.interrupt_sent = true;
+    if (++run->interrupts > 1) {
+        run_kill(run, RESULT_INTERRUPTED);
+        return;
+    }
+    send_interrupt(run);
+    /* A bash that is still reading its cell does not hear it; and while node changes from
+     * V8's watch for signals to its own it loses one that comes just then: it is sent once
+     * more to a run that goes on. */
+    if (run->request->language == REQUEST_JAVASCRIPT || run->session)
+        run->again_ns = clock_now_ns() + AGAIN_MS * MS;
+    set_timer(run);
+}
+
+/* The kernel or the broker takes too long to end it. An engine that serves others
+ * gives up this run alone: its box stays taken until it is empty after all. */
+static void on_wedged(struct engine_run *run)
+{
+    static const char why[] = "the box is not empty so long after its kill";
+    struct err err = ERR_INIT;
+    if (!run->engine->options.warm) {
+        house_break(&run->engine->house, why);
+        return;
+    }
+    err_set(&err, ERR_BUG, "%s", why);
+    run_give_up(run, &err);
+}
+
+/* May end the run. */
+static void on_timer(struct loop_timer *timer)
+{
+    struct engine_run *run = loop_owner(timer, struct engine_run, timer);
+    int64_t now = clock_now_ns();
+    if (now >= run->deadline_ns && run->killed) {
+        on_wedged(run);
+        return;
+    }
+    if (!mutate(WALL_TIMER) && now >= run->deadline_ns) {
+        run_kill(run, RESULT_TIMEOUT);
+        return;
+    }
+    if (now >= run->again_ns) {
+        run->again_ns = LOOP_NEVER;
+        send_interrupt(run);
+    }
+    if (now >= run->cpu_look_ns) {
+        run->cpu_look_ns = LOOP_NEVER; /* until the answer */
+        house_ask(&run->engine->house, BOX_OP_STAT, run->box);
+    }
+    set_timer(run);
+}
+
+/* --- news --- */
+
+/* The broker counts from the start of an occupant; one that waited has used time
+ * before its request came. */
+static void take_stats(struct engine_run *run, const struct box_stats *stats)
+{
+    const struct box_stats before = run->stats;
+    int64_t began = before.cpu_us_at_start;
+    run->stats = *stats;
+    /* The broker counts for the box's life. */
+    if (run->session && run->counter[BOX_COUNTER_CPU] >= 0) {
+        run->stats = before;
+        run_read_counters(run);
+        return;
+    }
+    if (run->pooled && began >= 0) {
+        run->stats.cpu_us -= began - stats->cpu_us_at_start;
+        run->stats.cpu_us_at_start = began;
+    }
+}
+
+void run_read_counters(struct engine_run *run)
+{
+    if (counters_read(run->counter, &run->stats) < 0)
+        run->stats.blocks_free = run->stats.inodes_free = -1;
+}
+
+/* May end the run. */
+static void on_stat(struct engine_run *run, const struct box_stats *stats)
+{
+    take_stats(run, stats);
+    if (run->asked_at_done && run_final_if_clean(run))
+        return;
+    if (run->asked_at_done)
+        run_let_exit(run);
+    run->asked_at_done = false;
+    if (run->killed || run->occupant_gone)
+        return;
+    if (!mutate(CPU_TIMER) && run->stats.cpu_us / 1000 >= run_limit(run, LIMITS_CPU))
+        run_kill(run, RESULT_CPU_LIMIT);
+    else
+        plan_cpu_look(run);
+}
+
+static void on_exited(struct engine_run *run, const struct box_news *news)
+{
+    run->occupant_gone = true;
+    take_stats(run, &news->stats);
+    run->facts.exited = !news->by_signal;
+    run->facts.exit_code = news->by_signal ? -1 : news->status;
+    run->facts.signal = news->by_signal ? news->status : 0;
+    run->facts.disk_full = news->stats.blocks_free == 0 || news->stats.inodes_free == 0;
+    run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
+    /* Background processes end with the run, or the dead session. */
+    run_kill(run, news->overdue == BOX_OVERDUE_WALL  ? RESULT_TIMEOUT
+                  : news->overdue == BOX_OVERDUE_CPU ? RESULT_CPU_LIMIT
+                                                     : RESULT_OK);
+}
+
+/* May end the run. */
+void run_on_news(struct engine_run *run, const struct box_news *news)
+{
+    if (news->kind == BOX_NEWS_EXITED) {
+        on_exited(run, news);
+    } else if (news->kind == BOX_NEWS_STAT) {
+        on_stat(run, &news->stats);
+    } else if (news->kind == BOX_NEWS_SWEPT) {
+        take_stats(run, &news->stats);
+        session_cell_swept(run);
+    } else if (news->kind == BOX_NEWS_EMPTY) {
+        run->empty = true;
+        take_stats(run, &news->stats);
+        /* Every writer is dead: what is in the pipes now is all there will be. */
+        run_drain(run);
+        run_unwatch(run);
+        run_box_is_empty(run);
+    }
+}
+
+/* --- begin and end --- */
+
+static void note_walls(struct engine_run *run, uint32_t walls)
+{
+    for (int i = 0; i < BOX_WALL_COUNT; i++) {
+        json_t *list = walls & 1u << i ? run->result.walls : run->result.missing;
+        json_array_append_new(list, json_string(box_wall_names[i]));
+    }
+}
+
+static void begin(struct engine_run *run, const struct box_news *news)
+{
+    static const struct engine_event started = { .kind = ENGINE_START };
+    run->stage = RUN_GOING;
+    run->stats = news->stats;
+    run->started_ns = clock_now_ns();
+    run->deadline_ns = run->started_ns + run_limit(run, LIMITS_TIMEOUT) * MS;
+    run->result.start_ms = clock_ms_between(run->began_ns, run->started_ns);
+    run->facts.started = true;
+    loop_due(&run->timer, on_timer);
+    run->memory_counted = news->walls & BOX_WALL_BIT(MEMORY_CG);
+    note_walls(run, news->walls);
+    if (run->hooks.on_event)
+        run->hooks.on_event(run->hooks.user, &started);
+    set_due(run);
+    plan_cpu_look(run);
+}
+
+int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news)
+{
+    static const struct {
+        void (*ready)(struct loop_source *source, uint32_t events);
+        const char *name;
+        uint32_t events;
+    } pipes[RUN_PIPES] = {
+        [RUN_IN] = { LOOP_HANDLER(on_stdin), EPOLLOUT },
+        [RUN_OUT] = { LOOP_HANDLER(on_output), EPOLLIN },
+        [RUN_ERR] = { LOOP_HANDLER(on_output), EPOLLIN },
+        [RUN_WORDS] = { LOOP_HANDLER(on_words), EPOLLIN },
+        [RUN_REQUESTS] = { LOOP_HANDLER(on_requests), EPOLLOUT },
+        [RUN_LISTENER] = { LOOP_HANDLER(on_listener), EPOLLIN },
+    };
+    int failed = 0;
+    for (int i = 0; i < BOX_COUNTERS; i++)
+        run->counter[i] = take_fd(&fds[RUN_PIPES + i]);
+    begin(run, news);
+    for (int i = 0; i < RUN_PIPES; i++)
+        run->pipe[i].source =
+            (struct loop_source){ take_fd(&fds[i]), pipes[i].ready, pipes[i].name };
+    /* The request first: the occupant works while we get ready to listen. */
+    if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
+        run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
+    bool written = write_request(run);
+    for (int i = 0; i < RUN_PIPES; i++) {
+        struct loop_source *source = &run->pipe[i].source;
+        bool ours = i == RUN_WORDS || i == RUN_REQUESTS; /* they do not block */
+        if (i == RUN_IN && run->to_stdin.len == 0)
+            own_close_fd(&source->fd);
+        if ((i == RUN_IN && source->fd < 0) || (i == RUN_REQUESTS && written))
+            continue;
+        if (source->fd < 0 && run->session)
+            continue; /* an earlier cell closed it, or too much was reported there */
+        failed |= !ours && i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
+        failed |= loop_add(&run->engine->loop, source, pipes[i].events) < 0;
+    }
+    run->notify.fd = run->pipe[RUN_LISTENER].source.fd;
+    return failed ? -1 : 0;
+}
+
+int run_take_pipe(struct engine_run *run, enum run_pipe_id id)
+{
+    int fd = run->pipe[id].source.fd;
+    loop_remove(&run->engine->loop, &run->pipe[id].source);
+    return fd;
+}
+
+void run_unwatch(struct engine_run *run)
+{
+    loop_set_timer(&run->engine->loop, &run->timer, LOOP_NEVER);
+    for (int i = 0; i < RUN_PIPES; i++)
+        close_pipe(run, (enum run_pipe_id)i);
+    run->notify.fd = -1;
+    for (int i = 0; i < BOX_COUNTERS; i++)
+        own_close_fd(&run->counter[i]);
+}

@@ -1,0 +1,229 @@
+/* The files of a session: putting, collecting, listing, getting, keeping. Engine only.
+ * What the porter says of names, sizes and contents is the box's claim. */
+#include "engine/session/files_session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "engine/talk/files_int.h"
+
+#define WORKSPACE "/workspace/"
+
+static int begin(struct files_job *job, struct loop *loop, int sock, files_done *done)
+{
+    files_begin(job, loop, sock, done);
+    job->keeps_sock = true;
+    return job->err.kind == ERR_NONE ? 0 : -1;
+}
+
+/* --- put --- */
+
+static int check_paths(struct files_job *job)
+{
+    char field[48];
+    for (size_t i = 0; i < job->put_count; i++) {
+        snprintf(field, sizeof field, "files[%zu].path", i);
+        if (request_check_path(str_of(job->puts[i].path), field, &job->err) < 0)
+            return -1;
+    }
+    return job->put_count > 0 ? files_put_next(job) : 1;
+}
+
+static void begin_put(struct files_job *job, int state, const struct request_file *files,
+                      size_t count)
+{
+    job->puts = files;
+    job->put_count = count;
+    job->replaces = true;
+    job->heard = files_hear_put;
+    files_started(job, state < 0 ? -1 : check_paths(job));
+}
+
+void files_session_put(struct files_job *job, struct loop *loop, int sock,
+                       const struct request_file *files, size_t count, files_done *done)
+{
+    begin_put(job, begin(job, loop, sock, done), files, count);
+}
+
+void files_session_put_part(struct files_job *job, struct loop *loop, int sock,
+                            const struct request_file *file, struct files_part part,
+                            files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->part = part;
+    begin_put(job, state, file, 1);
+}
+
+int files_session_abandon(int sock)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_ABANDON };
+    return io_send(sock, &call, sizeof call, NULL, 0);
+}
+
+/* --- collect --- */
+
+static int fetch_listed(struct files_job *job)
+{
+    return job->result ? files_read_next(job) : 1;
+}
+
+void files_session_collect(struct files_job *job, struct loop *loop, int sock,
+                           const struct request *request, struct result *result,
+                           int64_t since_ns, struct files_seen *seen, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->request = request;
+    job->result = result;
+    job->seen = seen;
+    job->listed = fetch_listed;
+    if (result)
+        files_set_deadline(job);
+    files_started(job, state < 0 ? -1 : files_ask_list(job, since_ns > 0 ? since_ns : 1));
+}
+
+/* --- list and get --- */
+
+static int all_listed(struct files_job *job)
+{
+    (void)job;
+    return 1;
+}
+
+void files_session_list(struct files_job *job, struct loop *loop, int sock, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->lists_dirs = true;
+    job->listed = all_listed;
+    files_started(job, state < 0 ? -1 : files_ask_list(job, 0));
+}
+
+static int refuse_get(struct files_job *job, int error)
+{
+    if (error == ENOENT || error == ENOTDIR)
+        return err_set(&job->err, ERR_ABSENT, "no such file in the session");
+    return err_input(&job->err, "path", NULL, "a regular file that can be read",
+                     error == EACCES ? "the file cannot be read: its owner took the permission away"
+                     : error == EAGAIN ? "the file cannot be read: the code holds a lease on it"
+                                       : "it is no regular file");
+}
+
+static int hear_content(struct files_job *job, const struct box_porter_answer *word,
+                        const char *bytes)
+{
+    if (word->error)
+        return refuse_get(job, word->error);
+    if (!job->content) {
+        if (word->size > job->most)
+            return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, at most %llu can be had",
+                           (unsigned long long)word->size, (unsigned long long)job->most);
+        job->content_size = word->size;
+        job->content = buf_alloc((size_t)word->size + 1);
+    }
+    return files_take_part(job, (struct str){ bytes, word->bytes });
+}
+
+static int ask_for(struct files_job *job, struct str path)
+{
+    if (path.len > sizeof WORKSPACE - 1 && memcmp(path.at, WORKSPACE, sizeof WORKSPACE - 1) == 0)
+        path = (struct str){ path.at + sizeof WORKSPACE - 1, path.len - (sizeof WORKSPACE - 1) };
+    if (request_check_path(path, "path", &job->err) < 0)
+        return -1;
+    return path.len < BOX_PATH_MAX ? files_read(job, path) : refuse_get(job, ENOENT);
+}
+
+void files_session_get(struct files_job *job, struct loop *loop, int sock, struct str path,
+                       uint64_t most, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->most = most;
+    job->heard = hear_content;
+    files_started(job, state < 0 ? -1 : ask_for(job, path));
+}
+
+/* --- keep --- */
+
+static int hear_kept(struct files_job *job, const struct box_porter_answer *word,
+                     const char *bytes)
+{
+    static const struct {
+        int error;
+        enum err_kind kind;
+        const char *text;
+    } reasons[] = {
+        { ENOSPC, ERR_LIMIT, "there is no room for them" },
+        { E2BIG, ERR_LIMIT, "they are more than 20000" },
+        { ENAMETOOLONG, ERR_LIMIT, "folders are more than 64 deep" },
+        { EBUSY, ERR_LIMIT, "a process of the session changes them all the time" },
+        { EMLINK, ERR_LIMIT, "too many of them have more than one name" },
+        { ETIMEDOUT, ERR_LIMIT, "to copy them takes more than 4 s" },
+        { EAGAIN, ERR_LIMIT, "a process of the session holds a lease on one of them" },
+        { ENOENT, ERR_ABSENT, "nothing is kept under this number" },
+    };
+    (void)bytes;
+    job->changed = word->changed;
+    job->kept = word->entries;
+    job->lost = word->lost;
+    if (word->error == 0)
+        return 1;
+    for (size_t i = 0; i < array_len(reasons); i++) {
+        if (reasons[i].error == word->error)
+            err_set(&job->err, reasons[i].kind, "the session's files: %s", reasons[i].text);
+    }
+    if (job->err.kind == ERR_NONE)
+        err_set(&job->err, ERR_BUG, "the session's files: %s", strerror(word->error));
+    job->err.sys = word->error;
+    return -1;
+}
+
+void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                        uint32_t base, bool compare, files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base,
+                                          .compare = compare };
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+}
+
+void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                           int64_t since_ns, files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot,
+                                          .since_ns = since_ns };
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+}
+
+static void carry(struct files_job *job, struct loop *loop, int sock,
+                  const struct box_porter_call *call, int end, files_done *done)
+{
+    int state = begin(job, loop, sock, done);
+    job->heard = hear_kept;
+    files_started(job, state < 0 ? -1 : files_ask(job, call, end));
+}
+
+void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
+                        int64_t since_ns, files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_SEND, .slot = slot,
+                                          .since_ns = since_ns };
+    carry(job, loop, sock, &call, to, done);
+}
+
+void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
+                           int from, files_done *done)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_RECEIVE, .slot = slot };
+    carry(job, loop, sock, &call, from, done);
+}
+
+int files_session_forget(int sock, uint32_t slot)
+{
+    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .slot = slot };
+    return io_send(sock, &call, sizeof call, NULL, 0);
+}

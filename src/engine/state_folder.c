@@ -1,0 +1,91 @@
+/* The state directory: records and caches that outlive a run. Opened before
+ * privileges are dropped; as root it belongs to the doors' private uid. */
+#include "engine/engine_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "box/proto/boot.h"
+#include "box/host/slot.h"
+
+/* Every missing directory of the path, 0700. 1 where the last one is new, 0 where it
+ * was there, -1. */
+static int make_path(char *path)
+{
+    for (char *slash = path + 1;; slash++) {
+        if (*slash != '/' && *slash != 0)
+            continue;
+        char kept = *slash;
+        *slash = 0;
+        int made = mkdir(path, 0700) == 0 ? 1 : errno == EEXIST ? 0 : -1;
+        *slash = kept;
+        if (made < 0 || !kept)
+            return made;
+    }
+}
+
+static bool pick_path(char *path, size_t room, bool *out_named)
+{
+    const char *named = getenv("CUPEL_STATE"), *xdg = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int n;
+    *out_named = named && named[0];
+    if (*out_named)
+        n = snprintf(path, room, "%s", named);
+    else if (box_is_root())
+        n = snprintf(path, room, "/var/lib/cupel");
+    else if (xdg && xdg[0] == '/')
+        n = snprintf(path, room, "%s/cupel", xdg);
+    else if (home && home[0] == '/')
+        n = snprintf(path, room, "%s/.local/state/cupel", home);
+    else
+        return false;
+    return n > 0 && (size_t)n < room;
+}
+
+/* As root the doors' private uid must be able to write there. What we made, or what
+ * is by default ours, we give to it; a directory that was named and that was there
+ * already belongs to someone: it stays as it is. */
+static bool is_usable(int fd, bool ours)
+{
+    const uid_t door = BOOT_DOOR_UID;
+    struct stat st;
+    if (!box_is_root())
+        return faccessat(fd, ".", W_OK, 0) == 0;
+    if (ours)
+        return fchown(fd, door, door) == 0;
+    return fstat(fd, &st) == 0 && (st.st_uid == door || (st.st_mode & S_IWOTH) != 0);
+}
+
+int state_open(int *out_fd, struct err *err)
+{
+    char path[PATH_MAX];
+    bool named;
+    *out_fd = -1;
+    if (!pick_path(path, sizeof path, &named))
+        return 0;
+    mode_t callers = umask(077); /* it may keep us out of our own folder */
+    int made = make_path(path);
+    umask(callers);
+    own_fd fd = made < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && is_usable(fd, made == 1 || !named)) {
+        *out_fd = take_fd(&fd);
+        return 0;
+    }
+    if (!named)
+        return 0; /* no home: run without one */
+    if (fd >= 0)
+        errno = EACCES;
+    err_sys(err, "use the state directory '%s'", path);
+    if (box_is_root())
+        err_hint(err, "give it to cupel's private uid: 'chown %u %s'", BOOT_DOOR_UID, path);
+    else
+        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another directory");
+    return -1;
+}

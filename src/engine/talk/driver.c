@@ -1,0 +1,296 @@
+/* Parsing what a driver says. Runs in the engine; every byte is the box's own. A
+ * line that is not as PROTOCOL.md says is counted and dropped; a cap that is
+ * passed makes us deaf for the rest of the run. Nothing here decides a status. */
+#include "engine/talk/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/json.h"
+#include "box/wall/mutate.h"
+#include "engine/talk/driver_advice.h"
+#include "engine/talk/driver_names.h"
+
+#define BUNDLE_KEYS_MAX 16
+#define BUNDLE_KEY_MAX 100
+
+void driver_done(struct driver *driver)
+{
+    struct result_error *error = &driver->error;
+    char **texts[] = { &error->name, &error->message, &error->snippet, &error->traceback,
+                       &error->hint };
+    for (size_t i = 0; i < array_len(texts); i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+    json_decref(error->frames);
+    json_decref(error->values);
+    error->frames = error->values = NULL;
+    buf_done(&driver->line);
+    json_decref(driver->results);
+    json_decref(driver->names);
+    json_decref(driver->answer);
+    driver->results = driver->names = driver->answer = NULL;
+}
+
+void driver_expect(struct driver *driver)
+{
+    unsigned char bytes[(DRIVER_NONCE_ROOM - 1) / 2];
+    driver_done(driver);
+    *driver = DRIVER_INIT;
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        abort(); /* so few bytes are given whole, or the kernel has none at all */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(driver->nonce + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static bool is_answer(const struct driver *driver, const json_t *line)
+{
+    const char *nonce = json_string_value(json_object_get(line, "nonce"));
+    return !driver->nonce[0] || (nonce && strcmp(nonce, driver->nonce) == 0);
+}
+
+/* A copy of a string member cut to the cap, or NULL. */
+static char *text_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value))
+        return NULL;
+    struct str text = json_str(value);
+    text.len = mutate(DRIVER_TEXT) ? text.len : str_cut_utf8(text, DRIVER_TEXT_MAX);
+    if (memchr(text.at, 0, text.len))
+        text.len = strlen(text.at);
+    return buf_strdup(text);
+}
+
+static int64_t number_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 && value < INT32_MAX ? value : 0;
+}
+
+static bool is_base64(struct str text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t len = text.len;
+    if (len % 4 != 0)
+        return false;
+    while (len > 0 && text.len - len < 2 && text.at[len - 1] == '=')
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        if (!text.at[i] || !strchr(plain, text.at[i]))
+            return false;
+    }
+    return true;
+}
+
+/* A MIME type as we accept it, and whether the value has the form it must have. */
+static bool is_member(const char *key, const json_t *value)
+{
+    size_t len = strlen(key);
+    const char *slash = strchr(key, '/');
+    if (len > BUNDLE_KEY_MAX || !slash || slash == key || !slash[1])
+        return false;
+    for (const char *c = key; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || strchr("/+.-", *c);
+        if (!plain)
+            return false;
+    }
+    if (strcmp(key, "application/json") == 0)
+        return true;
+    if (!json_is_string(value))
+        return false;
+    bool picture = strncmp(key, "image/", 6) == 0 && strcmp(key, "image/svg+xml") != 0;
+    return !picture || is_base64(json_str(value));
+}
+
+/* Would this result be more than all of them may have? */
+static bool is_over(const struct driver *driver)
+{
+    return !mutate(DRIVER_TOTAL) &&
+           driver->results_bytes + driver->line.len > driver->results_most;
+}
+
+static bool on_result(struct driver *driver, json_t *line)
+{
+    json_t *data = json_object_get(line, "data");
+    const char *key;
+    json_t *value;
+    if (!json_is_object(data) || json_object_size(data) == 0 ||
+        json_object_size(data) > BUNDLE_KEYS_MAX)
+        return false;
+    json_object_foreach(data, key, value) {
+        if (!mutate(DRIVER_FORM) && !is_member(key, value))
+            return false;
+    }
+    if (!driver->results)
+        driver->results = json_array();
+    bool many = json_array_size(driver->results) >= DRIVER_RESULTS_MAX;
+    if ((many && !mutate(DRIVER_RESULTS)) || is_over(driver)) {
+        driver->left_out++;
+        return false;
+    }
+    driver->results_bytes += driver->line.len;
+    json_array_append(driver->results, data);
+    return true;
+}
+
+static bool on_error(struct driver *driver, json_t *line)
+{
+    static const struct {
+        const char *name;
+        enum result_error_kind kind;
+    } kinds[] = { { "syntax", RESULT_E_SYNTAX },
+                  { "exception", RESULT_E_EXCEPTION },
+                  { "import", RESULT_E_IMPORT } };
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    struct result_error *error = &driver->error;
+    if (!kind || error->kind != RESULT_E_NONE)
+        return false; /* one uncaught exception ends a program: the first */
+    for (size_t i = 0; i < array_len(kinds); i++) {
+        if (strcmp(kind, kinds[i].name) != 0)
+            continue;
+        *error = (struct result_error){
+            .kind = kinds[i].kind,
+            .name = text_of(line, "name"),
+            .message = text_of(line, "message"),
+            .line = number_of(line, "line"),
+            .column = number_of(line, "column"),
+            .snippet = text_of(line, "snippet"),
+            .traceback = text_of(line, "traceback"),
+            .frames = driver_advice_frames(line),
+            .values = driver_advice_values(line),
+            .hint = text_of(line, "hint"),
+        };
+        driver->interrupted = json_is_true(json_object_get(line, "interrupted"));
+        return true;
+    }
+    return false;
+}
+
+static bool on_fail(struct driver *driver, json_t *line)
+{
+    driver->fail_line = number_of(line, "line");
+    driver->fail_code = number_of(line, "code");
+    return true;
+}
+
+static bool on_input(struct driver *driver, json_t *line)
+{
+    int64_t number = number_of(line, "number");
+    if (number <= driver->input_number)
+        return false;
+    driver->input_number = number;
+    driver->input_echo = json_is_true(json_object_get(line, "echo"));
+    return true;
+}
+
+static bool on_ready(struct driver *driver, json_t *line)
+{
+    (void)line;
+    driver->ready = true;
+    return true;
+}
+
+static bool on_renewed(struct driver *driver, json_t *line)
+{
+    (void)line;
+    driver->renewed = true;
+    return true;
+}
+
+static bool on_answer(struct driver *driver, json_t *line)
+{
+    json_t *answer = driver_names_answer(line);
+    if (!answer || driver->answer)
+        return false;
+    driver->answer = answer;
+    return true;
+}
+
+static bool on_check(struct driver *driver, json_t *line)
+{
+    json_t *problems = driver_advice_problems(line);
+    if (!problems || driver->answer) {
+        json_decref(problems);
+        return false;
+    }
+    driver->answer = json_pack("{s:o}", "problems", problems);
+    return true;
+}
+
+static bool on_done(struct driver *driver, json_t *line)
+{
+    json_t *names = json_object_get(line, "names");
+    if (names && !driver->names)
+        driver->names = driver_names_changes(names);
+    int64_t code = number_of(line, "exit_code");
+    driver->done = json_is_integer(json_object_get(line, "exit_code")) && code >= 0 && code < 256;
+    driver->done_code = driver->done ? (int)code : 0;
+    return driver->done;
+}
+
+static const struct {
+    const char *op;
+    bool (*take)(struct driver *driver, json_t *line);
+} ops[] = {
+    { "result", on_result },
+    { "error", on_error },
+    { "fail", on_fail },
+    { "input", on_input },
+    { "ready", on_ready },
+    { "done", on_done },
+    { "renewed", on_renewed },
+    { "names", on_answer },
+    { "complete", on_answer },
+    { "check", on_check },
+};
+
+static bool take_line(struct driver *driver)
+{
+    struct err ignored = ERR_INIT;
+    if (driver->line.len > DRIVER_LONG && is_over(driver)) {
+        driver->left_out++;
+        return false;
+    }
+    own_json line = json_read(buf_str(&driver->line), driver->line.max, &ignored);
+    const char *op = json_string_value(json_object_get(line, "op"));
+    if (!is_answer(driver, line))
+        return false;
+    for (size_t i = 0; op && i < array_len(ops); i++) {
+        if (strcmp(op, ops[i].op) == 0)
+            return ops[i].take(driver, line);
+    }
+    return false;
+}
+
+void driver_feed(struct driver *driver, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    driver->total += len;
+    if (mutate(DRIVER_LINE))
+        driver->line.max = SIZE_MAX / 4;
+    if (!mutate(DRIVER_TOTAL) && driver->total > DRIVER_TOTAL_MAX)
+        driver->deaf = true;
+    while (len > 0 && !driver->deaf) {
+        const char *end = memchr(at, '\n', len);
+        size_t part = end ? (size_t)(end - at) : len;
+        if (buf_add(&driver->line, at, part) < 0) {
+            driver->deaf = true;
+            break;
+        }
+        if (end) {
+            /* A driver begins its lines anew, whatever others left unended: most are empty. */
+            driver->bad_lines += driver->line.len > 0 && !take_line(driver);
+            driver->line.len = 0;
+            part++;
+        }
+        at += part;
+        len -= part;
+    }
+    if (driver->deaf)
+        buf_done(&driver->line);
+}

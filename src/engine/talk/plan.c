@@ -1,0 +1,374 @@
+/* Drawing the walls: the one place where limits become kernel numbers, and where
+ * an interpreter's command line and environment are written. The environment is
+ * built from nothing: what is not in the tables below or in the request is not
+ * in the box. Runs in the engine. */
+#include "engine/talk/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "box/host/box.h"
+#include "box/wall/mutate.h"
+#include "engine/talk/drivers.h"
+
+#define INODES_MAX 16384
+#define OPEN_FILES 1024
+#define PYTHON "/usr/bin/python3"
+#define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is not known yet */
+#define CPU_S_SESSION (30 * 86400) /* each cell has a limit of its own */
+
+void plan_done(struct plan *plan)
+{
+    for (int i = 0; i < BOX_PLANTS_MAX; i++)
+        own_close_fd(&plan->plant_fds[i]);
+    own_close_fd(&plan->exec_block);
+}
+
+static const char *const common_env[] = {
+    "PATH=/usr/bin:/bin",
+    "HOME=/home/user",
+    "USER=user",
+    "LANG=C.UTF-8",
+    "TMPDIR=/tmp",
+    "XDG_CACHE_HOME=/tmp/.cache",
+    "XDG_CONFIG_HOME=/tmp/.config",
+    /* The same request gives the same result: no random hashes, no thread races. */
+    "PYTHONHASHSEED=0",
+    "PYTHONDONTWRITEBYTECODE=1",
+    "OMP_NUM_THREADS=1",
+    "OPENBLAS_NUM_THREADS=1",
+    "MKL_NUM_THREADS=1",
+    "MPLBACKEND=Agg",
+    "MPLCONFIGDIR=/tmp/.matplotlib",
+    "MATPLOTLIBRC=" BOX_PLANT_DIR "/matplotlibrc",
+    "NO_UPDATE_NOTIFIER=1",
+};
+
+/* What a box is for: a run whose code is known, one that waits for its code, a session. */
+enum purpose { RUN, WAITING, SESSION, PURPOSES };
+
+struct language {
+    enum engine_embed_id driver;
+    enum engine_embed_id beside[PURPOSES][5]; /* it; 0: nothing */
+    const char *argv[6];
+    bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
+    const char *env, *waiting_env; /* at its start; where it does not know its code yet */
+    enum engine_embed_id cells;    /* what a session is started with; 0: as one that waits */
+};
+
+static const struct language languages[REQUEST_LANGUAGES] = {
+    /* One that waits in a pool may become a session, and be handed on to a cold one. */
+    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC,
+                         { [RUN] = { ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY },
+                           [WAITING] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
+                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
+                                         ENGINE_EMBED_TERMINAL_PY },
+                           [SESSION] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
+                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
+                                         ENGINE_EMBED_TERMINAL_PY } },
+                         { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_EMBED_CELLS_PY },
+    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
+                             { [WAITING] = { ENGINE_EMBED_REHEARSE_JS },
+                               [SESSION] = { ENGINE_EMBED_CELLS_JS, ENGINE_EMBED_NAMES_JS } },
+                             { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
+                               NULL },
+                             false, NULL, NULL, ENGINE_EMBED_CELLS_JS },
+    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH,
+                       { [WAITING] = { ENGINE_EMBED_CELLS_SH },
+                         [SESSION] = { ENGINE_EMBED_CELLS_SH } },
+                       { "/bin/bash", NULL }, true, "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
+                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh", 0 },
+};
+
+/* The driver was compiled ahead by the Python of the build; another minor version
+ * cannot read that and gets the source. */
+static bool compiled_driver_fits(void)
+{
+    char target[64];
+    ssize_t n = readlink(PYTHON, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = 0;
+    return strcmp(target, BUILD_PYTHON) == 0;
+}
+
+static enum engine_embed_id driver_for(const struct request *request)
+{
+    enum engine_embed_id driver = languages[request->language].driver;
+    return driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_EMBED_DRIVER_PY
+                                                                        : driver;
+}
+
+static struct box_plants *plants_of(struct plan *plan)
+{
+    return plan->create.op == BOX_OP_ZYGOTE ? &plan->create.zygote.plants
+                                            : &plan->create.create.plants;
+}
+
+static int add_plant(struct plan *plan, const char *name, int fd, struct err *err)
+{
+    struct box_plants *plants = plants_of(plan);
+    if (fd < 0)
+        return err_sys(err, "make a memory file for '%s'", name);
+    if (plants->count == BOX_PLANTS_MAX)
+        return err_set(err, ERR_BUG, "a box has no place for '%s'", name);
+    snprintf(plants->name[plants->count], BOX_PLANT_NAME, "%s", name);
+    plan->plant_fds[plants->count++] = fd;
+    return 0;
+}
+
+/* One memory file each for the life of the process: by the same file the broker
+ * knows the same box. */
+static int add_embedded(struct plan *plan, enum engine_embed_id id, struct err *err)
+{
+    static int files[ENGINE_EMBED_COUNT]; /* 0: none yet */
+    struct str bytes = engine_embed(id);
+    const char *name = engine_embed_name(id);
+    if (files[id] <= 0)
+        files[id] = io_sealed_memfd(name, bytes.at, bytes.len, 0);
+    return add_plant(plan, name, files[id] < 0 ? -1 : fcntl(files[id], F_DUPFD_CLOEXEC, 3), err);
+}
+
+static int add_font_list(struct plan *plan, const char *font_list, int font_fd, struct err *err)
+{
+    if (!font_list)
+        return 0;
+    snprintf(plants_of(plan)->font_list, BOX_PLANT_NAME, "%s", font_list);
+    return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
+}
+
+static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
+                      const char *font_list, int font_fd, struct err *err)
+{
+    const struct language *language = &languages[request->language];
+    const enum engine_embed_id *beside = language->beside[purpose];
+    if (add_embedded(plan, driver_for(request), err) < 0 ||
+        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0)
+        return -1;
+    for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
+        if (add_embedded(plan, beside[i], err) < 0)
+            return -1;
+    }
+    plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
+    if (language->code_in_file && purpose == RUN) {
+        int fd = io_sealed_memfd("main.sh", request->code.at, request->code.len, 0);
+        if (add_plant(plan, "main.sh", fd, err) < 0)
+            return -1;
+    }
+    return add_font_list(plan, font_list, font_fd, err);
+}
+
+/* "NAME=" prefix equal in both? */
+static bool same_name(struct str a, const char *b)
+{
+    size_t len = strcspn(b, "=") + 1;
+    return a.len >= len && memcmp(a.at, b, len) == 0;
+}
+
+static void add_string(struct buf *block, uint32_t *count, struct str text)
+{
+    buf_add_str(block, text);
+    buf_add(block, "", 1);
+    ++*count;
+}
+
+static void add_default(struct buf *block, struct box_exec_head *head,
+                        const struct request *request, const char *entry)
+{
+    for (size_t i = 0; i < request->env_count; i++) {
+        if (same_name(request->env[i], entry))
+            return; /* the request's own wins */
+    }
+    add_string(block, &head->envc, str_of(entry));
+}
+
+static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request,
+                    bool waits)
+{
+    const struct language *language = &languages[request->language];
+    const char *own = waits ? language->waiting_env : language->env;
+    for (size_t i = 0; i < array_len(common_env); i++)
+        add_default(block, head, request, common_env[i]);
+    if (own)
+        add_string(block, &head->envc, str_of(own));
+    for (char **entry = environ; mutate(ENVIRONMENT) && *entry; entry++)
+        add_default(block, head, request, *entry);
+    for (size_t i = 0; i < request->env_count; i++) {
+        bool ours = request->language == REQUEST_BASH && same_name(request->env[i], "BASH_ENV=");
+        if (!ours)
+            add_string(block, &head->envc, request->env[i]);
+    }
+}
+
+static int close_exec_block(struct buf *block, struct box_exec_head *head, struct plan *out,
+                            struct err *err)
+{
+    head->bytes = (uint32_t)(block->len - sizeof *head);
+    memcpy(block->at, head, sizeof *head);
+    if (head->argc + head->envc > BOX_EXEC_STRINGS)
+        return err_input(err, "args", NULL, NULL, "too many arguments and environment entries");
+    out->exec_block = io_sealed_memfd("exec", block->at, block->len, 0);
+    return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
+}
+
+static const char *program_of(const struct request *request, enum purpose purpose)
+{
+    const struct language *language = &languages[request->language];
+    if (language->code_in_file)
+        return "main.sh";
+    return engine_embed_name(purpose == SESSION ? language->cells : driver_for(request));
+}
+
+static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
+                           struct err *err)
+{
+    const struct language *language = &languages[request->language];
+    struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
+    char path[96];
+    own_buf block = BUF_INIT(BOX_EXEC_ROOM);
+    buf_add(&block, &head, sizeof head);
+    for (size_t i = 0; language->argv[i]; i++)
+        add_string(&block, &head.argc, str_of(language->argv[i]));
+    if (request->language == REQUEST_JAVASCRIPT) {
+        /* node sizes its heap by the host's memory unless told: three quarters of ours. */
+        snprintf(path, sizeof path, "--max-old-space-size=%lld",
+                 (long long)(request->limits.value[LIMITS_MEMORY] * 3 / 4 >> 20));
+        add_string(&block, &head.argc, str_of(path));
+    }
+    snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, purpose));
+    add_string(&block, &head.argc, str_of(path));
+    if (purpose == WAITING && !language->code_in_file)
+        add_string(&block, &head.argc, STR("wait"));
+    for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
+        add_string(&block, &head.argc, request->args[i]);
+    add_env(&block, &head, request, purpose != RUN);
+    return close_exec_block(&block, &head, out, err);
+}
+
+int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
+{
+    static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
+                                                  ENGINE_EMBED_DRIVER_PY, ENGINE_EMBED_CELLS_PY,
+                                                  ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY,
+                                                  ENGINE_EMBED_MAGICS_PY, ENGINE_EMBED_TERMINAL_PY,
+                                                  ENGINE_EMBED_MATPLOTLIBRC };
+    static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
+    struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
+    own_buf block = BUF_INIT(BOX_EXEC_ROOM);
+    *out = PLAN_INIT;
+    out->create.op = BOX_OP_ZYGOTE;
+    buf_add(&block, &head, sizeof head);
+    for (size_t i = 0; i < array_len(argv); i++)
+        add_string(&block, &head.argc, str_of(argv[i]));
+    if (large)
+        add_string(&block, &head.argc, STR("large"));
+    for (size_t i = 0; i < array_len(common_env); i++)
+        add_string(&block, &head.envc, str_of(common_env[i]));
+    int failed = 0;
+    for (size_t i = 0; i < array_len(files) && !failed; i++)
+        failed = add_embedded(out, files[i], err);
+    if (failed || add_font_list(out, font_list, font_fd, err) < 0 ||
+        close_exec_block(&block, &head, out, err) < 0) {
+        plan_done(out);
+        return -1;
+    }
+    return 0;
+}
+
+bool plan_env_is_late(const struct request *request)
+{
+    static const char *const starts[] = { "PYTHON", "LD_",   "MALLOC_", "GLIBC_", "NODE_",
+                                          "LC_",    "LANG=", "LANGUAGE=", "TZ=",  "MPL",
+                                          "MATPLOTLIB", "OPENSSL_", "BASH_ENV=" };
+    for (size_t i = 0; i < request->env_count; i++) {
+        struct str entry = request->env[i];
+        if (memmem(entry.at, entry.len, "_NUM_THREADS=", 13))
+            return false;
+        for (size_t j = 0; j < array_len(starts); j++) {
+            size_t len = strlen(starts[j]);
+            if (entry.len >= len && memcmp(entry.at, starts[j], len) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool plan_same_box(const struct request *a, const struct request *b)
+{
+    static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
+    for (size_t i = 0; i < array_len(fixed); i++) {
+        if (a->limits.value[fixed[i]] != b->limits.value[fixed[i]])
+            return false;
+    }
+    return a->profile->strict == b->profile->strict;
+}
+
+static int make_plan(const struct request *request, enum purpose purpose, const char *font_list,
+                     int font_fd, struct plan *out, struct err *err)
+{
+    const int64_t *limit = request->limits.value;
+    *out = PLAN_INIT;
+    out->create.op = BOX_OP_CREATE;
+    out->create.create.memory_bytes = limit[LIMITS_MEMORY];
+    out->create.create.disk_bytes = limit[LIMITS_DISK];
+    out->create.create.disk_inodes = INODES_MAX;
+    out->create.create.pids = limit[LIMITS_PIDS];
+    out->create.create.cpu_thousandths = limit[LIMITS_CPUS];
+    out->start.op = BOX_OP_START;
+    out->start.start.required = request->profile->strict ? box_walls_all() : box_walls_required();
+    /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
+    out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
+    out->start.start.open_files = OPEN_FILES;
+    if (add_plants(out, request, purpose, font_list, font_fd, err) == 0)
+        return 0;
+    plan_done(out);
+    return -1;
+}
+
+int plan_make(const struct request *request, const char *font_list, int font_fd,
+              struct plan *out, struct err *err)
+{
+    return make_plan(request, RUN, font_list, font_fd, out, err);
+}
+
+int plan_add_exec(const struct request *request, struct plan *plan, struct err *err)
+{
+    own_close_fd(&plan->exec_block);
+    return make_exec_block(request, RUN, plan, err);
+}
+
+int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err)
+{
+    if (make_plan(request, WAITING, NULL, -1, out, err) < 0)
+        return -1;
+    if (make_exec_block(request, WAITING, out, err) < 0) {
+        plan_done(out);
+        return -1;
+    }
+    out->create.create.plants.again = 1;
+    out->start.start.waits = !session;
+    out->start.start.session = session;
+    out->start.start.cpu_s = session ? CPU_S_SESSION : CPU_S_MOST;
+    return 0;
+}
+
+int plan_session(const struct request *request, const char *font_list, int font_fd,
+                 struct plan *out, struct err *err)
+{
+    if (make_plan(request, SESSION, font_list, font_fd, out, err) < 0)
+        return -1;
+    if (make_exec_block(request, SESSION, out, err) < 0) {
+        plan_done(out);
+        return -1;
+    }
+    out->create.create.plants.again = 1;
+    out->start.start.session = 1;
+    out->start.start.cpu_s = CPU_S_SESSION;
+    return 0;
+}

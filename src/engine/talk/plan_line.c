@@ -1,0 +1,170 @@
+/* What is said to a driver: the line, or for a bash that waits the message, that holds the
+ * request (drivers/PROTOCOL.md). Pure. Runs in the engine. */
+#include "engine/talk/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/own.h"
+
+static json_t *args_of(const struct request *request)
+{
+    json_t *args = json_array();
+    for (size_t i = 0; i < request->arg_count; i++)
+        json_array_append_new(args, json_text(request->args[i]));
+    return args;
+}
+
+static void add_env(json_t *line, const struct request *request)
+{
+    json_t *env = json_object_get(line, "env");
+    if (!env && request->env_count > 0) {
+        env = json_object();
+        json_object_set_new(line, "env", env);
+    }
+    for (size_t i = 0; i < request->env_count; i++) {
+        struct str entry = request->env[i];
+        const char *equals = memchr(entry.at, '=', entry.len);
+        own_str name = buf_strdup((struct str){ entry.at, (size_t)(equals - entry.at) });
+        struct str value = { equals + 1, entry.len - (size_t)(equals + 1 - entry.at) };
+        json_object_set_new(env, name, json_text(value));
+    }
+}
+
+char *plan_line(const json_t *line)
+{
+    own_str text = json_write(line, JSON_COMPACT | JSON_ENSURE_ASCII);
+    own_buf out = BUF_INIT(SIZE_MAX / 4);
+    buf_add_text(&out, text);
+    buf_add(&out, "\n", 1);
+    return buf_take(&out);
+}
+
+char *plan_driver_line(const struct request *request, bool with_env)
+{
+    own_json line = json_pack("{s:s, s:o, s:o, s:O?, s:b}", "op", "run", "code",
+                              json_text(request->code), "args", args_of(request), "call",
+                              request->call, "stdin", request->stdin_text.len > 0);
+    if (with_env)
+        add_env(line, request);
+    return plan_line(line);
+}
+
+char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
+                     const char *nonce, bool hush, bool input)
+{
+    own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
+                              nonce, "cell", (json_int_t)cell, "code", json_text(request->code),
+                              "args", args_of(request), "call", request->call, "names",
+                              request->names);
+    if (hush)
+        json_object_set_new(line, "hush", json_true());
+    if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
+        json_object_set_new(line, "input", json_true());
+    if (session)
+        add_env(line, session);
+    add_env(line, request);
+    if (request->language == REQUEST_JAVASCRIPT && request->stdin_text.len > 0)
+        json_object_set_new(line, "stdin", json_text(request->stdin_text));
+    else if (request->stdin_text.len > 0)
+        json_object_set_new(line, "stdin_bytes", json_integer((json_int_t)request->stdin_text.len));
+    return plan_line(line);
+}
+
+char *plan_input_line(int64_t number, struct str text, bool end)
+{
+    own_json line = json_pack("{s:s, s:I}", "op", "input", "number", (json_int_t)number);
+    if (!end)
+        json_object_set_new(line, "text", json_text(text));
+    return plan_line(line);
+}
+
+/* --- bash that waits --- */
+
+static bool is_name(struct str entry)
+{
+    size_t len = 0;
+    for (; len < entry.len && entry.at[len] != '='; len++) {
+        char c = entry.at[len];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && !(len > 0 && c >= '0' && c <= '9'))
+            return false;
+    }
+    return len > 0;
+}
+
+bool plan_bash_may_wait(const struct request *request)
+{
+    static const char *const its_own[] = { "BASH", "SHELLOPTS=", "UID=", "EUID=", "PPID=" };
+    bool plain = !memchr(request->code.at, 0, request->code.len);
+    for (size_t i = 0; i < request->env_count && plain; i++) {
+        plain = is_name(request->env[i]);
+        for (size_t j = 0; j < array_len(its_own) && plain; j++)
+            plain = request->env[i].len < strlen(its_own[j]) ||
+                    memcmp(request->env[i].at, its_own[j], strlen(its_own[j])) != 0;
+    }
+    return plain;
+}
+
+static void add_length(struct buf *out, size_t len)
+{
+    char text[24];
+    snprintf(text, sizeof text, " %zu", len);
+    buf_add_text(out, text);
+}
+
+/* 15 digits and a newline, the head of words, and behind it the fields. */
+static char *message_of(struct buf *head, const struct request *request, struct str stdin_text)
+{
+    own_buf out = BUF_INIT(SIZE_MAX / 4);
+    char text[32];
+    add_length(head, request->arg_count);
+    add_length(head, request->code.len);
+    add_length(head, stdin_text.len);
+    for (size_t i = 0; i < request->arg_count; i++)
+        add_length(head, request->args[i].len);
+    for (size_t i = 0; i < request->env_count; i++)
+        add_length(head, request->env[i].len);
+    buf_add_text(head, "\n");
+    buf_add_str(head, request->code);
+    buf_add_str(head, stdin_text);
+    for (size_t i = 0; i < request->arg_count; i++)
+        buf_add_str(head, request->args[i]);
+    for (size_t i = 0; i < request->env_count; i++)
+        buf_add_str(head, request->env[i]);
+    snprintf(text, sizeof text, "%015zu\n", head->len);
+    buf_add_text(&out, text);
+    buf_add_str(&out, buf_str(head));
+    buf_add(&out, "", 1);
+    return buf_take(&out);
+}
+
+char *plan_bash_message(const struct request *request)
+{
+    own_buf head = BUF_INIT(SIZE_MAX / 4);
+    buf_add_text(&head, "run - 0 0");
+    return message_of(&head, request, STR("")); /* stdin is its own descriptor */
+}
+
+char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce)
+{
+    own_buf head = BUF_INIT(SIZE_MAX / 4);
+    char text[96];
+    snprintf(text, sizeof text, "cell %s %lld %d", nonce, (long long)cell, request->names);
+    buf_add_text(&head, text);
+    return message_of(&head, request, request->stdin_text);
+}
+
+char *plan_bash_question(const char *word, const char *nonce, struct str text)
+{
+    const struct request request = { .code = text };
+    own_buf head = BUF_INIT(SIZE_MAX / 4);
+    buf_add_text(&head, word);
+    buf_add_text(&head, " ");
+    buf_add_text(&head, nonce);
+    buf_add_text(&head, " 0 0");
+    return message_of(&head, &request, STR(""));
+}
