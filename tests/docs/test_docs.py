@@ -121,6 +121,25 @@ def test_every_layer_is_in_the_architectures_table():
     assert re.findall(r"^\| `src/([\w/]+)` \|", text, re.M) == layers
 
 
+def test_the_picture_of_the_processes_is_the_one_that_its_text_gives():
+    done = subprocess.run([REPO / "dev/draw", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_path_from_main_to_clone3_is_the_one_in_the_sources():
+    """Each function on the path calls the next one, but where the page says callback or message."""
+    text = " ".join((REPO / "docs/architecture.md").read_text().split())
+    path = re.search(r"`main` →.*?`SYS_clone3`", text)[0]
+    source = "\n".join(file.read_text() for file in sorted((REPO / "src").rglob("*.c")))
+    steps = re.findall(r"`(\w+)`(?: (→|⇢))?", path)
+    assert len(steps) > 10
+    for (name, kind), (callee, _) in zip(steps, steps[1:]):
+        bodies = re.findall(rf"^\w[^\n;{{]*\b{name}\([^;{{]*\)\n\{{\n(.*?)\n\}}", source, re.M | re.S)
+        assert bodies, f"no function {name}"
+        if kind == "→" and name != "main":  # main finds its commands in a table
+            assert any(re.search(rf"\b{callee}\b", body) for body in bodies), f"{name} does not call {callee}"
+
+
 def promises():
     text = (REPO / "docs/spec.md").read_text()
     found = re.findall(r"^- \*\*P(\d+)\*\* (.*?)(?=^- \*\*P|^#|\Z)", text, re.M | re.S)

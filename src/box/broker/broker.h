@@ -254,10 +254,8 @@ bool broker_zygote_hear(struct broker_zygote *zygote);
 bool broker_zygote_answer(struct broker_zygote *zygote, uint32_t *out_box, pid_t *out_pid);
 void broker_zygote_end(struct broker *broker, uint32_t id);
 
-/* Children before they exec. */
-long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd);
-/* One report from a child, or a failure in its place; fds, -1 each before, take what
- * comes along. Waits, for a while. */
+/* Waits, for a limited time, for one report of a child that has not called exec yet, or returns
+ * the failure. Received descriptors go into `fds`, which hold -1 before. */
 enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, size_t room);
 /* Kill, wait, and set to 0; errno is kept. */
 void broker_child_reap(pid_t *pid);

@@ -24,6 +24,7 @@
 #include "base/own.h"
 #include "box/inside/enter.h"
 #include "box/inside/inside.h"
+#include "box/wall/clone.h"
 #include "box/wall/mutate.h"
 
 
@@ -165,7 +166,7 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
     int pair[2] = { -1, -1 };
     enum box_step step = BOX_STEP_CLONE;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-        long pid = broker_child_clone(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
+        long pid = clone_child(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
         if (pid == 0) {
             struct inside_plan plan = {
                 .mounts = { .disk_bytes = call->create.disk_bytes,

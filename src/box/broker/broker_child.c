@@ -1,4 +1,4 @@
-/* Children of the broker before they exec: cloning, hearing, reaping. Every wait
+/* Children of the broker before they exec: hearing, reaping. Every wait
  * has a bound: a child that says nothing is killed by whoever waited. */
 #include "box/broker/broker.h"
 
@@ -10,12 +10,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "box/wall/clone.h"
-
-long broker_child_clone(uint64_t flags, int *pidfd, int cgroup_fd)
-{
-    return clone_child(flags, pidfd, cgroup_fd);
-}
 
 static int await(int sock)
 {

@@ -22,6 +22,7 @@
 #include "base/own.h"
 #include "box/park/inject.h"
 #include "box/keep/keeper.h"
+#include "box/wall/clone.h"
 
 #define FIRST_GROUP (BOX_MAX + BOX_ZYGOTES_MAX)
 #define PARKED_PIDS 4096 /* the places bound it */
@@ -93,7 +94,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
     io_refuse_fds(pair[0]);
-    long pid = broker_child_clone(0, NULL, -1);
+    long pid = clone_child(0, NULL, -1);
     if (pid == 0) {
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "box/inside/enter.h"
 #include "box/keep/keeper.h"
+#include "box/wall/clone.h"
 #include "box/zygote/zygote.h"
 
 struct pipes {
@@ -49,7 +50,7 @@ long broker_box_clone(const struct broker *broker, const struct broker_box *box,
 {
     if (setns(box->ns[POSTURE_NS_PID], CLONE_NEWPID) < 0)
         return -1;
-    long pid = broker_child_clone(0, NULL, cgroup_fd);
+    long pid = clone_child(0, NULL, cgroup_fd);
     if (pid != 0) {
         int saved = errno;
         if (setns(broker->own_pid_ns, CLONE_NEWPID) < 0)

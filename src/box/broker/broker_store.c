@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/inside/enter.h"
+#include "box/wall/clone.h"
 
 /* Snapshots share what did not change, but each name in each of them is an inode. */
 #define STORE_SIZES 2
@@ -70,7 +71,7 @@ static long clone_porter(const struct broker *broker, const struct box_call *cal
 {
     const struct broker_box *box = &broker->box[call->box];
     bool outside = call->porter.collect || call->porter.resident;
-    long pid = broker_child_clone(0, NULL, outside ? -1 : box->cgroup.dir[BOX_CG_V2]);
+    long pid = clone_child(0, NULL, outside ? -1 : box->cgroup.dir[BOX_CG_V2]);
     if (pid == 0) {
         struct enter_plan plan = {
             .ns_fds = box->ns, .join_fds = box->cgroup.join,

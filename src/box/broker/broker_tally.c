@@ -17,6 +17,7 @@
 #include "base/attr.h"
 #include "base/own.h"
 #include "box/broker/sockets.h"
+#include "box/wall/clone.h"
 
 #define MAPPING_BYTES 256 /* of the kernel's, for one mapping */
 #define FEW_FILES 64      /* descriptors of a process that are not looked at */
@@ -203,7 +204,7 @@ void broker_tally_start(struct broker_box *box)
     if (box->tally > 0)
         return;
     box->tally_void = false;
-    long pid = broker_child_clone(0, NULL, -1);
+    long pid = clone_child(0, NULL, -1);
     if (pid == 0)
         _exit(holds_too_much(box) ? BROKER_TALLY_FULL : 0);
     box->tally = pid > 0 ? (pid_t)pid : 0;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "box/wall/clone.h"
 #include "box/wall/drop.h"
 #include "box/inside/enter.h"
 #include "box/inside/mount.h"
@@ -108,7 +109,7 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
     io_refuse_fds(pair[0]);
     const uint64_t spaces = CLONE_NEWNS | (mutate(ZYGOTE_NET_NS) ? 0 : CLONE_NEWNET) |
                             CLONE_NEWIPC | CLONE_NEWUTS;
-    long pid = broker_child_clone(spaces, NULL, zygote->cgroup.dir[BOX_CG_V2]);
+    long pid = clone_child(spaces, NULL, zygote->cgroup.dir[BOX_CG_V2]);
     if (pid == 0)
         become(&zygote->cgroup, &mounts, pair[1], fds[plants->count]);
     close(pair[1]);
