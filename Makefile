@@ -120,7 +120,7 @@ $(B)/shared/%.o: %.c | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ZYGOTE_CFLAGS) -c -o $@ $<
 
-# Embedded files: the static programs and the drivers (.incbin has no depfile).
+# Built-in files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/cli/bench/bench_peer.o: bench/ipykernel_peer.py
 $(B)/host/src/agent/prompts.o $(B)/host/src/agent/verify/check_model.o: $(wildcard prompts/*)

@@ -3,25 +3,25 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
-#include "base/incbin.h"
+#include "base/builtin.h"
 
-EMBED(embed_prompt_system, "prompts/system.md");
-EMBED(embed_prompt_tools, "prompts/tools.md");
-EMBED(embed_prompt_plan, "prompts/plan.md");
-EMBED(embed_prompt_cross, "prompts/cross_check.md");
+BUILTIN(builtin_prompt_system, "prompts/system.md");
+BUILTIN(builtin_prompt_tools, "prompts/tools.md");
+BUILTIN(builtin_prompt_plan, "prompts/plan.md");
+BUILTIN(builtin_prompt_cross, "prompts/cross_check.md");
 
 #define FILLED_MAX (256u << 10)
 
 static const struct {
     const char *from, *to;
 } files[AGENT_PROMPTS] = {
-    [AGENT_PROMPT_SYSTEM] = { embed_prompt_system, embed_prompt_system_end },
-    [AGENT_PROMPT_TOOLS] = { embed_prompt_tools, embed_prompt_tools_end },
-    [AGENT_PROMPT_PLAN] = { embed_prompt_plan, embed_prompt_plan_end },
-    [AGENT_PROMPT_CROSS] = { embed_prompt_cross, embed_prompt_cross_end },
+    [AGENT_PROMPT_SYSTEM] = { builtin_prompt_system, builtin_prompt_system_end },
+    [AGENT_PROMPT_TOOLS] = { builtin_prompt_tools, builtin_prompt_tools_end },
+    [AGENT_PROMPT_PLAN] = { builtin_prompt_plan, builtin_prompt_plan_end },
+    [AGENT_PROMPT_CROSS] = { builtin_prompt_cross, builtin_prompt_cross_end },
 };
 
-static const char *word_of(struct str name, const struct agent_embed_word *words, size_t count)
+static const char *word_of(struct str name, const struct agent_prompt_word *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (str_is(name, words[i].name))
@@ -29,7 +29,8 @@ static const char *word_of(struct str name, const struct agent_embed_word *words
     return "";
 }
 
-char *agent_embed_fill(enum agent_prompt prompt, const struct agent_embed_word *words, size_t count)
+char *agent_prompt_fill(enum agent_prompt prompt, const struct agent_prompt_word *words,
+                        size_t count)
 {
     own_buf out = BUF_INIT(FILLED_MAX);
     struct str rest = { files[prompt].from, (size_t)(files[prompt].to - files[prompt].from) };

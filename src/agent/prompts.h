@@ -12,12 +12,12 @@ enum agent_prompt {
     AGENT_PROMPTS
 };
 
-struct agent_embed_word {
+struct agent_prompt_word {
     const char *name, *text;
 };
 
 /* The text with each {{name}} filled in; heap, caller frees. */
-char *agent_embed_fill(enum agent_prompt prompt, const struct agent_embed_word *words,
-                       size_t count);
+char *agent_prompt_fill(enum agent_prompt prompt, const struct agent_prompt_word *words,
+                        size_t count);
 
 #endif

@@ -115,22 +115,22 @@ struct box_porter_answer place_ask(const struct place *place, const struct box_p
     return word;
 }
 
-struct box_porter_answer place_snap(const struct place *place, uint32_t slot, uint32_t base)
+struct box_porter_answer place_snap(const struct place *place, uint32_t snapshot, uint32_t base)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base,
+    struct box_porter_call call = { .op = BOX_PORTER_SNAP, .snapshot = snapshot, .base = base,
                                     .tag = 7 };
     return place_ask(place, &call, -1);
 }
 
-int place_restore(const struct place *place, uint32_t slot)
+int place_restore(const struct place *place, uint32_t snapshot)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot, .tag = 8 };
+    struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .snapshot = snapshot, .tag = 8 };
     return place_ask(place, &call, -1).error;
 }
 
-void place_forget(const struct place *place, uint32_t slot)
+void place_forget(const struct place *place, uint32_t snapshot)
 {
-    struct box_porter_call call = { .op = BOX_PORTER_FORGET, .slot = slot };
+    struct box_porter_call call = { .op = BOX_PORTER_FORGET, .snapshot = snapshot };
     CHECK_INT(io_send(place->sock, &call, sizeof call, NULL, 0), 0);
 }
 

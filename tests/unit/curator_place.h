@@ -20,9 +20,9 @@ void place_run(void (*test)(struct place *place));
 /* One call and its answer. */
 struct box_porter_answer place_ask(const struct place *place, const struct box_porter_call *call,
                                    int fd);
-struct box_porter_answer place_snap(const struct place *place, uint32_t slot, uint32_t base);
-int place_restore(const struct place *place, uint32_t slot);
-void place_forget(const struct place *place, uint32_t slot);
+struct box_porter_answer place_snap(const struct place *place, uint32_t snapshot, uint32_t base);
+int place_restore(const struct place *place, uint32_t snapshot);
+void place_forget(const struct place *place, uint32_t snapshot);
 
 /* Everything beneath a directory as text, sorted: kinds, modes, times, contents. Heap.
  * Times of directories only where asked for. */

@@ -94,7 +94,7 @@ void keep_order(const struct box_call *call, const int *fds, size_t count)
 
 void keep_order_place(uint32_t op, uint32_t place)
 {
-    keep_order(&(struct box_call){ .op = op, .box = BOX, .keep.place = place }, NULL, 0);
+    keep_order(&(struct box_call){ .op = op, .box = BOX, .keep.state = place }, NULL, 0);
 }
 
 void keep_tell(const char *text)
@@ -217,7 +217,7 @@ struct box_news keep_park(uint32_t place)
 {
     keep_order_place(BOX_OP_PARK, place);
     struct box_news news = keep_news_of(BOX_NEWS_PARKED);
-    CHECK_INT(news.place, place);
+    CHECK_INT(news.state, place);
     return news;
 }
 
@@ -237,7 +237,7 @@ struct box_news keep_wake(uint32_t place)
 struct box_news keep_wake_ticket(uint32_t place, uint64_t ticket)
 {
     struct box_call call = { .op = BOX_OP_WAKE, .box = BOX,
-                             .keep = { .place = place, .ticket = ticket } };
+                             .keep = { .state = place, .ticket = ticket } };
     order_with_channel(&call);
     return keep_news_of(BOX_NEWS_AWAKE);
 }

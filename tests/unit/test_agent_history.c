@@ -161,13 +161,13 @@ TEST(plan_adds_what_the_question_asks_for)
 
 TEST(prompts_are_short_and_filled_in)
 {
-    const struct agent_embed_word words[] = {
+    const struct agent_prompt_word words[] = {
         { "python", "Python 3.11" }, { "seconds", "120" },
         { "memory", "2048 MiB of memory" }, { "tag", "0123456789ab" },
         { "cell", "a call of the tool `python`, or a fenced ```python block." },
     };
     for (int prompt = 0; prompt < AGENT_PROMPTS; prompt++) {
-        own_str filled = agent_embed_fill((enum agent_prompt)prompt, words, array_len(words));
+        own_str filled = agent_prompt_fill((enum agent_prompt)prompt, words, array_len(words));
         CHECK(strlen(filled) < 3600);
         CHECK(!strstr(filled, "{{"));
         CHECK(strstr(filled, "tag=0123456789ab"));

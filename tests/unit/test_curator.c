@@ -20,7 +20,7 @@
 #include "check.h"
 #include "curator_place.h"
 
-#define NONE BOX_PLACES
+#define NONE BOX_STATES
 
 /* Until every ctime so far is old enough to be sure of. */
 static void settle(void)
@@ -264,7 +264,7 @@ static void sockets(struct place *place)
     CHECK_INT(place_restore(place, 0), 0);
     CHECK(inode_of("sock") == inode && access("new", F_OK) < 0);
     CHECK(unlink("sock") == 0);
-    const struct box_porter_call back = { .op = BOX_PORTER_RESTORE, .slot = 0 };
+    const struct box_porter_call back = { .op = BOX_PORTER_RESTORE, .snapshot = 0 };
     struct box_porter_answer word = place_ask(place, &back, -1);
     CHECK_INT(word.error, 0);
     CHECK_INT(word.lost, BOX_LOST_BIT(SPECIAL));

@@ -18,7 +18,7 @@
 #include "check.h"
 #include "curator_place.h"
 
-#define NONE BOX_PLACES
+#define NONE BOX_STATES
 
 static void settle(void)
 {
@@ -203,11 +203,11 @@ TEST(curator_keeps_every_bit_of_a_mode)
     place_run(modes);
 }
 
-/* From one slot to another: what fork does between two sessions. */
+/* From one snapshot to another: what fork does between two sessions. */
 static void carry(struct place *place, uint32_t from, uint32_t to)
 {
-    const struct box_porter_call send = { .op = BOX_PORTER_SEND, .slot = from };
-    const struct box_porter_call receive = { .op = BOX_PORTER_RECEIVE, .slot = to };
+    const struct box_porter_call send = { .op = BOX_PORTER_SEND, .snapshot = from };
+    const struct box_porter_call receive = { .op = BOX_PORTER_RECEIVE, .snapshot = to };
     int ends[2];
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     CHECK_INT(place_ask(place, &send, ends[0]).error, 0); /* small: it fits in the socket */
@@ -253,8 +253,8 @@ static void many_names(struct place *place)
         snprintf(name, sizeof name, "n%d", i);
         CHECK_INT(link("big", name), 0);
     }
-    for (uint32_t slot = 0; slot < 3; slot++)
-        CHECK_INT(place_snap(place, slot, slot ? slot - 1 : NONE).error, 0);
+    for (uint32_t snapshot = 0; snapshot < 3; snapshot++)
+        CHECK_INT(place_snap(place, snapshot, snapshot ? snapshot - 1 : NONE).error, 0);
     CHECK_INT(pwrite(fd, "changed", 7, 0), 7);
     CHECK_INT(place_restore(place, 2), 0);
     CHECK(names_of("big") == NAMES + 1);

@@ -18,8 +18,8 @@
 #include "check.h"
 #include "curator_place.h"
 
-#define NONE BOX_PLACES
-#define SLOTS 6
+#define NONE BOX_STATES
+#define SNAPSHOTS 6
 #define ROUNDS 400
 #define NAMES 5
 
@@ -120,18 +120,18 @@ static void (*const ops[])(const char *path) = {
 };
 
 struct model {
-    char *told[SLOTS], *coarse[SLOTS]; /* with and without times of directories */
+    char *told[SNAPSHOTS], *coarse[SNAPSHOTS]; /* with and without times of directories */
 };
 
-static void snap(struct place *place, struct model *model, uint32_t slot, uint32_t base)
+static void snap(struct place *place, struct model *model, uint32_t snapshot, uint32_t base)
 {
-    free(model->told[slot]);
-    free(model->coarse[slot]);
-    model->told[slot] = place_tell(place->ws, true);
-    model->coarse[slot] = place_tell(place->ws, false);
-    struct box_porter_answer kept = place_snap(place, slot, base);
+    free(model->told[snapshot]);
+    free(model->coarse[snapshot]);
+    model->told[snapshot] = place_tell(place->ws, true);
+    model->coarse[snapshot] = place_tell(place->ws, false);
+    struct box_porter_answer kept = place_snap(place, snapshot, base);
     CHECK_INT(kept.error, 0);
-    bool differs = base == NONE || strcmp(model->coarse[slot], model->coarse[base]) != 0;
+    bool differs = base == NONE || strcmp(model->coarse[snapshot], model->coarse[base]) != 0;
     CHECK_INT(kept.changed, differs);
 }
 
@@ -141,28 +141,28 @@ static void model_test(struct place *place)
     uint32_t newest = 0;
     snap(place, &model, 0, NONE);
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t slot = pick(SLOTS);
+        uint32_t snapshot = pick(SNAPSHOTS);
         for (unsigned i = pick(12); i > 0; i--)
             ops[pick(sizeof ops / sizeof ops[0])](any_path());
         if (pick(20) == 0)
             nanosleep(&(struct timespec){ 0, CURATOR_SETTLED_NS + 5000000 }, NULL);
-        if (pick(2) && slot != newest) {
-            snap(place, &model, slot, newest);
-            newest = slot;
-        } else if (model.told[slot]) {
-            CHECK_INT(place_restore(place, slot), 0);
+        if (pick(2) && snapshot != newest) {
+            snap(place, &model, snapshot, newest);
+            newest = snapshot;
+        } else if (model.told[snapshot]) {
+            CHECK_INT(place_restore(place, snapshot), 0);
             own_str now = place_tell(place->ws, true);
-            CHECK_TEXT(now, model.told[slot]);
+            CHECK_TEXT(now, model.told[snapshot]);
         }
-        slot = pick(SLOTS);
-        if (pick(10) == 0 && slot != newest) {
-            place_forget(place, slot);
-            free(model.told[slot]);
-            free(model.coarse[slot]);
-            model.told[slot] = model.coarse[slot] = NULL;
+        snapshot = pick(SNAPSHOTS);
+        if (pick(10) == 0 && snapshot != newest) {
+            place_forget(place, snapshot);
+            free(model.told[snapshot]);
+            free(model.coarse[snapshot]);
+            model.told[snapshot] = model.coarse[snapshot] = NULL;
         }
     }
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < SNAPSHOTS; i++) {
         free(model.told[i]);
         free(model.coarse[i]);
     }

@@ -17,7 +17,7 @@
 #define BOX 0
 #define MIB (INT64_C(1) << 20)
 #define WAIT_MS 20000
-#define NONE BOX_PLACES
+#define NONE BOX_STATES
 
 static struct box_broker house = BOX_BROKER_INIT;
 static struct loop loop = LOOP_INIT;
@@ -131,9 +131,9 @@ static enum err_kind get(const char *path, uint64_t most)
     return kind;
 }
 
-static enum err_kind snap(uint32_t slot, uint32_t base, bool *changed)
+static enum err_kind snap(uint32_t snapshot, uint32_t base, bool *changed)
 {
-    files_session_snap(&job, &loop, sock, slot, base, false, on_done);
+    files_session_snap(&job, &loop, sock, snapshot, base, false, on_done);
     enum err_kind kind = outcome();
     CHECK(kind == ERR_NONE || kind == ERR_LIMIT);
     CHECK_INT(job.err.sys, kind == ERR_LIMIT ? ENOSPC : 0);
@@ -142,9 +142,9 @@ static enum err_kind snap(uint32_t slot, uint32_t base, bool *changed)
     return kind;
 }
 
-static enum err_kind restore(uint32_t slot)
+static enum err_kind restore(uint32_t snapshot)
 {
-    files_session_restore(&job, &loop, sock, slot, 0, on_done);
+    files_session_restore(&job, &loop, sock, snapshot, 0, on_done);
     return over();
 }
 
@@ -205,15 +205,15 @@ TEST(files_of_a_session_are_kept)
     own_str large = malloc(20 * MIB);
     memset(large, 1, 20 * MIB);
     enum err_kind kind = ERR_NONE;
-    uint32_t slot = 3;
-    for (; kind == ERR_NONE && slot < BOX_PLACES; slot++) {
+    uint32_t snapshot = 3;
+    for (; kind == ERR_NONE && snapshot < BOX_STATES; snapshot++) {
         large[0]++;
         CHECK_INT(restore(NONE), ERR_NONE); /* both would not fit on the disk */
         CHECK_INT(put("large", large, 20 * MIB), ERR_NONE);
-        kind = snap(slot, slot == 3 ? NONE : slot - 1, &changed);
+        kind = snap(snapshot, snapshot == 3 ? NONE : snapshot - 1, &changed);
     }
     CHECK_INT(kind, ERR_LIMIT);
-    CHECK_INT(slot, 7);
+    CHECK_INT(snapshot, 7);
     CHECK_INT(files_session_forget(sock, 3), 0);
     CHECK_INT(snap(6, 5, &changed), ERR_NONE);
     CHECK_INT(restore(5), ERR_NONE);

@@ -49,7 +49,7 @@ TEST(keep_a_woken_state_is_in_the_group_of_the_live_part)
     CHECK_TEXT(keep_ask(groups), before);
     /* And what is parked is elsewhere: else a place would cost the live part a process. */
     struct box_news news = { .end = INJECT_OK };
-    for (uint32_t i = 1; i < BOX_PLACES && news.end == INJECT_OK; i++)
+    for (uint32_t i = 1; i < BOX_STATES && news.end == INJECT_OK; i++)
         news = keep_park(i);
     CHECK_INT(news.end, INJECT_OK);
     CHECK_TEXT(keep_ask("len([subprocess.Popen(['sleep', '9']) for i in range(28)])"), "28");

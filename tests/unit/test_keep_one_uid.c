@@ -81,11 +81,11 @@ TEST(keep_one_uid_all_places_leave_room_for_processes)
     if (!keep_begin_as_user(256 * MIB))
         return;
     struct box_news news = { .end = INJECT_OK };
-    for (uint32_t i = 0; i < BOX_PLACES && news.end == INJECT_OK; i++)
+    for (uint32_t i = 0; i < BOX_STATES && news.end == INJECT_OK; i++)
         news = keep_park(i);
     CHECK_INT(news.end, INJECT_OK);
     CHECK_TEXT(keep_ask("len([subprocess.Popen(['sleep', '9']) for i in range(28)])"), "28");
-    keep_go_back(BOX_PLACES - 1);
+    keep_go_back(BOX_STATES - 1);
     CHECK_TEXT(keep_ask("x"), "1");
     keep_end();
 }

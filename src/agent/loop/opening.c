@@ -25,11 +25,11 @@ char *agent_opening_prompt(const struct agent *agent, int prompt)
              (long long)(agent->box.memory_bytes >> 20));
     if (strncmp(python, "python", 6) == 0)
         snprintf(python, sizeof python, "Python %s", &BUILD_PYTHON[6]);
-    const struct agent_embed_word words[] = {
+    const struct agent_prompt_word words[] = {
         { "python", python }, { "seconds", seconds },   { "memory", memory },
         { "tag", agent->tag }, { "cell", agent->tools ? cell_tool : cell_text },
     };
-    return agent_embed_fill((enum agent_prompt)prompt, words, array_len(words));
+    return agent_prompt_fill((enum agent_prompt)prompt, words, array_len(words));
 }
 
 json_t *agent_opening_tools(enum agent_mode mode)

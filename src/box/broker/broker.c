@@ -173,7 +173,7 @@ static bool target_fits(const struct box_call *call)
     if (call->op == BOX_OP_FORK && call->start.zygote >= BOX_ZYGOTES_MAX)
         return false;
     bool keeps = call->op >= BOX_OP_PARK && call->op <= BOX_OP_FORK_INTO;
-    if (keeps && (call->keep.place >= BOX_PLACES || call->keep.to >= BOX_MAX))
+    if (keeps && (call->keep.state >= BOX_STATES || call->keep.to >= BOX_MAX))
         return false;
     if (is_box)
         return broker.box[call->box].used == (target == USED_BOX);

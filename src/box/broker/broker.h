@@ -52,9 +52,9 @@ struct broker_keep {
     bool waking;      /* one of the orders will make an occupant */
     int channel[BOX_CHANNEL]; /* for it, while its copy is moved; -1 */
     int64_t held_bytes; /* when the last copy was ordered */
-    pid_t parked[BOX_PLACES]; /* 0: none that we know of */
+    pid_t parked[BOX_STATES]; /* 0: none that we know of */
     pid_t spare; /* a copy that was made for the WAKE that follows; 0: none */
-    uint64_t ticket[BOX_PLACES]; /* of each */
+    uint64_t ticket[BOX_STATES]; /* of each */
     struct cgroup cgroup; /* of all that is parked; made with the first */
 };
 

@@ -33,7 +33,7 @@ static void tell_kept(const struct broker *broker, const struct broker_box *box,
                       uint64_t ticket, const struct keeper_answer *answer)
 {
     struct box_news news = { .kind = kind, .box = (uint32_t)(box - broker->box),
-                             .place = answer->place, .end = answer->end, .error = answer->error,
+                             .state = answer->place, .end = answer->end, .error = answer->error,
                              .held_bytes = box->keep.held_bytes, .pause_us = answer->pause_us,
                              .lost = answer->lost, .ticket = ticket };
     broker_box_stats(box, &news.stats);
@@ -191,7 +191,7 @@ static int order_park(struct broker *broker, struct broker_box *box, const struc
     if (box->keep.keeper <= 0 && start_keeper(broker, box) < 0)
         return -1;
     raise_limit(box);
-    const struct keeper_order order = { KEEPER_PARK, call->keep.place, box->occupant, { 0 },
+    const struct keeper_order order = { KEEPER_PARK, call->keep.state, box->occupant, { 0 },
                                         call->keep.ticket };
     return send_order(box, &order, NULL);
 }
@@ -215,7 +215,7 @@ static void forget_channel(struct broker_keep *keep)
 
 static struct keeper_order order_of(enum keeper_op op, const struct box_call *call)
 {
-    return (struct keeper_order){ .op = op, .place = call->keep.place,
+    return (struct keeper_order){ .op = op, .place = call->keep.state,
                                   .ticket = call->keep.ticket };
 }
 
@@ -249,7 +249,7 @@ static int order_transplant(const struct broker *broker, struct broker_box *box,
     if (errno)
         return -1;
     const struct keeper_order order = {
-        KEEPER_TRANSPLANT, call->keep.place, to->occupant,
+        KEEPER_TRANSPLANT, call->keep.state, to->occupant,
         { to->channel[BOX_WORDS], to->channel[BOX_REQUESTS] }, call->keep.ticket,
     };
     return send_order(box, &order, NULL);
@@ -267,10 +267,10 @@ static void order_drop(struct broker_box *box, uint32_t place, uint64_t ticket)
 void broker_keep_order(struct broker *broker, const struct box_call *call, const int *channel)
 {
     struct broker_box *box = &broker->box[call->box];
-    const struct broker_keep_order asked = { 0, (uint8_t)call->keep.place, call->keep.ticket };
+    const struct broker_keep_order asked = { 0, (uint8_t)call->keep.state, call->keep.ticket };
     const struct keeper_order prepare = order_of(KEEPER_PREPARE, call);
     if (call->op == BOX_OP_DROP) {
-        order_drop(box, call->keep.place, call->keep.ticket);
+        order_drop(box, call->keep.state, call->keep.ticket);
         return;
     }
     int error = refusal(box, call->op);
@@ -443,10 +443,10 @@ void broker_keep_over(struct broker *broker, uint32_t id)
 
 /* It may have been dropped just now, by an order that is not answered yet: who has no place with
  * that ticket any more need not hear it. */
-static void tell_lost(const struct broker *broker, const struct broker_box *box, uint32_t place)
+static void tell_lost(const struct broker *broker, const struct broker_box *box, uint32_t state)
 {
-    struct box_news news = { .kind = BOX_NEWS_PLACE_LOST, .box = (uint32_t)(box - broker->box),
-                             .place = place, .ticket = box->keep.ticket[place] };
+    struct box_news news = { .kind = BOX_NEWS_STATE_LOST, .box = (uint32_t)(box - broker->box),
+                             .state = state, .ticket = box->keep.ticket[state] };
     if (!box->releasing)
         broker_tell(broker, &news, NULL, 0);
 }
@@ -457,7 +457,7 @@ bool broker_keep_forget(struct broker *broker, pid_t pid)
         struct broker_box *box = &broker->box[i];
         if (box->used && box->keep.spare == pid)
             box->keep.spare = 0; /* WAKE makes another one; or it was woken, and that is told yet */
-        for (uint32_t j = 0; box->used && box->keep.keeper && j < BOX_PLACES; j++) {
+        for (uint32_t j = 0; box->used && box->keep.keeper && j < BOX_STATES; j++) {
             if (box->keep.parked[j] == pid) {
                 box->keep.parked[j] = 0;
                 tell_lost(broker, box, j);

@@ -68,7 +68,7 @@ static void fill_start(const struct broker *broker, struct broker_box *box,
     bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
     /* With a pids cgroup the rlimit is only a backstop and must not be met first. What
      * is parked counts where it has the same uid. */
-    box->processes = box->pids + (pids ? 64 : call->start.session ? BOX_PLACES + 1 : 0);
+    box->processes = box->pids + (pids ? 64 : call->start.session ? BOX_STATES + 1 : 0);
     *start = (struct enter_start){
         .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
         .channel = { channel[BOX_WORDS], channel[BOX_REQUESTS] },

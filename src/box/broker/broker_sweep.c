@@ -35,7 +35,7 @@ bool broker_sweep_spares(const struct broker_box *box, pid_t pid)
 {
     bool stays = pid == box->init || pid == box->porter || pid == box->sweep.pid ||
                  pid == box->keep.warden || pid == box->keep.spare;
-    for (int i = 0; i < BOX_PLACES; i++)
+    for (int i = 0; i < BOX_STATES; i++)
         stays |= box->keep.parked[i] == pid;
     return stays;
 }

@@ -2,7 +2,7 @@
  * names go and come and change their kind under our hands, and what is gone when we
  * look is left out. No heap.
  *
- * A slot is a folder of the store. Directories in it have the mode 0700, and the one
+ * A snapshot is a folder of the store. Directories in it have the mode 0700, and the one
  * that they stand for in the seconds of their atime. */
 #include "box/files/curator.h"
 
@@ -20,9 +20,9 @@
 #include "box/files/curator_walk.h"
 #include "box/proto/proto.h"
 
-static uint32_t entries_of[BOX_PLACES];
+static uint32_t entries_of[BOX_STATES];
 static struct curator_facts facts;
-static uint32_t now_slot; /* that is being made */
+static uint32_t now_snapshot; /* that is being made */
 static bool may_compare;  /* see snap_bytes */
 
 void curator_open(int root, int store, int self)
@@ -33,7 +33,7 @@ void curator_open(int root, int store, int self)
 
 static int share(const struct curator_level *level, const char *name)
 {
-    return linkat(level->base, name, level->slot, name, 0) < 0 ? errno : 0;
+    return linkat(level->base, name, level->snapshot, name, 0) < 0 ? errno : 0;
 }
 
 static bool in_base(const struct curator_level *level, const char *name, mode_t type,
@@ -44,7 +44,7 @@ static bool in_base(const struct curator_level *level, const char *name, mode_t 
 }
 
 /* By bytes: true only if nobody wrote while we read. The key is then as good as it can
- * be, in every slot that has this file. */
+ * be, in every snapshot that has this file. */
 static bool same_after_all(const struct curator_level *level, const char *name, int from,
                            const struct stat *here)
 {
@@ -61,7 +61,7 @@ static int copy_file(const struct curator_level *level, const char *name, int fr
     const struct timespec times[2] = { { 0, UTIME_OMIT }, here->st_mtim };
     struct stat after;
     bool wrote = false;
-    own_fd to = tree_open(level->slot, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    own_fd to = tree_open(level->snapshot, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
         return errno;
     int error = tree_copy(from, to, here->st_size);
@@ -97,16 +97,17 @@ static int snap_bytes(struct curator_level *level, const char *name, const struc
     return copy_file(level, name, from, &here);
 }
 
-/* Another name of a file that the slot has already. */
+/* Another name of a file that the snapshot has already. */
 static int snap_again(struct curator_level *level, const char *name,
                       const struct curator_link *link)
 {
     struct stat old;
-    own_fd top = curator_open_slot(now_slot);
+    own_fd top = curator_open_snapshot(now_snapshot);
     if (!in_base(level, name, S_IFREG, &old) || old.st_ino != link->to)
         facts.changed = true;
-    curator_has_links[now_slot] = true;
-    return top < 0 ? errno : curator_links_make(top, curator_links_path(link), level->slot, name);
+    curator_has_links[now_snapshot] = true;
+    return top < 0 ? errno
+                   : curator_links_make(top, curator_links_path(link), level->snapshot, name);
 }
 
 static int snap_file(struct curator_level *level, const char *name, const struct stat *seen)
@@ -120,7 +121,7 @@ static int snap_file(struct curator_level *level, const char *name, const struct
     if (error || seen->st_nlink == 1)
         return error;
     error = curator_path(name, path);
-    if (!error && fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!error && fstatat(level->snapshot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
         error = errno;
     error = error ? error : curator_links_add(&curator_by_here, seen->st_ino, kept.st_ino);
     return error ? error
@@ -141,8 +142,8 @@ static int snap_link(struct curator_level *level, const char *name, const struct
         memcmp(was, target, (size_t)len) == 0)
         return share(level, name);
     facts.changed = true;
-    if (symlinkat(target, level->slot, name) < 0 ||
-        utimensat(level->slot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if (symlinkat(target, level->snapshot, name) < 0 ||
+        utimensat(level->snapshot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     return 0;
 }
@@ -155,9 +156,9 @@ static int snap_fifo(struct curator_level *level, const char *name, const struct
         curator_same_time(here->st_mtim, old.st_mtim))
         return share(level, name);
     facts.changed = true;
-    if (mknodat(level->slot, name, S_IFIFO | 0600, 0) < 0 ||
-        fchmodat(level->slot, name, here->st_mode & 07777, 0) < 0 ||
-        utimensat(level->slot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if (mknodat(level->snapshot, name, S_IFIFO | 0600, 0) < 0 ||
+        fchmodat(level->snapshot, name, here->st_mode & 07777, 0) < 0 ||
+        utimensat(level->snapshot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     return 0;
 }
@@ -172,9 +173,9 @@ static int snap_special(struct curator_level *level, const char *name, const str
         curator_same_time(here->st_mtim, old.st_mtim))
         return share(level, name);
     facts.changed = true;
-    if (mknodat(level->slot, name, S_IFSOCK | 0600, 0) < 0 ||
-        fchmodat(level->slot, name, here->st_mode & 07777, 0) < 0 ||
-        utimensat(level->slot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if (mknodat(level->snapshot, name, S_IFSOCK | 0600, 0) < 0 ||
+        fchmodat(level->snapshot, name, here->st_mode & 07777, 0) < 0 ||
+        utimensat(level->snapshot, name, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     return 0;
 }
@@ -189,16 +190,16 @@ static int snap_dir(struct curator_level *level, const char *name, const struct 
     bool has_old = in_base(level, name, S_IFDIR, &old);
     if (!has_old || (mode_t)old.st_atim.tv_sec != (here.st_mode & 07777))
         facts.changed = true;
-    own_fd slot = -1;
-    if (mkdirat(level->slot, name, 0700) == 0)
-        slot = curator_open_kept(level->slot, name, O_DIRECTORY);
-    if (slot < 0) {
+    own_fd snapshot = -1;
+    if (mkdirat(level->snapshot, name, 0700) == 0)
+        snapshot = curator_open_kept(level->snapshot, name, O_DIRECTORY);
+    if (snapshot < 0) {
         int error = errno;
         tree_leave(inner, &here);
         return error;
     }
     int base = has_old ? curator_open_kept(level->base, name, O_DIRECTORY) : -1;
-    return curator_go_into(name, take_fd(&inner), take_fd(&slot), base, &here);
+    return curator_go_into(name, take_fd(&inner), take_fd(&snapshot), base, &here);
 }
 
 static int snap_entry(struct curator_level *level, const char *name)
@@ -237,50 +238,50 @@ static int snap_leave(struct curator_level *level)
 {
     const struct timespec times[2] = { { level->was.st_mode & 07777, 0 }, level->was.st_mtim };
     bool wrote = false;
-    int error = curator_attrs_copy(level->here, level->slot, &wrote);
+    int error = curator_attrs_copy(level->here, level->snapshot, &wrote);
     tree_leave(level->here, &level->was);
-    if (!error && futimens(level->slot, times) < 0)
+    if (!error && futimens(level->snapshot, times) < 0)
         error = errno;
     return error;
 }
 
-int curator_forget(uint32_t slot)
+int curator_forget(uint32_t snapshot)
 {
     char name[TREE_NAME_ROOM];
     uint32_t work = CURATOR_WORK_MAX;
-    tree_name(name, "", slot);
-    entries_of[slot] = UINT32_MAX;
-    curator_has_links[slot] = false;
+    tree_name(name, "", snapshot);
+    entries_of[snapshot] = UINT32_MAX;
+    curator_has_links[snapshot] = false;
     return tree_remove(curator_places.store, name, &work);
 }
 
-int curator_snap(uint32_t slot, uint32_t base, bool compare, struct curator_facts *out)
+int curator_snap(uint32_t snapshot, uint32_t base, bool compare, struct curator_facts *out)
 {
     static const struct curator_walk walk = { snap_entry, snap_leave, false };
     char name[TREE_NAME_ROOM];
-    tree_name(name, "", slot);
-    if (base == slot)
+    tree_name(name, "", snapshot);
+    if (base == snapshot)
         return EINVAL;
-    int error = curator_forget(slot);
+    int error = curator_forget(snapshot);
     if (!error && mkdirat(curator_places.store, name, 0700) < 0)
         error = errno;
     if (error)
         return error;
-    facts = (struct curator_facts){ .changed = base >= BOX_PLACES };
-    now_slot = slot;
-    may_compare = base >= BOX_PLACES || !curator_has_links[base];
+    facts = (struct curator_facts){ .changed = base >= BOX_STATES };
+    now_snapshot = snapshot;
+    may_compare = base >= BOX_STATES || !curator_has_links[base];
     curator_compares = compare;
     curator_links_clear();
     tree_set_deadline(clock_now_ns() + CURATOR_SNAP_MS * INT64_C(1000000));
-    error = curator_walk(&walk, slot, base);
+    error = curator_walk(&walk, snapshot, base);
     tree_set_deadline(0);
     if (error) {
-        curator_forget(slot);
+        curator_forget(snapshot);
         return error;
     }
-    if (base < BOX_PLACES && entries_of[base] != facts.entries)
+    if (base < BOX_STATES && entries_of[base] != facts.entries)
         facts.changed = true;
-    entries_of[slot] = facts.entries;
+    entries_of[snapshot] = facts.entries;
     *out = facts;
     return 0;
 }

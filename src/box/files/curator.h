@@ -1,10 +1,10 @@
 /* The curator: the resident porter's snapshots of /workspace, in a store that nobody
- * in the box can see. Slots are numbers below BOX_PLACES.
+ * in the box can see. Snapshots are numbers below BOX_STATES.
  *
- * A file of a slot has the content, mode and mtime of the file that it was copied
+ * A file of a snapshot has the content, mode and mtime of the file that it was copied
  * from, and in its atime that file's key: seconds are the ctime in nanoseconds, and
  * nanoseconds are the inode's number. What has the same key, size, mode and mtime did
- * not change and is a hard link in the next slot. A ctime has the grain of a tick: a
+ * not change and is a hard link in the next snapshot. A ctime has the grain of a tick: a
  * file that is younger than CURATOR_SETTLED_NS when it is copied gets the key 0, and is
  * compared byte by byte the next time.
  * Kept as well: which names are one file, extended attributes that code can set, all bits
@@ -24,7 +24,7 @@
 #define CURATOR_SETTLED_NS 20000000
 #define CURATOR_SNAP_MS 4000      /* for one snapshot: ETIMEDOUT */
 
-/* `root` is /workspace, `store` the folder of the slots, `self` /proc/self/fd; all
+/* `root` is /workspace, `store` the folder of the snapshots, `self` /proc/self/fd; all
  * opened as directories. */
 void curator_open(int root, int store, int self);
 
@@ -32,21 +32,21 @@ struct curator_facts {
     uint32_t entries; /* in the snapshot */
     bool changed;     /* it is not what `base` is; times of directories do not count */
 };
-/* Each gives 0 or an errno. A snapshot that fails leaves no slot. `base` is the slot to
- * share files with, or BOX_PLACES. `compare`: by bytes, whatever the keys say. A restore
+/* Each gives 0 or an errno. A snapshot that fails leaves no snapshot. `base` is the snapshot to
+ * share files with, or BOX_STATES. `compare`: by bytes, whatever the keys say. A restore
  * always does. */
-int curator_snap(uint32_t slot, uint32_t base, bool compare, struct curator_facts *out);
-/* Make /workspace what the slot says; BOX_PLACES: empty. Changed files keep their
+int curator_snap(uint32_t snapshot, uint32_t base, bool compare, struct curator_facts *out);
+/* Make /workspace what the snapshot says; BOX_STATES: empty. Changed files keep their
  * inodes. *out_lost: bits of BOX_LOST, what is not back. A failure leaves /workspace
  * between the two. */
-int curator_restore(uint32_t slot, uint32_t *out_lost);
-int curator_forget(uint32_t slot);
+int curator_restore(uint32_t snapshot, uint32_t *out_lost);
+int curator_forget(uint32_t snapshot);
 /* Before the filter: hold what is beside /workspace. */
 void curator_open_outside(void);
 /* Has something there a ctime from then on? 0: nobody asks. */
 bool curator_outside_changed(int64_t since_ns);
-/* A slot to another curator, over a stream socket, and from one. */
-int curator_send(uint32_t slot, int to);
-int curator_receive(uint32_t slot, int from);
+/* A snapshot to another curator, over a stream socket, and from one. */
+int curator_send(uint32_t snapshot, int to);
+int curator_receive(uint32_t snapshot, int from);
 
 #endif

@@ -1,4 +1,4 @@
-/* A slot on its way to another session's store: written to a stream by one curator, made
+/* A snapshot on its way to another session's store: written to a stream by one curator, made
  * anew by another. In the porter alone; no heap, no recursion. Both are porters of ours,
  * but what they carry is user code's: names, lengths and numbers are checked as if the
  * other end were not. The store is seen by nobody else, so nothing is swapped meanwhile. */
@@ -107,7 +107,7 @@ static struct {
     size_t len;
 } way;
 
-/* A file of a slot that has files with more than one name: has it gone already? Then `word`
+/* A file of a snapshot that has files with more than one name: has it gone already? Then `word`
  * and `target` say where it is. */
 static int find_again(const char *name, const struct stat *st, struct carried *word,
                       char target[PATH_MAX])
@@ -181,10 +181,10 @@ static void go_way(const char *name)
 
 static struct tree_reader readers[CURATOR_DEPTH_MAX + 1];
 
-int curator_send(uint32_t slot, int to)
+int curator_send(uint32_t snapshot, int to)
 {
     const struct carried up = { .kind = CARRIED_UP }, end = { .kind = CARRIED_END };
-    int depth = 0, error = 0, top = curator_open_slot(slot);
+    int depth = 0, error = 0, top = curator_open_snapshot(snapshot);
     struct stat st;
     if (top < 0 || fstat(top, &st) < 0)
         return errno;
@@ -195,14 +195,14 @@ int curator_send(uint32_t slot, int to)
     size_t lens[CURATOR_DEPTH_MAX + 1] = { 0 };
     way.len = 0;
     curator_links_clear();
-    error = say(to, &first, sizeof first); /* the slot itself, without a name */
+    error = say(to, &first, sizeof first); /* the snapshot itself, without a name */
     error = error ? error : curator_attrs_send(top, to, say);
     while (depth >= 0) {
         const char *name = error ? NULL : tree_next(&readers[depth]);
         int into = -1;
         if (name) {
             way.len = lens[depth];
-            error = say_entry(to, readers[depth].fd, name, curator_has_links[slot], &into);
+            error = say_entry(to, readers[depth].fd, name, curator_has_links[snapshot], &into);
             if (into >= 0 && depth == CURATOR_DEPTH_MAX) {
                 error = ENAMETOOLONG;
                 close(into);
@@ -318,16 +318,16 @@ static int hear_name(int from, const struct carried *word, char name[NAME_MAX + 
                : 0;
 }
 
-static uint32_t now_slot; /* that is being made */
+static uint32_t now_snapshot; /* that is being made */
 
 static int hear_again(int from, int dir, const char *name, const struct carried *word)
 {
     static char target[PATH_MAX];
     int error = hear_target(from, word, target);
-    own_fd top = error ? -1 : curator_open_slot(now_slot);
+    own_fd top = error ? -1 : curator_open_snapshot(now_snapshot);
     if (error || top < 0)
         return error ? error : errno;
-    curator_has_links[now_slot] = true;
+    curator_has_links[now_snapshot] = true;
     return curator_links_make(top, target, dir, name);
 }
 
@@ -378,14 +378,14 @@ static int hear_entry(int from, int *depth, const struct carried *word)
                                      : makes[word->kind](from, dir, name, word);
 }
 
-int curator_receive(uint32_t slot, int from)
+int curator_receive(uint32_t snapshot, int from)
 {
     struct carried word;
     char name[TREE_NAME_ROOM];
     int depth = -1;
-    tree_name(name, "", slot);
-    now_slot = slot;
-    int error = curator_forget(slot);
+    tree_name(name, "", snapshot);
+    now_snapshot = snapshot;
+    int error = curator_forget(snapshot);
     error = error ? error : hear(from, &word, sizeof word);
     if (!error)
         error = word.kind == CARRIED_DIR ? go_into(from, &depth, curator_places.store, name, &word)
@@ -401,6 +401,6 @@ int curator_receive(uint32_t slot, int from)
         close(open_dirs[depth--].fd);
     if (error == ENODATA) /* all of it has come */
         return 0;
-    curator_forget(slot);
+    curator_forget(snapshot);
     return error;
 }

@@ -14,7 +14,7 @@
 #define TEXT_MAX (4u << 20) /* of all paths */
 
 struct curator_links curator_by_here, curator_by_kept;
-bool curator_has_links[BOX_PLACES + 1];
+bool curator_has_links[BOX_STATES + 1];
 static char text[TEXT_MAX];
 static size_t text_len;
 

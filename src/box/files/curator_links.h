@@ -22,10 +22,10 @@ struct curator_links {
     struct curator_link entry[32768];
 };
 
-/* By the inode in /workspace, and by that in the slot. */
+/* By the inode in /workspace, and by that in the snapshot. */
 extern struct curator_links curator_by_here, curator_by_kept;
-/* Does the slot have files with more than one name? */
-extern bool curator_has_links[BOX_PLACES + 1];
+/* Does the snapshot have files with more than one name? */
+extern bool curator_has_links[BOX_STATES + 1];
 
 void curator_links_clear(void);
 /* The entry of an inode, or NULL where it has none. */

@@ -1,6 +1,6 @@
-/* Making /workspace what a slot says. In the porter alone; no heap. Two walks: one
+/* Making /workspace what a snapshot says. In the porter alone; no heap. Two walks: one
  * over /workspace, in which everything goes that is not to be there, so that a full
- * disk has room again; and one over the slot, in which the rest is made. Changed files
+ * disk has room again; and one over the snapshot, in which the rest is made. Changed files
  * are written in place, for a sleeping interpreter may hold them open. */
 #include "box/files/curator.h"
 
@@ -20,17 +20,17 @@
 #define BUSY_TRIES 8
 
 static uint32_t work; /* entries that may be met yet */
-static uint32_t now_slot;
+static uint32_t now_snapshot;
 static uint32_t lost; /* bits of BOX_LOST */
 
 /* --- what goes --- */
 
-/* May this name stay the file that it is? Each file here is one file of the slot, and the
+/* May this name stay the file that it is? Each file here is one file of the snapshot, and the
  * other way round; a name that says otherwise goes. */
 static bool may_stay(const char *name, const struct stat *here, const struct stat *kept)
 {
     static char path[PATH_MAX];
-    if (here->st_nlink == 1 && !curator_has_links[now_slot])
+    if (here->st_nlink == 1 && !curator_has_links[now_snapshot])
         return true;
     const struct curator_link *is = curator_links_find(&curator_by_here, here->st_ino);
     const struct curator_link *was = curator_links_find(&curator_by_kept, kept->st_ino);
@@ -71,13 +71,13 @@ static int purge_dir(const struct curator_level *level, const char *name)
     own_fd inner = tree_enter(level->here, name, &was);
     if (inner < 0)
         return errno;
-    own_fd slot = curator_open_kept(level->slot, name, O_DIRECTORY);
-    if (slot < 0) {
+    own_fd snapshot = curator_open_kept(level->snapshot, name, O_DIRECTORY);
+    if (snapshot < 0) {
         int error = errno;
         tree_leave(inner, &was);
         return error;
     }
-    return curator_go_into(name, take_fd(&inner), take_fd(&slot), -1, &was);
+    return curator_go_into(name, take_fd(&inner), take_fd(&snapshot), -1, &was);
 }
 
 static bool is_that_special(const struct stat *here, const struct stat *kept)
@@ -95,7 +95,7 @@ static int purge_entry(struct curator_level *level, const char *name)
     work--;
     if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
         return tree_vanished(errno) ? 0 : errno;
-    bool is_kept = fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) == 0;
+    bool is_kept = fstatat(level->snapshot, name, &kept, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_kept && is_that_special(&here, &kept))
         return 0;
     if (!is_kept || (here.st_mode & S_IFMT) != (kept.st_mode & S_IFMT) || S_ISSOCK(kept.st_mode))
@@ -144,7 +144,7 @@ static int rebuild_bytes(struct curator_level *level, const char *name, const st
     if (fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
         curator_unchanged(&here, kept))
         return 0;
-    own_fd from = curator_open_kept(level->slot, name, 0);
+    own_fd from = curator_open_kept(level->snapshot, name, 0);
     own_fd to = from < 0 ? -1 : open_for_rewrite(level, name);
     if (to < 0 || fstat(to, &here) < 0)
         return errno;
@@ -198,7 +198,7 @@ static int note_done(const char *name, const struct stat *here, const struct sta
 static int rebuild_file(struct curator_level *level, const char *name, const struct stat *kept)
 {
     struct stat here;
-    if (!curator_has_links[now_slot])
+    if (!curator_has_links[now_snapshot])
         return rebuild_bytes(level, name, kept);
     const struct curator_link *link = curator_links_find(&curator_by_kept, kept->st_ino);
     if (link && link->done)
@@ -231,7 +231,7 @@ static int rebuild_link(struct curator_level *level, const char *name, const str
     static char target[PATH_MAX + 1], now[PATH_MAX + 1];
     const struct timespec times[2] = { { 0, UTIME_OMIT }, kept->st_mtim };
     struct stat here;
-    ssize_t len = readlinkat(level->slot, name, target, PATH_MAX);
+    ssize_t len = readlinkat(level->snapshot, name, target, PATH_MAX);
     if (len < 0)
         return errno;
     target[len] = 0;
@@ -272,10 +272,10 @@ static int rebuild_dir(struct curator_level *level, const char *name, const stru
     if (mkdirat(level->here, name, 0700) < 0 && errno != EEXIST)
         return errno;
     own_fd inner = tree_enter(level->here, name, &was);
-    own_fd slot = inner < 0 ? -1 : curator_open_kept(level->slot, name, O_DIRECTORY);
-    if (slot < 0)
+    own_fd snapshot = inner < 0 ? -1 : curator_open_kept(level->snapshot, name, O_DIRECTORY);
+    if (snapshot < 0)
         return errno;
-    return curator_go_into(name, take_fd(&inner), take_fd(&slot), -1, &was);
+    return curator_go_into(name, take_fd(&inner), take_fd(&snapshot), -1, &was);
 }
 
 static int rebuild_entry(struct curator_level *level, const char *name)
@@ -291,7 +291,7 @@ static int rebuild_entry(struct curator_level *level, const char *name)
         { S_IFSOCK, rebuild_special },
     };
     struct stat kept;
-    if (fstatat(level->slot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(level->snapshot, name, &kept, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     for (size_t i = 0; i < array_len(kinds); i++) {
         if ((kept.st_mode & S_IFMT) != kinds[i].type)
@@ -310,12 +310,12 @@ static int rebuild_entry(struct curator_level *level, const char *name)
 static int rebuild_leave(struct curator_level *level)
 {
     struct stat here, kept;
-    if (fstat(level->here, &here) < 0 || fstat(level->slot, &kept) < 0)
+    if (fstat(level->here, &here) < 0 || fstat(level->snapshot, &kept) < 0)
         return errno;
     const struct timespec times[2] = { { 0, UTIME_OMIT }, kept.st_mtim };
     mode_t mode = (mode_t)kept.st_atim.tv_sec & 07777;
     bool wrote = false;
-    int error = curator_attrs_copy(level->slot, level->here, &wrote);
+    int error = curator_attrs_copy(level->snapshot, level->here, &wrote);
     if (error)
         return error;
     if (((here.st_mode & 07777) != mode && fchmod(level->here, mode) < 0) ||
@@ -324,31 +324,31 @@ static int rebuild_leave(struct curator_level *level)
     return 0;
 }
 
-/* The slot after the last: nothing, as a new box has it. */
-static int make_empty_slot(void)
+/* The snapshot after the last: nothing, as a new box has it. */
+static int make_empty_snapshot(void)
 {
     char name[TREE_NAME_ROOM];
     const struct timespec times[2] = { { 0755, 0 }, { 0, UTIME_NOW } };
-    tree_name(name, "", BOX_PLACES);
+    tree_name(name, "", BOX_STATES);
     if ((mkdirat(curator_places.store, name, 0700) < 0 && errno != EEXIST) ||
         utimensat(curator_places.store, name, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     return 0;
 }
 
-int curator_restore(uint32_t slot, uint32_t *out_lost)
+int curator_restore(uint32_t snapshot, uint32_t *out_lost)
 {
     static const struct curator_walk purge = { purge_entry, purge_leave, false };
     static const struct curator_walk rebuild = { rebuild_entry, rebuild_leave, true };
     work = CURATOR_WORK_MAX;
-    now_slot = slot;
+    now_snapshot = snapshot;
     lost = 0;
     curator_compares = true;
     curator_links_clear();
-    int error = slot == BOX_PLACES ? make_empty_slot() : 0;
+    int error = snapshot == BOX_STATES ? make_empty_snapshot() : 0;
     if (!error)
-        error = curator_walk(&purge, slot, BOX_PLACES);
-    error = error ? error : curator_walk(&rebuild, slot, BOX_PLACES);
+        error = curator_walk(&purge, snapshot, BOX_STATES);
+    error = error ? error : curator_walk(&rebuild, snapshot, BOX_STATES);
     *out_lost = lost;
     return error;
 }

@@ -18,7 +18,7 @@ bool curator_compares;
 
 static struct curator_level levels[CURATOR_DEPTH_MAX + 1];
 static int depth; /* of the level that is read; -1: none */
-static bool reads_slot;
+static bool reads_snapshot;
 
 int curator_open_kept(int dir, const char *name, int flags)
 {
@@ -32,10 +32,10 @@ bool curator_is_special(mode_t mode)
     return !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode) && !S_ISFIFO(mode);
 }
 
-int curator_open_slot(uint32_t slot)
+int curator_open_snapshot(uint32_t snapshot)
 {
     char name[TREE_NAME_ROOM];
-    tree_name(name, "", slot);
+    tree_name(name, "", snapshot);
     return curator_open_kept(curator_places.store, name, O_DIRECTORY);
 }
 
@@ -56,22 +56,22 @@ int curator_path(const char *name, char out[PATH_MAX])
     return 0;
 }
 
-int curator_go_into(const char *name, int here, int slot, int base, const struct stat *was)
+int curator_go_into(const char *name, int here, int snapshot, int base, const struct stat *was)
 {
     if (depth >= CURATOR_DEPTH_MAX) {
         tree_leave(here, was);
         own_close_fd(&here);
-        own_close_fd(&slot);
+        own_close_fd(&snapshot);
         own_close_fd(&base);
         return ENAMETOOLONG;
     }
     struct curator_level *level = &levels[++depth];
     level->here = here;
-    level->slot = slot;
+    level->snapshot = snapshot;
     level->base = base;
     level->was = *was;
     memcpy(level->name, name, strlen(name) + 1);
-    tree_read(&level->read, reads_slot ? slot : here);
+    tree_read(&level->read, reads_snapshot ? snapshot : here);
     return 0;
 }
 
@@ -79,12 +79,12 @@ static void go_out(void)
 {
     struct curator_level *level = &levels[depth--];
     own_close_fd(&level->here);
-    own_close_fd(&level->slot);
+    own_close_fd(&level->snapshot);
     own_close_fd(&level->base);
 }
 
 /* /workspace itself may have lost its permissions, too. */
-static int enter_root(uint32_t slot, uint32_t base)
+static int enter_root(uint32_t snapshot, uint32_t base)
 {
     struct stat was;
     if (fstat(curator_places.root, &was) < 0 ||
@@ -92,7 +92,7 @@ static int enter_root(uint32_t slot, uint32_t base)
          fchmod(curator_places.root, (was.st_mode & 07777) | 0700) < 0))
         return errno;
     own_fd here = tree_open(curator_places.root, ".", O_RDONLY | O_DIRECTORY, 0);
-    own_fd kept = here < 0 ? -1 : curator_open_slot(slot);
+    own_fd kept = here < 0 ? -1 : curator_open_snapshot(snapshot);
     if (kept < 0) {
         int error = errno;
         tree_leave(curator_places.root, &was);
@@ -100,13 +100,13 @@ static int enter_root(uint32_t slot, uint32_t base)
     }
     depth = -1;
     return curator_go_into("", take_fd(&here), take_fd(&kept),
-                           base < BOX_PLACES ? curator_open_slot(base) : -1, &was);
+                           base < BOX_STATES ? curator_open_snapshot(base) : -1, &was);
 }
 
-int curator_walk(const struct curator_walk *walk, uint32_t slot, uint32_t base)
+int curator_walk(const struct curator_walk *walk, uint32_t snapshot, uint32_t base)
 {
-    reads_slot = walk->reads_slot;
-    int error = enter_root(slot, base);
+    reads_snapshot = walk->reads_snapshot;
+    int error = enter_root(snapshot, base);
     if (error)
         return error;
     while (depth >= 0) {

@@ -15,9 +15,9 @@
 
 /* One directory on the way down, with what corresponds to it. */
 struct curator_level {
-    struct tree_reader read; /* of `here`, or of `slot` */
+    struct tree_reader read; /* of `here`, or of `snapshot` */
     int here;                /* in /workspace */
-    int slot;
+    int snapshot;
     int base;                /* -1: none */
     struct stat was;         /* of `here`, when it was entered */
     char name[NAME_MAX + 1];
@@ -27,7 +27,7 @@ struct curator_level {
 struct curator_walk {
     int (*entry)(struct curator_level *level, const char *name);
     int (*leave)(struct curator_level *level);
-    bool reads_slot;
+    bool reads_snapshot;
 };
 
 struct curator_places {
@@ -35,16 +35,16 @@ struct curator_places {
 };
 extern struct curator_places curator_places;
 
-/* Walk over everything beneath /workspace or the slot. base: BOX_PLACES is none. */
-int curator_walk(const struct curator_walk *walk, uint32_t slot, uint32_t base);
+/* Walk over everything beneath /workspace or the snapshot. base: BOX_STATES is none. */
+int curator_walk(const struct curator_walk *walk, uint32_t snapshot, uint32_t base);
 /* From an entry's callback: go into this directory next. Takes the descriptors over,
  * and closes them where it cannot. */
-int curator_go_into(const char *name, int here, int slot, int base, const struct stat *was);
+int curator_go_into(const char *name, int here, int snapshot, int base, const struct stat *was);
 /* From there, too: the path of an entry, from the top. 0 or ENAMETOOLONG. */
 int curator_path(const char *name, char out[PATH_MAX]);
 
-/* The slot's own descriptor, or -1. */
-int curator_open_slot(uint32_t slot);
+/* The snapshot's own descriptor, or -1. */
+int curator_open_snapshot(uint32_t snapshot);
 /* A file or folder of the store, also one whose mode does not let its owner read. */
 int curator_open_kept(int dir, const char *name, int flags);
 /* Sockets, and what else can be neither copied nor made: a snapshot notes its inode. */

@@ -381,17 +381,17 @@ static int keep(const struct box_porter_call *call)
 {
     struct box_porter_answer word = { .error = 0 };
     struct curator_facts facts = { 0 };
-    bool empties = call->op == BOX_PORTER_RESTORE && call->slot == BOX_PLACES;
-    if (call->slot >= BOX_PLACES && !empties)
+    bool empties = call->op == BOX_PORTER_RESTORE && call->snapshot == BOX_STATES;
+    if (call->snapshot >= BOX_STATES && !empties)
         return -1;
     if (call->op == BOX_PORTER_FORGET) {
-        curator_forget(call->slot); /* what cannot go now goes with the next of its number */
+        curator_forget(call->snapshot); /* what cannot go now goes with the next of its number */
         return 0;
     }
     if (call->op == BOX_PORTER_SNAP)
-        word.error = curator_snap(call->slot, call->base, call->compare, &facts);
+        word.error = curator_snap(call->snapshot, call->base, call->compare, &facts);
     else
-        word.error = curator_restore(call->slot, &word.lost);
+        word.error = curator_restore(call->snapshot, &word.lost);
     if (curator_outside_changed(call->since_ns))
         word.lost |= BOX_LOST_BIT(OUTSIDE);
     word.changed = facts.changed;
@@ -402,10 +402,10 @@ static int keep(const struct box_porter_call *call)
 static int carry(const struct box_porter_call *call, int sock)
 {
     struct box_porter_answer word = { .error = 0 };
-    if (call->slot >= BOX_PLACES)
+    if (call->snapshot >= BOX_STATES)
         return -1;
-    word.error = call->op == BOX_PORTER_SEND ? curator_send(call->slot, sock)
-                                             : curator_receive(call->slot, sock);
+    word.error = call->op == BOX_PORTER_SEND ? curator_send(call->snapshot, sock)
+                                             : curator_receive(call->snapshot, sock);
     if (curator_outside_changed(call->since_ns))
         word.lost |= BOX_LOST_BIT(OUTSIDE);
     return answer(&word);

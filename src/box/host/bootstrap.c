@@ -287,8 +287,8 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
     struct box_call call = { .op = BOX_OP_SETUP };
     int fds[2 + BOX_CG_COUNT];
     size_t count = 2;
-    own_fd program = io_sealed_memfd("cupel-init", box_embed_init,
-                                     (size_t)(box_embed_init_end - box_embed_init), 1);
+    own_fd program = io_sealed_memfd("cupel-init", box_builtin_init,
+                                     (size_t)(box_builtin_init_end - box_builtin_init), 1);
     if (program < 0)
         return err_sys(err, "make a memory file for init");
     own_fd due = due_make(&broker->due);
@@ -346,8 +346,8 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
         return err_sys(err, "make a pipe");
     own_fd life_read = life[0];
     out->lifeline = life[1];
-    own_fd program = io_sealed_memfd("cupel-broker", box_embed_broker,
-                                     (size_t)(box_embed_broker_end - box_embed_broker), 1);
+    own_fd program = io_sealed_memfd("cupel-broker", box_builtin_broker,
+                                     (size_t)(box_builtin_broker_end - box_builtin_broker), 1);
     if (program < 0)
         return err_sys(err, "make a memory file for the broker");
     if (take_place(slot, h, err) < 0)

@@ -1,13 +1,8 @@
-/* The broker and init programs, built beforehand, placed in cupel's read-only
- * data: they are exec'd from sealed memory files and need no installed path. */
+/* The broker and init programs, built beforehand, in cupel's read-only data: cupel execs them from
+ * sealed memory files and needs no installed path. */
 #include "box/host/programs.h"
 
-#define EMBED(symbol, file)                            \
-    __asm__(".section .rodata\n.balign 16\n"           \
-            ".globl " #symbol "\n" #symbol ":\n"       \
-            ".incbin \"" file "\"\n"                   \
-            ".globl " #symbol "_end\n" #symbol "_end:\n" \
-            ".byte 0\n.previous\n")
+#include "base/builtin.h"
 
-EMBED(box_embed_broker, BUILD_DIR "/broker");
-EMBED(box_embed_init, BUILD_DIR "/init");
+BUILTIN(box_builtin_broker, BUILD_DIR "/broker");
+BUILTIN(box_builtin_init, BUILD_DIR "/init");

@@ -2,7 +2,7 @@
 #ifndef BOX_HOST_PROGRAMS_H
 #define BOX_HOST_PROGRAMS_H
 
-extern const unsigned char box_embed_broker[], box_embed_broker_end[];
-extern const unsigned char box_embed_init[], box_embed_init_end[];
+extern const char box_builtin_broker[], box_builtin_broker_end[];
+extern const char box_builtin_init[], box_builtin_init_end[];
 
 #endif

@@ -39,15 +39,15 @@ struct keeper {
     int sock;
     struct park_session session;
     struct park_tasks live, parked;
-    struct park place[BOX_PLACES + 1];
-    uint64_t ticket[BOX_PLACES];
+    struct park place[BOX_STATES + 1];
+    uint64_t ticket[BOX_STATES];
     uint32_t spare_of;
     uint64_t spare_ticket;
     bool moved; /* the broker moves what is copied for a WAKE: another one must not be woken */
     struct park dying[DYING_MAX];
 };
 
-#define SPARE BOX_PLACES /* the last: copied for a WAKE */
+#define SPARE BOX_STATES /* the last: copied for a WAKE */
 
 static const struct park_tasks stay = { .count = 0 };
 
@@ -293,7 +293,7 @@ static void serve(struct keeper *keeper, int failed)
     int channel[BOX_CHANNEL] = { -1, -1 };
     int got = io_recv(keeper->sock, &order, sizeof order, channel, BOX_CHANNEL, &count);
     if (got != 1 || order.op < KEEPER_PARK || order.op > KEEPER_TRANSPLANT ||
-        order.place >= BOX_PLACES)
+        order.place >= BOX_STATES)
         _exit(got == 0 ? 0 : 73);
     struct keeper_answer answer = { .place = order.place };
     const int *given = count == BOX_CHANNEL ? channel : NULL;
@@ -308,10 +308,10 @@ static void serve(struct keeper *keeper, int failed)
 /* The broker's next word. Whatever dies meanwhile must be taken by us first. */
 static void await(struct keeper *keeper)
 {
-    struct pollfd waits[1 + BOX_PLACES + DYING_MAX] = { { .fd = keeper->sock, .events = POLLIN } };
+    struct pollfd waits[1 + BOX_STATES + DYING_MAX] = { { .fd = keeper->sock, .events = POLLIN } };
     struct park *whose[array_len(waits)] = { NULL };
     nfds_t count = 1;
-    for (int i = 0; i < BOX_PLACES; i++)
+    for (int i = 0; i < BOX_STATES; i++)
         whose[count++] = &keeper->place[i];
     for (int i = 0; i < DYING_MAX; i++)
         whose[count++] = &keeper->dying[i];
@@ -337,7 +337,7 @@ void keeper_run(const struct keeper_plan *plan)
         .channel = { plan->channel[BOX_WORDS], plan->channel[BOX_REQUESTS] },
         .own = BOX_ID_OCCUPANT, .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
         .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
-        .copies = BOX_PLACES + 2, /* with the spare, and init where it has the same uid */
+        .copies = BOX_STATES + 2, /* with the spare, and init where it has the same uid */
         .warden = one_uid ? plan->warden : 0, .timeout_ms = TIMEOUT_MS,
         .settle_ms = SETTLE_MS, .pages = plan->pages,
     };

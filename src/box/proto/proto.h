@@ -17,7 +17,7 @@
 #define BOX_WORK "w" /* the folder of the writable part that is /workspace */
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
 #define BOX_EXEC_STRINGS 2048      /* args and env together */
-#define BOX_PLACES 24       /* states of a session that are kept */
+#define BOX_STATES 24       /* states of a session that are kept */
 
 /* The channel between an occupant and the engine: two pipes, because a socket would carry
  * descriptors, whose last close may take as long as their sender likes. Wherever both ends of
@@ -142,7 +142,7 @@ struct box_call {
             uint32_t brief; /* without cgroups: the occupant's own CPU time is enough */
         } stat;
         struct {
-            uint32_t place;
+            uint32_t state;
             uint32_t to; /* FORK_INTO: the other box */
             uint64_t ticket; /* whose state: given with PARK, asked for by all others */
         } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: the occupant's ends */
@@ -190,7 +190,7 @@ enum box_news_kind {
     BOX_NEWS_SWEPT,
     BOX_NEWS_FORKED_INTO,
     BOX_NEWS_KEEPER_GONE, /* and with it all that was parked */
-    BOX_NEWS_PLACE_LOST,  /* what was parked in a place has died */
+    BOX_NEWS_STATE_LOST,  /* what was parked in a place has died */
 };
 
 /* What the engine has of an occupant. Its ends of the channel it made itself: none come. */
@@ -240,7 +240,7 @@ struct box_news {
     int32_t status;    /* EXITED: exit code or signal number */
     uint32_t overdue;  /* EXITED: enum box_overdue */
     uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
-    uint32_t place;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, PLACE_LOST */
+    uint32_t state;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, STATE_LOST */
     uint32_t end;      /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
     uint32_t lost;     /* PARKED, AWAKE, FORKED_INTO: bits of BOX_LOST */
     uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
@@ -269,10 +269,10 @@ enum box_porter_op {
     BOX_PORTER_READ, /* some bytes of a file, at most BOX_PORTER_PART */
     /* Of the resident porter alone; see box/files/curator.h: */
     BOX_PORTER_STAY,    /* the very first, from the broker: be resident; no answer */
-    BOX_PORTER_SNAP,    /* keep /workspace in a slot */
-    BOX_PORTER_RESTORE, /* make /workspace what is in a slot */
+    BOX_PORTER_SNAP,    /* keep /workspace in a snapshot */
+    BOX_PORTER_RESTORE, /* make /workspace what is in a snapshot */
     BOX_PORTER_FORGET,  /* no answer */
-    BOX_PORTER_SEND,    /* a slot to another session's porter, by a stream socket */
+    BOX_PORTER_SEND,    /* a snapshot to another session's porter, by a stream socket */
     BOX_PORTER_RECEIVE, /* and from one */
     BOX_PORTER_ABANDON, /* every upload that is under way; no answer */
 };
@@ -286,8 +286,8 @@ struct box_porter_call {
     uint32_t upload;    /* PUT, resident: a file in parts, by this number; 0: a whole file */
     uint32_t first;     /* PUT, upload: this part begins it */
     uint32_t more;      /* PUT, upload: this part is not the last */
-    uint32_t slot;      /* SNAP, FORGET, RESTORE: below BOX_PLACES; there it is nothing */
-    uint32_t base;      /* SNAP: the slot to share files with; BOX_PLACES: none */
+    uint32_t snapshot;      /* SNAP, FORGET, RESTORE: below BOX_STATES; there it is nothing */
+    uint32_t base;      /* SNAP: the snapshot to share files with; BOX_STATES: none */
     uint32_t compare;   /* SNAP: by bytes: memory maps may have changed what looks the same */
     uint64_t size;      /* PUT: bytes to take from the descriptor; READ: bytes wanted */
     uint64_t offset;    /* READ */

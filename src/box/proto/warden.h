@@ -25,7 +25,7 @@ enum warden_op {
 struct warden_order {
     uint32_t op;
     uint32_t count; /* SWEEP: of those that stay */
-    int32_t stays[BOX_PLACES + 1];
+    int32_t stays[BOX_STATES + 1];
 };
 
 struct warden_answer {

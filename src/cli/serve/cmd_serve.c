@@ -17,13 +17,13 @@
 #include "cli/serve/serve_options.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
-#include "serve/place.h"
+#include "serve/socket.h"
 #include "serve/serve.h"
 #include "serve/stall.h"
 
 struct door {
     struct cli_serve_options options;
-    struct serve_place place;
+    struct serve_socket socket;
     uid_t owner;
     int fd;     /* of --fd */
     int notify; /* the service manager's socket; -1: none */
@@ -78,7 +78,7 @@ static int open_door(struct door *door, struct err *err)
         return 0;
     }
     door->notify = open_notify();
-    return serve_place_open(named && *named ? named : NULL, &door->place, err);
+    return serve_socket_open(named && *named ? named : NULL, &door->socket, err);
 }
 
 static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
@@ -93,7 +93,7 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
     struct engine *engine = engine_open(&how, err);
     if (!engine)
         return NULL;
-    struct serve_options options = { .engine = engine, .listener = door->place.listener,
+    struct serve_options options = { .engine = engine, .listener = door->socket.listener,
                                      .fd = door->fd, .owner = door->owner,
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
     struct serve *serve = NULL;
@@ -128,8 +128,8 @@ static int serve_until_told(struct door *door)
         return refuse(door, &err);
     }
     notify(door, "READY=1");
-    if (door->place.listener >= 0)
-        cli_term_note("ready on %s", door->place.path);
+    if (door->socket.listener >= 0)
+        cli_term_note("ready on %s", door->socket.path);
     int rc = serve_go(serve, &err);
     notify(door, "STOPPING=1");
     serve_stall_close(&stall);
@@ -142,7 +142,7 @@ static int serve_until_told(struct door *door)
 
 int cli_cmd_serve(int argc, char **argv)
 {
-    struct door door = { .place = SERVE_PLACE_INIT, .fd = -1, .notify = -1, .stop_fd = -1 };
+    struct door door = { .socket = SERVE_SOCKET_INIT, .fd = -1, .notify = -1, .stop_fd = -1 };
     struct err err = ERR_INIT;
     int parsed = cli_serve_options_parse(argc, argv, &door.options, &err);
     cli_term_set_quiet(door.options.quiet);
@@ -152,8 +152,8 @@ int cli_cmd_serve(int argc, char **argv)
     }
     int code = parsed < 0 || open_door(&door, &err) < 0 ? refuse(&door, &err)
                                                         : serve_until_told(&door);
-    if (serve_place_close(&door.place) < 0 && errno != ENOENT)
-        cli_term_note("'%s' stays behind, for the next start to replace: %s", door.place.path,
+    if (serve_socket_close(&door.socket) < 0 && errno != ENOENT)
+        cli_term_note("'%s' stays behind, for the next start to replace: %s", door.socket.path,
                       strerror(errno));
     own_close_fd(&door.fd);
     own_close_fd(&door.notify);

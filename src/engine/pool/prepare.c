@@ -30,7 +30,7 @@ bool prepare_wants_fonts(const struct request *request)
 /* Run drivers/prepare.py with one argument; its artifacts are the answer. */
 static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
 {
-    struct str code = engine_embed(ENGINE_EMBED_PREPARE_PY);
+    struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY);
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
     own_json object = json_pack("{s:s%, s:[s], s:s, s:{s:i, s:I}}", "code", code.at, code.len,
                                 "args", what, "profile", "analysis", "limits", "timeout_s", 120,

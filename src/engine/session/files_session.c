@@ -182,7 +182,7 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
 void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                         uint32_t base, bool compare, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .slot = slot, .base = base,
+    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .snapshot = slot, .base = base,
                                           .compare = compare };
     int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
@@ -192,7 +192,7 @@ void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint
 void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                            int64_t since_ns, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .slot = slot,
+    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .snapshot = slot,
                                           .since_ns = since_ns };
     int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
@@ -210,7 +210,7 @@ static void carry(struct files_job *job, struct loop *loop, int sock,
 void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
                         int64_t since_ns, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_SEND, .slot = slot,
+    const struct box_porter_call call = { .op = BOX_PORTER_SEND, .snapshot = slot,
                                           .since_ns = since_ns };
     carry(job, loop, sock, &call, to, done);
 }
@@ -218,12 +218,12 @@ void files_session_send(struct files_job *job, struct loop *loop, int sock, uint
 void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                            int from, files_done *done)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_RECEIVE, .slot = slot };
+    const struct box_porter_call call = { .op = BOX_PORTER_RECEIVE, .snapshot = slot };
     carry(job, loop, sock, &call, from, done);
 }
 
 int files_session_forget(int sock, uint32_t slot)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .slot = slot };
+    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .snapshot = slot };
     return io_send(sock, &call, sizeof call, NULL, 0);
 }

@@ -39,7 +39,7 @@ void files_session_get(struct files_job *job, struct loop *loop, int sock, struc
 
 /* Snapshots: see box/files/curator.h. ERR_LIMIT, with err.sys: it does not fit, is too many
  * or too deep, or somebody is too busy in it. ERR_ABSENT: there is nothing in the slot.
- * Snap: job->changed, job->kept. Restore of BOX_PLACES empties /workspace. since_ns, here and
+ * Snap: job->changed, job->kept. Restore of BOX_STATES empties /workspace. since_ns, here and
  * below: 0, or say in job->lost whether files outside of /workspace have changed since. */
 void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
                         uint32_t base, bool compare, files_done *done);

@@ -341,7 +341,7 @@ static json_t *time_json(int64_t at)
 static json_t *checkpoints_json(const struct session *session)
 {
     json_t *list = json_array();
-    for (int i = 0; i < BOX_PLACES; i++) {
+    for (int i = 0; i < BOX_STATES; i++) {
         const struct session_place *place = &session->place[i];
         if (place->used && place->name[0])
             json_array_append_new(list, json_pack("{s:s, s:I}", "name", place->name, "cell",

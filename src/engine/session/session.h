@@ -106,7 +106,7 @@ struct session {
     int fd[BOX_NEWS_FDS]; /* between cells */
     /* Each interpreter that was started has streams of its own, and so have its copies: those of
      * lineages that are not the live one, where a copy of them is kept. */
-    int streams[BOX_PLACES + 1][BOX_NEWS_FDS];
+    int streams[BOX_STATES + 1][BOX_NEWS_FDS];
     unsigned lineage; /* the live one */
     uint32_t walls;
     struct box_stats stats; /* as the box was when it started */
@@ -153,7 +153,7 @@ struct session {
     unsigned job_count;
     int64_t cells;
 
-    struct session_place place[BOX_PLACES];
+    struct session_place place[BOX_STATES];
     uint32_t stack[FRAME_LEVELS_MAX + 1]; /* the last is the newest */
     unsigned levels;
     int64_t state;      /* the cell after which the state is what it is */

@@ -11,7 +11,7 @@
 static unsigned named_count(const struct session *session)
 {
     unsigned count = 0;
-    for (int i = 0; i < BOX_PLACES; i++)
+    for (int i = 0; i < BOX_STATES; i++)
         count += session->place[i].used && session->place[i].name[0];
     return count;
 }

@@ -305,7 +305,7 @@ void session_sweep(struct session *session, void (*then)(struct session *session
 void session_park(struct session *session, uint32_t place, void (*then)(struct session *session))
 {
     struct box_call order = { .op = BOX_OP_PARK,
-                              .keep = { .place = place, .ticket = session->ticket } };
+                              .keep = { .state = place, .ticket = session->ticket } };
     call(session, &order, NULL, 0, SESSION_PARKED, then);
 }
 
@@ -313,7 +313,7 @@ void session_prepare(struct session *session, void (*then)(struct session *sessi
 {
     session->ticket = session->goal_state.ticket;
     struct box_call order = { .op = BOX_OP_PREPARE,
-                              .keep = { .place = session->goal, .ticket = session->ticket } };
+                              .keep = { .state = session->goal, .ticket = session->ticket } };
     call(session, &order, NULL, 0, SESSION_PREPARED, then);
 }
 
@@ -321,7 +321,7 @@ void session_wake(struct session *session, void (*then)(struct session *session)
 {
     session->ticket = session->goal_state.ticket;
     struct box_call order = { .op = BOX_OP_WAKE,
-                              .keep = { .place = session->goal, .ticket = session->ticket } };
+                              .keep = { .state = session->goal, .ticket = session->ticket } };
     session_go_to_lineage(session, session->goal_state.lineage);
     int channel[BOX_CHANNEL];
     if (open_channel(session, channel) < 0) {
@@ -336,7 +336,7 @@ void session_fork_into(struct session *parent, uint32_t place, struct session *c
                        void (*then)(struct session *session))
 {
     struct box_call order = { .op = BOX_OP_FORK_INTO, .box = parent->box,
-                              .keep = { .place = place, .to = coming->box,
+                              .keep = { .state = place, .to = coming->box,
                                         .ticket = coming->fork_ticket } };
     await(coming, SESSION_FORKED_INTO, then);
     house_call(&parent->engine->house, &order, NULL, 0);
@@ -345,7 +345,7 @@ void session_fork_into(struct session *parent, uint32_t place, struct session *c
 void session_drop_copy(struct session *session, uint32_t place, uint64_t ticket)
 {
     struct box_call order = { .op = BOX_OP_DROP, .box = session->box,
-                              .keep = { .place = place, .ticket = ticket } };
+                              .keep = { .state = place, .ticket = ticket } };
     house_call(&session->engine->house, &order, NULL, 0);
 }
 

@@ -19,7 +19,7 @@
 #include "box/park/inject.h"
 #include "engine/run/run.h"
 
-#define CARRIED_SLOT (BOX_PLACES - 1) /* the new session has nothing else there yet */
+#define CARRIED_SLOT (BOX_STATES - 1) /* the new session has nothing else there yet */
 
 /* --- the end of it --- */
 

@@ -19,7 +19,7 @@ uint32_t session_newest(const struct session *session)
 
 uint32_t session_named(const struct session *session, const char *name)
 {
-    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+    for (uint32_t i = 0; i < BOX_STATES; i++) {
         if (session->place[i].used && strcmp(session->place[i].name, name) == 0)
             return i;
     }
@@ -29,13 +29,13 @@ uint32_t session_named(const struct session *session, const char *name)
 /* There are more places than levels and names together. */
 static uint32_t free_place(const struct session *session)
 {
-    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+    for (uint32_t i = 0; i < BOX_STATES; i++) {
         if (!session->place[i].used)
             return i;
     }
     return SESSION_NOBODY;
 }
-_Static_assert(BOX_PLACES > FRAME_LEVELS_MAX + 1 + SESSION_NAMED_MAX, "one is always free");
+_Static_assert(BOX_STATES > FRAME_LEVELS_MAX + 1 + SESSION_NAMED_MAX, "one is always free");
 
 static void leave_level(struct session *session, unsigned at)
 {
@@ -61,7 +61,7 @@ void session_keep_again(struct session *session, void (*then)(struct session *se
 
 void session_forget_places(struct session *session)
 {
-    for (uint32_t i = 0; i < BOX_PLACES; i++) {
+    for (uint32_t i = 0; i < BOX_STATES; i++) {
         if (session->place[i].used)
             session_drop_place(session, i);
     }
@@ -170,7 +170,7 @@ static uint32_t newest_slot(const struct session *session)
         if (session->place[session->stack[i - 1]].snapped)
             return session->stack[i - 1];
     }
-    return BOX_PLACES;
+    return BOX_STATES;
 }
 
 static void on_porter(struct session *session)
@@ -359,7 +359,7 @@ static void on_porter_back(struct session *session)
         return;
     }
     session_await_files(session, on_files_restored);
-    const uint32_t slot = session->goal_state.snapped ? session->goal : BOX_PLACES;
+    const uint32_t slot = session->goal_state.snapped ? session->goal : BOX_STATES;
     files_session_restore(&session->files, &session->engine->loop, session->porter, slot,
                           session->goal_state.kept_ns, session_files_done);
 }

@@ -8,7 +8,7 @@
 
 static bool lineage_is_kept(const struct session *session, unsigned lineage)
 {
-    for (int i = 0; i < BOX_PLACES; i++) {
+    for (int i = 0; i < BOX_STATES; i++) {
         const struct session_place *place = &session->place[i];
         if (place->used && !place->birth && place->lineage == lineage)
             return true;

@@ -75,7 +75,7 @@ static bool take_kept(struct session *session, const struct box_news *news)
     enum session_wait wait = parked ? SESSION_PARKED : awake ? SESSION_AWAKE : SESSION_PREPARED;
     if (session->wait != wait || news->ticket != session->ticket) {
         if (parked && news->end == INJECT_OK)
-            session_drop_copy(session, news->place, news->ticket);
+            session_drop_copy(session, news->state, news->ticket);
         return false;
     }
     session->kept.end = news->end;
@@ -137,8 +137,8 @@ void session_on_news(struct house_tenant *tenant, const struct box_news *news,
         on_failed(session, news);
     else if (news->kind == BOX_NEWS_KEEPER_GONE)
         on_keeper_gone(session);
-    else if (news->kind == BOX_NEWS_PLACE_LOST)
-        session_lost_place(session, news->place, news->ticket);
+    else if (news->kind == BOX_NEWS_STATE_LOST)
+        session_lost_place(session, news->state, news->ticket);
     else if (news->kind == BOX_NEWS_FORKED_INTO)
         on_forked_into(session, news);
     else if (news->kind == BOX_NEWS_STAT && session->cell && session->stage == SESSION_CELL)

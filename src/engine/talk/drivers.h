@@ -4,29 +4,29 @@
 
 #include "base/str.h"
 
-enum engine_embed_id {
-    ENGINE_EMBED_DRIVER_PY,
-    ENGINE_EMBED_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_EMBED_PYTHON */
-    ENGINE_EMBED_DRIVER_JS,
-    ENGINE_EMBED_DRIVER_SH,
-    ENGINE_EMBED_REHEARSE_JS, /* node that waits for its code */
-    ENGINE_EMBED_CELLS_SH,    /* bash that does */
-    ENGINE_EMBED_CELLS_PY,    /* sessions */
-    ENGINE_EMBED_NAMES_PY,
-    ENGINE_EMBED_ADVICE_PY, /* read when code has failed or is checked */
-    ENGINE_EMBED_MAGICS_PY, /* read when a cell is no Python */
-    ENGINE_EMBED_TERMINAL_PY, /* and when a person is at the other end */
-    ENGINE_EMBED_CELLS_JS,
-    ENGINE_EMBED_NAMES_JS,
-    ENGINE_EMBED_MATPLOTLIBRC,
-    ENGINE_EMBED_PREPARE_PY,
-    ENGINE_EMBED_ZYGOTE_PY,
-    ENGINE_EMBED_ZYGOTE_SO, /* what it calls to fork: src/box/zygote/zygote.c */
-    ENGINE_EMBED_COUNT
+enum engine_builtin_id {
+    ENGINE_BUILTIN_DRIVER_PY,
+    ENGINE_BUILTIN_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_BUILTIN_PYTHON */
+    ENGINE_BUILTIN_DRIVER_JS,
+    ENGINE_BUILTIN_DRIVER_SH,
+    ENGINE_BUILTIN_REHEARSE_JS, /* node that waits for its code */
+    ENGINE_BUILTIN_CELLS_SH,    /* bash that does */
+    ENGINE_BUILTIN_CELLS_PY,    /* sessions */
+    ENGINE_BUILTIN_NAMES_PY,
+    ENGINE_BUILTIN_ADVICE_PY, /* read when code has failed or is checked */
+    ENGINE_BUILTIN_MAGICS_PY, /* read when a cell is no Python */
+    ENGINE_BUILTIN_TERMINAL_PY, /* and when a person is at the other end */
+    ENGINE_BUILTIN_CELLS_JS,
+    ENGINE_BUILTIN_NAMES_JS,
+    ENGINE_BUILTIN_MATPLOTLIBRC,
+    ENGINE_BUILTIN_PREPARE_PY,
+    ENGINE_BUILTIN_ZYGOTE_PY,
+    ENGINE_BUILTIN_ZYGOTE_SO, /* what it calls to fork: src/box/zygote/zygote.c */
+    ENGINE_BUILTIN_COUNT
 };
 
 /* Name under which the file is placed in a box, and its bytes. */
-struct str engine_embed(enum engine_embed_id id);
-const char *engine_embed_name(enum engine_embed_id id);
+struct str engine_builtin(enum engine_builtin_id id);
+const char *engine_builtin_name(enum engine_builtin_id id);
 
 #endif

@@ -56,34 +56,34 @@ static const char *const common_env[] = {
 enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
-    enum engine_embed_id driver;
-    enum engine_embed_id beside[PURPOSES][5]; /* it; 0: nothing */
+    enum engine_builtin_id driver;
+    enum engine_builtin_id beside[PURPOSES][5]; /* it; 0: nothing */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; where it does not know its code yet */
-    enum engine_embed_id cells;    /* what a session is started with; 0: as one that waits */
+    enum engine_builtin_id cells;    /* what a session is started with; 0: as one that waits */
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* One that waits in a pool may become a session, and be handed on to a cold one. */
-    [REQUEST_PYTHON] = { ENGINE_EMBED_DRIVER_PYC,
-                         { [RUN] = { ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY },
-                           [WAITING] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
-                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
-                                         ENGINE_EMBED_TERMINAL_PY },
-                           [SESSION] = { ENGINE_EMBED_CELLS_PY, ENGINE_EMBED_NAMES_PY,
-                                         ENGINE_EMBED_ADVICE_PY, ENGINE_EMBED_MAGICS_PY,
-                                         ENGINE_EMBED_TERMINAL_PY } },
-                         { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_EMBED_CELLS_PY },
-    [REQUEST_JAVASCRIPT] = { ENGINE_EMBED_DRIVER_JS,
-                             { [WAITING] = { ENGINE_EMBED_REHEARSE_JS },
-                               [SESSION] = { ENGINE_EMBED_CELLS_JS, ENGINE_EMBED_NAMES_JS } },
+    [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
+                         { [RUN] = { ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY },
+                           [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
+                                         ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_MAGICS_PY,
+                                         ENGINE_BUILTIN_TERMINAL_PY },
+                           [SESSION] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
+                                         ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_MAGICS_PY,
+                                         ENGINE_BUILTIN_TERMINAL_PY } },
+                         { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_BUILTIN_CELLS_PY },
+    [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
+                             { [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS },
+                               [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS } },
                              { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
                                NULL },
-                             false, NULL, NULL, ENGINE_EMBED_CELLS_JS },
-    [REQUEST_BASH] = { ENGINE_EMBED_DRIVER_SH,
-                       { [WAITING] = { ENGINE_EMBED_CELLS_SH },
-                         [SESSION] = { ENGINE_EMBED_CELLS_SH } },
+                             false, NULL, NULL, ENGINE_BUILTIN_CELLS_JS },
+    [REQUEST_BASH] = { ENGINE_BUILTIN_DRIVER_SH,
+                       { [WAITING] = { ENGINE_BUILTIN_CELLS_SH },
+                         [SESSION] = { ENGINE_BUILTIN_CELLS_SH } },
                        { "/bin/bash", NULL }, true, "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
                        "BASH_ENV=" BOX_PLANT_DIR "/cells.sh", 0 },
 };
@@ -98,10 +98,10 @@ static bool compiled_driver_fits(void)
     return strcmp(target, BUILD_PYTHON) == 0;
 }
 
-static enum engine_embed_id driver_for(const struct request *request)
+static enum engine_builtin_id driver_for(const struct request *request)
 {
-    enum engine_embed_id driver = languages[request->language].driver;
-    return driver == ENGINE_EMBED_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_EMBED_DRIVER_PY
+    enum engine_builtin_id driver = languages[request->language].driver;
+    return driver == ENGINE_BUILTIN_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_BUILTIN_DRIVER_PY
                                                                         : driver;
 }
 
@@ -125,11 +125,11 @@ static int add_plant(struct plan *plan, const char *name, int fd, struct err *er
 
 /* One memory file each for the life of the process: by the same file the broker
  * knows the same box. */
-static int add_embedded(struct plan *plan, enum engine_embed_id id, struct err *err)
+static int add_builtin(struct plan *plan, enum engine_builtin_id id, struct err *err)
 {
-    static int files[ENGINE_EMBED_COUNT]; /* 0: none yet */
-    struct str bytes = engine_embed(id);
-    const char *name = engine_embed_name(id);
+    static int files[ENGINE_BUILTIN_COUNT]; /* 0: none yet */
+    struct str bytes = engine_builtin(id);
+    const char *name = engine_builtin_name(id);
     if (files[id] <= 0)
         files[id] = io_sealed_memfd(name, bytes.at, bytes.len, 0);
     return add_plant(plan, name, files[id] < 0 ? -1 : fcntl(files[id], F_DUPFD_CLOEXEC, 3), err);
@@ -147,12 +147,12 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
                       const char *font_list, int font_fd, struct err *err)
 {
     const struct language *language = &languages[request->language];
-    const enum engine_embed_id *beside = language->beside[purpose];
-    if (add_embedded(plan, driver_for(request), err) < 0 ||
-        add_embedded(plan, ENGINE_EMBED_MATPLOTLIBRC, err) < 0)
+    const enum engine_builtin_id *beside = language->beside[purpose];
+    if (add_builtin(plan, driver_for(request), err) < 0 ||
+        add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, err) < 0)
         return -1;
     for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
-        if (add_embedded(plan, beside[i], err) < 0)
+        if (add_builtin(plan, beside[i], err) < 0)
             return -1;
     }
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
@@ -222,7 +222,7 @@ static const char *program_of(const struct request *request, enum purpose purpos
     const struct language *language = &languages[request->language];
     if (language->code_in_file)
         return "main.sh";
-    return engine_embed_name(purpose == SESSION ? language->cells : driver_for(request));
+    return engine_builtin_name(purpose == SESSION ? language->cells : driver_for(request));
 }
 
 static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
@@ -253,11 +253,12 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
 
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
-    static const enum engine_embed_id files[] = { ENGINE_EMBED_ZYGOTE_PY, ENGINE_EMBED_ZYGOTE_SO,
-                                                  ENGINE_EMBED_DRIVER_PY, ENGINE_EMBED_CELLS_PY,
-                                                  ENGINE_EMBED_NAMES_PY, ENGINE_EMBED_ADVICE_PY,
-                                                  ENGINE_EMBED_MAGICS_PY, ENGINE_EMBED_TERMINAL_PY,
-                                                  ENGINE_EMBED_MATPLOTLIBRC };
+    static const enum engine_builtin_id files[] = {
+        ENGINE_BUILTIN_ZYGOTE_PY,   ENGINE_BUILTIN_ZYGOTE_SO, ENGINE_BUILTIN_DRIVER_PY,
+        ENGINE_BUILTIN_CELLS_PY,    ENGINE_BUILTIN_NAMES_PY,  ENGINE_BUILTIN_ADVICE_PY,
+        ENGINE_BUILTIN_MAGICS_PY,   ENGINE_BUILTIN_TERMINAL_PY,
+        ENGINE_BUILTIN_MATPLOTLIBRC,
+    };
     static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
@@ -272,7 +273,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
         add_string(&block, &head.envc, str_of(common_env[i]));
     int failed = 0;
     for (size_t i = 0; i < array_len(files) && !failed; i++)
-        failed = add_embedded(out, files[i], err);
+        failed = add_builtin(out, files[i], err);
     if (failed || add_font_list(out, font_list, font_fd, err) < 0 ||
         close_exec_block(&block, &head, out, err) < 0) {
         plan_done(out);

@@ -3,7 +3,7 @@
  * 1. The lock decides, never the socket file: it goes with its holder's life.
  * 2. The socket appears and disappears only under the lock.
  * 3. Nobody else can open the socket (0600), and whoever does is asked for its uid. */
-#include "serve/place.h"
+#include "serve/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int give_to_door(int dir)
     return box_is_root() ? fchown(dir, door, door) : 0;
 }
 
-static int open_own_place(struct serve_place *out, struct err *err)
+static int open_own_socket(struct serve_socket *out, struct err *err)
 {
     struct stat st;
     char above[PATH_MAX - 32];
@@ -60,7 +60,7 @@ static int open_own_place(struct serve_place *out, struct err *err)
 
 /* --socket PATH: its directory is made where it is missing, and then it is ours as
  * well; one that is there stays as it is. */
-static int open_named_place(const char *path, struct serve_place *out, struct err *err)
+static int open_named_socket(const char *path, struct serve_socket *out, struct err *err)
 {
     char above[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -83,59 +83,59 @@ static int open_named_place(const char *path, struct serve_place *out, struct er
     return 0;
 }
 
-static int refuse_second(const struct serve_place *place, struct err *err)
+static int refuse_second(const struct serve_socket *at, struct err *err)
 {
     char pid[24] = "";
-    ssize_t n = pread(place->lock, pid, sizeof pid - 1, 0);
+    ssize_t n = pread(at->lock, pid, sizeof pid - 1, 0);
     pid[n > 0 ? n : 0] = 0;
     pid[strspn(pid, "0123456789")] = 0;
-    err_set(err, ERR_BUSY, "an engine serves '%.200s' already%s%s%s", place->path,
+    err_set(err, ERR_BUSY, "an engine serves '%.200s' already%s%s%s", at->path,
             pid[0] ? " (process " : "", pid, pid[0] ? ")" : "");
     err_hint(err, "it is the one that 'cupel run' uses; end it first, or choose another --socket");
     return -1;
 }
 
-static int take_lock(struct serve_place *place, struct err *err)
+static int take_lock(struct serve_socket *at, struct err *err)
 {
     char name[NAME_MAX + 1], pid[24];
     int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    snprintf(name, sizeof name, "%.*s.lock", NAME_MAX - 5, place->name);
-    place->lock = openat(place->dir, name, flags, 0600);
-    if (place->lock < 0)
-        return err_sys(err, "open '%.200s.lock'", place->path);
-    if (flock(place->lock, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? refuse_second(place, err)
-                                    : err_sys(err, "lock '%.200s.lock'", place->path);
+    snprintf(name, sizeof name, "%.*s.lock", NAME_MAX - 5, at->name);
+    at->lock = openat(at->dir, name, flags, 0600);
+    if (at->lock < 0)
+        return err_sys(err, "open '%.200s.lock'", at->path);
+    if (flock(at->lock, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? refuse_second(at, err)
+                                    : err_sys(err, "lock '%.200s.lock'", at->path);
     snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    if (ftruncate(place->lock, 0) < 0 || io_write_all(place->lock, pid, strlen(pid)) < 0)
-        return err_sys(err, "write '%.200s.lock'", place->path);
+    if (ftruncate(at->lock, 0) < 0 || io_write_all(at->lock, pid, strlen(pid)) < 0)
+        return err_sys(err, "write '%.200s.lock'", at->path);
     return 0;
 }
 
-static int remove_stale(const struct serve_place *place, struct err *err)
+static int remove_stale(const struct serve_socket *at, struct err *err)
 {
     struct stat st;
-    if (fstatat(place->dir, place->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : err_sys(err, "look at '%.200s'", place->path);
+    if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "look at '%.200s'", at->path);
     if (!S_ISSOCK(st.st_mode)) {
-        err_set(err, ERR_USAGE, "'%.200s' is there already and no socket", place->path);
+        err_set(err, ERR_USAGE, "'%.200s' is there already and no socket", at->path);
         err_hint(err, "remove it, or name another path");
         return -1;
     }
-    return unlinkat(place->dir, place->name, 0) < 0 ? err_sys(err, "remove '%.200s'", place->path)
+    return unlinkat(at->dir, at->name, 0) < 0 ? err_sys(err, "remove '%.200s'", at->path)
                                                      : 0;
 }
 
-static int listen_there(struct serve_place *place, struct err *err)
+static int listen_there(struct serve_socket *at, struct err *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     /* A path may be longer than an address: then by way of the directory. */
-    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", place->path);
+    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", at->path);
     if ((size_t)n >= sizeof address.sun_path)
         n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%.80s",
-                     place->dir, place->name);
-    if ((size_t)n >= sizeof address.sun_path || strlen(place->name) > 80)
-        return err_set(err, ERR_USAGE, "the name '%.100s' is too long for a socket", place->name);
+                     at->dir, at->name);
+    if ((size_t)n >= sizeof address.sun_path || strlen(at->name) > 80)
+        return err_set(err, ERR_USAGE, "the name '%.100s' is too long for a socket", at->name);
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
@@ -146,30 +146,30 @@ static int listen_there(struct serve_place *place, struct err *err)
     umask(before);
     errno = why;
     if (bound < 0 || listen(fd, BACKLOG) < 0)
-        return err_sys(err, "listen on '%.200s'", place->path);
-    place->listener = take_fd(&fd);
+        return err_sys(err, "listen on '%.200s'", at->path);
+    at->listener = take_fd(&fd);
     return 0;
 }
 
 /* As root in a directory that is not ours: who may remove the socket there later is a
  * helper with the caller's uid, no capability, and Landlock to that directory. It knows
  * one word, and ends with the pipe. */
-static attr_noreturn void sweep(int from, const struct serve_place *place)
+static attr_noreturn void sweep(int from, const struct serve_socket *at)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
     char word;
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
-    if (box_confine_steward(from, place->dir) < 0 || io_read_all(from, &word, 1) < 0)
+    if (box_confine_steward(from, at->dir) < 0 || io_read_all(from, &word, 1) < 0)
         _exit(1);
-    _exit(unlinkat(place->dir, place->name, 0) < 0 ? errno : 0);
+    _exit(unlinkat(at->dir, at->name, 0) < 0 ? errno : 0);
 }
 
-static int start_sweeper(struct serve_place *place, struct err *err)
+static int start_sweeper(struct serve_socket *at, struct err *err)
 {
     struct stat st;
     int ends[2];
-    if (!box_is_root() || (fstat(place->dir, &st) == 0 && st.st_uid == BOOT_DOOR_UID))
+    if (!box_is_root() || (fstat(at->dir, &st) == 0 && st.st_uid == BOOT_DOOR_UID))
         return 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys(err, "make a pipe");
@@ -179,48 +179,48 @@ static int start_sweeper(struct serve_place *place, struct err *err)
         return err_sys(err, "start the helper that removes the socket");
     if (pid == 0) {
         close(take_fd(&to));
-        sweep(from, place);
+        sweep(from, at);
     }
-    place->sweeper = take_fd(&to);
-    place->sweeper_pid = pid;
+    at->sweeper = take_fd(&to);
+    at->sweeper_pid = pid;
     return 0;
 }
 
-static int remove_socket(struct serve_place *place)
+static int remove_socket(struct serve_socket *at)
 {
     int status = 0;
-    if (place->sweeper < 0)
-        return unlinkat(place->dir, place->name, 0);
-    if (place->listener >= 0 && io_write_all(place->sweeper, "r", 1) < 0)
+    if (at->sweeper < 0)
+        return unlinkat(at->dir, at->name, 0);
+    if (at->listener >= 0 && io_write_all(at->sweeper, "r", 1) < 0)
         status = -1;
-    own_close_fd(&place->sweeper);
-    while (waitpid(place->sweeper_pid, &status, 0) < 0 && errno == EINTR)
+    own_close_fd(&at->sweeper);
+    while (waitpid(at->sweeper_pid, &status, 0) < 0 && errno == EINTR)
         continue;
     errno = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
     return errno == 0 ? 0 : -1;
 }
 
-int serve_place_open(const char *path, struct serve_place *out, struct err *err)
+int serve_socket_open(const char *path, struct serve_socket *out, struct err *err)
 {
-    *out = SERVE_PLACE_INIT;
+    *out = SERVE_SOCKET_INIT;
     /* The caller's may keep us out of the very directory that we make. */
     mode_t callers = umask(077);
-    int failed = path ? open_named_place(path, out, err) : open_own_place(out, err);
+    int failed = path ? open_named_socket(path, out, err) : open_own_socket(out, err);
     umask(callers);
     if (failed == 0 &&
         take_lock(out, err) == 0 && remove_stale(out, err) == 0 &&
         start_sweeper(out, err) == 0 && listen_there(out, err) == 0)
         return 0;
-    serve_place_close(out);
+    serve_socket_close(out);
     return -1;
 }
 
-int serve_place_close(struct serve_place *place)
+int serve_socket_close(struct serve_socket *at)
 {
-    bool ours = place->listener >= 0;
-    int rc = ours || place->sweeper >= 0 ? remove_socket(place) : 0;
-    own_close_fd(&place->listener);
-    own_close_fd(&place->lock);
-    own_close_fd(&place->dir);
+    bool ours = at->listener >= 0;
+    int rc = ours || at->sweeper >= 0 ? remove_socket(at) : 0;
+    own_close_fd(&at->listener);
+    own_close_fd(&at->lock);
+    own_close_fd(&at->dir);
     return ours ? rc : 0;
 }

@@ -1,9 +1,9 @@
-/* A file of the source tree in the program's read-only data, from `symbol` to `symbol_end`, where
- * a NUL stands. The makefile must name it as what the object depends on. */
-#ifndef BASE_INCBIN_H
-#define BASE_INCBIN_H
+/* A file of the source tree built into the program's read-only data, from `symbol` to `symbol_end`,
+ * where a NUL stands. The makefile must list the file as a dependency of the object. */
+#ifndef BASE_BUILTIN_H
+#define BASE_BUILTIN_H
 
-#define EMBED(symbol, file)                              \
+#define BUILTIN(symbol, file)                              \
     extern const char symbol[], symbol##_end[];          \
     __asm__(".section .rodata\n.balign 16\n"             \
             ".globl " #symbol "\n" #symbol ":\n"         \
