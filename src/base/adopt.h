@@ -1,4 +1,4 @@
-/* Orphans among our descendants. */
+/* Adopting orphaned descendants. */
 #ifndef BASE_ADOPT_H
 #define BASE_ADOPT_H
 
@@ -6,8 +6,8 @@
 
 #include "base/attr.h"
 
-/* From now on they become our children, and not init's. 0, or -1 with errno. This is no wall:
- * dev/check-layers knows of the call. */
+/* Orphaned descendants become children of this process, not of init. 0, or -1 with errno. The call
+ * is no wall: dev/check-layers exempts it. */
 static inline attr_must_use int adopt_orphans(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

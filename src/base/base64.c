@@ -1,4 +1,4 @@
-/* Base64, both ways. Host side; pure. */
+/* Base64 encoder and decoder. Host side; pure. */
 #include "base/base64.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* Growing bytes under a ceiling. Host-side processes only: uses the heap. */
+/* Growing bytes up to a maximum. Host-side processes only: uses the heap. */
 #include "base/buf.h"
 
 #include <stdarg.h>

@@ -1,7 +1,6 @@
-/* Bytes that grow up to a ceiling given at the start. Passing the ceiling is a
- * refusal (-1), never a larger buffer: every byte in here may be an attacker's.
- * The content is always followed by a NUL that is not counted. A failed malloc
- * ends the process: sizes are bounded, so exhaustion is the host's. */
+/* Bytes that grow up to a fixed maximum. An append beyond the maximum fails (-1): every byte in
+ * here may be an attacker's. A NUL that is not counted always follows the content. A failed malloc
+ * ends the process: sizes are bounded, so the host is out of memory. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -14,7 +13,7 @@ struct buf {
     char *at;
     size_t len;
     size_t room; /* bytes allocated, 0 or > len */
-    size_t max;  /* the ceiling for len */
+    size_t max;  /* maximum of len */
 };
 
 #define BUF_INIT(ceiling) ((struct buf){ .max = (ceiling) })
@@ -22,20 +21,20 @@ struct buf {
 void buf_done(struct buf *buf);
 #define own_buf attr_cleanup(buf_done) struct buf
 
-/* Each appends and returns 0, or -1 where the ceiling would be passed, in which
- * case nothing is appended. */
+/* Each appends and returns 0, or appends nothing and returns -1 when the maximum would be
+ * exceeded. */
 int buf_add(struct buf *buf, const void *bytes, size_t len);
 int buf_add_str(struct buf *buf, struct str bytes);
 int buf_add_text(struct buf *buf, const char *text);
 int buf_printf(struct buf *buf, const char *fmt, ...) attr_printf(2, 3);
 
-/* Room for `len` more bytes at the end, to be filled and then counted with
- * buf_grew; NULL where the ceiling would be passed. */
+/* Room for `len` more bytes at the end, to be filled and then counted with buf_grew; NULL when the
+ * maximum would be exceeded. */
 char *buf_room(struct buf *buf, size_t len);
 void buf_grew(struct buf *buf, size_t len);
 /* Drop `len` bytes from the front. */
 void buf_drop(struct buf *buf, size_t len);
-/* Hand the heap bytes on; the buffer is empty afterwards. Never NULL. */
+/* Hand the heap bytes over; the buffer is empty afterwards. Never NULL. */
 char *buf_take(struct buf *buf);
 
 static inline struct str buf_str(const struct buf *buf)

@@ -1,6 +1,6 @@
-/* The one error value. It is owned by the caller, passed last, and holds no
- * pointers, so it can cross a pipe unchanged. An err means that cupel could not
- * or would not do the job; user code that fails is an outcome, never an err. */
+/* The one error value. The caller owns it and passes it last. It holds no pointers, so it can cross
+ * a pipe unchanged. An err means that cupel could not or would not do the job; user code that fails
+ * is an outcome, never an err. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -11,12 +11,12 @@
     X(NONE, "none", 0)         /* no error */                                     \
     X(USAGE, "usage", 2)       /* the command line is wrong */                    \
     X(INPUT, "input", 2)       /* the request is wrong: field, value, bound */    \
-    X(LIMIT, "limit", 2)       /* something outside is larger than its cap */     \
+    X(LIMIT, "limit", 2)       /* input from outside exceeds its maximum */       \
     X(ABSENT, "absent", 2)     /* a named thing does not exist */                 \
-    X(BUSY, "busy", 75)        /* no room now, later perhaps */                   \
-    X(CANCELLED, "cancelled", 130) /* the caller took it back before it ran */     \
-    X(HOST, "host", 125)       /* the host lacks something: text says the fix */  \
-    X(BUG, "internal", 125)    /* our own fault */
+    X(BUSY, "busy", 75)        /* no room now, perhaps later */                   \
+    X(CANCELLED, "cancelled", 130) /* the caller cancelled it before it ran */     \
+    X(HOST, "host", 125)       /* the host lacks something; text says the fix */  \
+    X(BUG, "internal", 125)    /* a fault in cupel */
 
 enum err_kind {
 #define X(id, name, exit_code) ERR_##id,
@@ -30,7 +30,7 @@ struct err {
     char text[512];  /* lower case, no full stop, subject in quotes */
     char field[96];  /* ERR_INPUT: dotted name of the field, "" if none */
     char value[160]; /* ERR_INPUT: the refused value as JSON text, shortened */
-    char bound[96];  /* ERR_INPUT: what would have been accepted */
+    char bound[96];  /* ERR_INPUT: the accepted values */
     char hint[512];  /* one sentence that a person or a model can act on */
 };
 
@@ -40,7 +40,7 @@ struct err {
 int err_set(struct err *err, enum err_kind kind, const char *fmt, ...) attr_printf(3, 4);
 /* As err_set with ERR_HOST, keeping errno and appending its text. */
 int err_sys(struct err *err, const char *fmt, ...) attr_printf(2, 3);
-/* Put a frame in front of the text that is there: "frame: text". Returns -1. */
+/* Put a prefix before the text: "prefix: text". Returns -1. */
 int err_wrap(struct err *err, const char *fmt, ...) attr_printf(2, 3);
 /* Refuse an input field. value and bound may be NULL. Returns -1. */
 int err_input(struct err *err, const char *field, const char *value, const char *bound,
@@ -50,7 +50,7 @@ void err_hint(struct err *err, const char *fmt, ...) attr_printf(2, 3);
 
 const char *err_kind_name(enum err_kind kind);
 int err_exit_code(enum err_kind kind);
-/* The kind of that name; ERR_BUG where there is none. */
+/* The kind of that name; ERR_BUG for an unknown name. */
 enum err_kind err_kind_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* SHA-256 by OpenSSL's low-level functions, linked statically: the whole of
- * libcrypto would cost more at every start than the rest of cupel. */
+/* SHA-256 by OpenSSL's low-level functions, linked statically: loading all of libcrypto would cost
+ * more at every start than the rest of cupel. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
 

@@ -1,5 +1,5 @@
-/* Whole reads and writes, datagrams with descriptors. Every process, also
- * between clone and exec: no heap, no stdio, no locks. */
+/* Whole reads and writes, datagrams with descriptors. Every process, also between clone and exec:
+ * no heap, no stdio, no locks. */
 #include "base/io.h"
 
 #include <errno.h>
@@ -82,8 +82,7 @@ int io_close_from(int first)
         return 0;
     if (getrlimit(RLIMIT_NOFILE, &most) < 0)
         return -1;
-    /* One by one. A limit that was lowered after descriptors were opened above it
-     * could hide some, hence the least. */
+    /* The limit may have been lowered after descriptors above it were opened: hence the minimum. */
     int end = most.rlim_max < CLOSE_LEAST || most.rlim_max == RLIM_INFINITY ? CLOSE_LEAST
               : most.rlim_max > CLOSE_MOST                                  ? CLOSE_MOST
                                                                             : (int)most.rlim_max;
@@ -143,7 +142,7 @@ int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t coun
     }
 }
 
-/* Move received descriptors out of the message; close what does not fit. */
+/* Move received descriptors out of the message; close those that do not fit. */
 static size_t take_fds(struct msghdr *msg, int *fds, size_t max, int *too_many)
 {
     size_t count = 0;

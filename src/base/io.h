@@ -20,20 +20,19 @@ int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executa
 /* Close every descriptor from `first` on, also where the kernel refuses
  * close_range. 0, or -1 with errno. */
 int io_close_from(int first) attr_must_use;
-/* Those from `first` to `last`. */
+/* Close every descriptor from `first` to `last`. */
 void io_close_between(int first, int last);
 
 /* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
 int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;
-/* Receive one datagram into exactly `len` bytes, and up to `max` descriptors
- * (all O_CLOEXEC). Returns 1, 0 at the end of the stream, or -1 with errno
- * (EBADMSG for any other size, for cut data or for more descriptors than
- * allowed: whatever came is closed). Unused places in fds are set to -1. */
+/* Receive one datagram of exactly `len` bytes and up to `max` descriptors (all O_CLOEXEC). Returns
+ * 1, 0 at the end of the stream, or -1 with errno. EBADMSG: another size, truncated data or too
+ * many descriptors; all that arrived are closed. Unused entries of fds are set to -1. */
 int io_recv(int sock, void *bytes, size_t len, int *fds, size_t max, size_t *out_count)
     attr_must_use;
 
-/* Nobody can send descriptors to this unix socket any more, where the kernel knows that (Linux
- * 6.16): to close one may take as long as its sender likes. Elsewhere nothing happens. */
+/* Refuse descriptors sent to this unix socket (Linux 6.16; no effect before): closing a received
+ * descriptor can block for as long as its sender wants. */
 void io_refuse_fds(int sock);
 
 #endif

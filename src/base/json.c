@@ -1,5 +1,5 @@
-/* JSON from outside: depth and size are checked before jansson sees a byte,
- * because its parser recurses and its own depth limit is 2048. Host side. */
+/* JSON from outside. Size and depth are checked before jansson parses a byte, because its parser
+ * recurses and its own depth limit is 2048. Host side. */
 #include "base/json.h"
 
 #include <stdio.h>
@@ -97,8 +97,8 @@ json_t *json_text(struct str bytes)
     return json_stringn(out.at, out.len);
 }
 
-/* The shortest spelling of the real number at `from`, as long as it reads back the
- * same; integers and spellings that are short already are copied. */
+/* The shortest spelling of the real number at `from` that reads back as the same number. Integers
+ * and short spellings are copied. */
 static void add_number(struct buf *out, const char *from, size_t len)
 {
     char text[40];

@@ -1,4 +1,4 @@
-/* JSON from outside, through jansson, with the caps that jansson lacks. */
+/* JSON from outside, through jansson, with the maximum sizes that jansson lacks. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -18,10 +18,10 @@ static inline void own_json_decref(json_t **value)
 }
 #define own_json attr_cleanup(own_json_decref) json_t *
 
-/* Parse one whole JSON text: at most max_bytes long and JSON_DEPTH_MAX deep,
- * valid UTF-8, no duplicate keys, nothing after it. NUL inside strings (\u0000)
- * is let through: fields that cannot hold one check for it. NULL with an
- * ERR_INPUT err otherwise; for a duplicate key err->field names the key. */
+/* Parse one whole JSON text: at most max_bytes long and JSON_DEPTH_MAX deep, valid UTF-8, no
+ * duplicate keys, nothing after it. NUL inside strings (\u0000) is accepted: fields that cannot
+ * hold one check for it. NULL with an ERR_INPUT err otherwise; for a duplicate key err->field names
+ * the key. */
 json_t *json_read(struct str text, size_t max_bytes, struct err *err);
 
 /* The bytes of a JSON string. */
@@ -30,13 +30,13 @@ static inline struct str json_str(const json_t *value)
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
 
-/* A JSON string from bytes that may be no UTF-8: each bad byte becomes U+FFFD. */
+/* A JSON string from bytes that may not be UTF-8: each bad byte becomes U+FFFD. */
 json_t *json_text(struct str bytes);
-/* Text of `value`, heap, caller frees. Real numbers have as few digits as give the
- * same number back (0.1, not 0.10000000000000001). */
+/* Text of `value`, heap, caller frees. Real numbers get the fewest digits that read back as the
+ * same number (0.1, not 0.10000000000000001). */
 char *json_write(const json_t *value, size_t flags);
-/* Append the text that json_write gives with JSON_COMPACT. -1, and nothing appended,
- * where the buffer's ceiling would be passed. */
+/* Append the text of json_write with JSON_COMPACT. -1, and nothing appended, when the buffer's
+ * maximum would be exceeded. */
 int json_add(struct buf *out, const json_t *value);
 /* Compact text of `value` cut to fit `out` (for err.value). */
 void json_brief(const json_t *value, char *out, size_t room);

@@ -1,5 +1,5 @@
-/* Compact JSON straight into a buffer: jansson's own writer takes three times as long,
- * and every result goes through here. The text is that of json_write. Host side. */
+/* Compact JSON straight into a buffer: jansson's own writer takes three times as long, and every
+ * result passes here. The text equals that of json_write. Host side. */
 #include "base/json.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #define DEPTH_MAX 2048 /* as jansson's parser */
 
-/* Characters that stand for themselves in a string. */
+/* How many characters need no escape. */
 static size_t plain_len(const char *at, size_t len)
 {
     size_t n = 0;
@@ -36,8 +36,8 @@ static int add_string(struct buf *out, struct str text)
     return rc < 0 ? rc : buf_add(out, "\"", 1);
 }
 
-/* Numbers with at most three decimals, as most measurements have: those digits are the
- * shortest that give the same number back. False: it is none of them. */
+/* Numbers with at most three decimals, like most measurements: those digits are the shortest that
+ * read back as the same number. False: `value` needs more digits. */
 static bool add_thousandths(struct buf *out, double value, int *rc)
 {
     double scaled = value * 1000;

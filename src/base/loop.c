@@ -1,4 +1,4 @@
-/* The epoll loop. Any process of the host side; single-threaded. */
+/* The epoll loop. Any host-side process; single-threaded. */
 #include "base/loop.h"
 
 #include <errno.h>
@@ -89,12 +89,12 @@ static int patience_ms(const struct loop *loop)
     int64_t left = first->at_ns - clock_now_ns();
     if (left <= 0)
         return 0;
-    /* Rounded up: a time that is not yet due would be looked at again at once. */
+    /* Rounded up: rounding down would wake the loop before the timer is due. */
     int64_t ms = (left + NS_PER_MS - 1) / NS_PER_MS;
     return ms > 3600000 ? 3600000 : (int)ms;
 }
 
-/* To wake a processor that sleeps can take longer than what we wait for. */
+/* Waking a sleeping processor can take longer than the expected event: poll instead of sleeping. */
 static int wait_awake(struct loop *loop)
 {
     int count;

@@ -97,11 +97,11 @@ struct reader {
     int (*seen)(void *to, const char *path);
     void *to;
     size_t have;
-    bool cut; /* the line that comes first has been seen: it was too long */
-    char text[32768]; /* a path of PATH_MAX, each byte of it as four */
+    bool cut; /* the first line was too long and its start has been handled */
+    char text[32768]; /* a path of PATH_MAX, with each byte escaped to four */
 };
 
-/* Take every whole line; of one that is too long the start, where its path is. */
+/* Handle every whole line, and the start of a line that is too long: its path is there. */
 static int take_lines(struct reader *in)
 {
     bool full = in->have == sizeof in->text - 1;

@@ -1,7 +1,6 @@
-/* What lies on mounts of its own below /usr. Boxes and the digest of image `host` follow
- * the same rule: a mount on one of the folders that packages fill (/usr/lib, /usr/share,
- * ...) is part of the image; anything else that somebody mounted below /usr is data of
- * this one machine (a project, secrets, drivers), and stays hidden. No heap. */
+/* Separate mounts below /usr. Boxes and the digest of image `host` follow the same rule: a mount on
+ * a folder that packages fill (/usr/lib, /usr/share, ...) is part of the image; any other mount
+ * below /usr is data of this machine (a project, secrets, drivers) and stays hidden. No heap. */
 #ifndef BASE_MOUNTS_H
 #define BASE_MOUNTS_H
 
@@ -17,10 +16,11 @@ struct mounts {
     char hidden[MOUNTS_ROOM]; /* absolute paths, sorted, each ended by NUL */
 };
 
-/* Every mount point of this process, oldest first; `seen` ends it by -1. 0, or -1 with errno. */
+/* Call `seen` for every mount point of this process, oldest first, until `seen` returns -1. 0, or
+ * -1 with errno. */
 int mounts_each(int (*seen)(void *to, const char *path), void *to);
 
-/* Read the mounts below /usr. 0, or -1 with errno (E2BIG: more than there is room for). */
+/* Read the mounts below /usr. 0, or -1 with errno (E2BIG: the paths exceed MOUNTS_ROOM). */
 int mounts_read(struct mounts *out);
 
 /* Is this path, or a folder above it, hidden? */

@@ -1,5 +1,5 @@
-/* The option parser. Host side, runs on the caller's argv alone. It keeps no
- * state and exits nowhere: a wrong command line is an err like any other. */
+/* The option parser. Host side; reads the caller's argv alone. It keeps no state and never exits: a
+ * wrong command line is an err like any other. */
 #include "base/opt.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct parse {
     size_t rows;
     int argc;
     char **argv;
-    int next; /* argument that is read next */
+    int next; /* index of the next argument */
     char *into;
     struct err *err;
 };
@@ -30,7 +30,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Edits (insert, drop, change) between two short words; long ones are far. */
+/* Edits (insert, drop, change) between two short words; long words count as far apart. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[33];
@@ -128,7 +128,7 @@ static int store_bytes(const struct parse *p, const struct opt *row, const char 
 {
     struct opt_number *number = (struct opt_number *)(void *)(p->into + row->offset);
     uint64_t bytes;
-    /* Above 2^53 a double is no longer exact, and no host has as much. */
+    /* Above 2^53 a double is no longer exact. */
     if (!str_to_bytes(str_of(text), &bytes) || bytes > (UINT64_C(1) << 53)) {
         err_set(p->err, ERR_USAGE, "option '--%s' takes a size, not '%.80s'", row->name, text);
         err_hint(p->err, "write for example --%s 512M or --%s 2G", row->name, row->name);
@@ -222,7 +222,7 @@ int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void 
         char *text = argv[p.next++];
         int failed = 0;
         if (ended || text[0] != '-' || text[1] == 0)
-            argv[operands++] = text; /* never past p.next: what is overwritten was read */
+            argv[operands++] = text; /* never beyond p.next: the overwritten argument was read */
         else if (strcmp(text, "--") == 0)
             ended = true;
         else if (text[1] == '-')

@@ -1,6 +1,6 @@
-/* Options as tables: the same rows parse argv, print --help and can be listed
- * for completions. GNU style: --name=value, --name value, -xVALUE, -x VALUE,
- * clustered flags (-qv), options and operands in any order, `--` ends options. */
+/* Options as tables: the same rows parse argv, print --help and feed shell completions. GNU style:
+ * --name=value, --name value, -xVALUE, -x VALUE, clustered flags (-qv), options and operands in any
+ * order, `--` ends options. */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
 
@@ -38,7 +38,7 @@ struct opt {
     const char *help;   /* one line */
 };
 
-/* What is left of argv: operands in their order, in the caller's array. */
+/* The operands, in order, in the caller's array. */
 struct opt_operands {
     char **at;
     size_t count;
@@ -49,14 +49,14 @@ struct opt_operands {
  * into it. ERR_USAGE naming the option and the value otherwise. */
 int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void *into,
               struct opt_operands *out, struct err *err);
-/* Free what the table's OPT_LIST rows hold. */
+/* Free the lists of the table's OPT_LIST rows. */
 void opt_done(const struct opt *table, size_t rows, void *into);
 
 /* The rows as --help shows them, one option a line, columns aligned. */
 void opt_print_help(const struct opt *table, size_t rows, FILE *to);
 
-/* The nearest of `count` names to a mistyped one, or NULL where none is near.
- * name_at(i) gives the names. */
+/* The name nearest to a mistyped one, or NULL when none is close. name_at(i) gives the `count`
+ * names. */
 const char *opt_nearest(const char *typed, size_t count,
                         const char *(*name_at)(const void *table, size_t i), const void *table);
 

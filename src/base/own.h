@@ -1,6 +1,6 @@
-/* Ownership in the type of the variable: `own_fd fd = -1;` closes itself at the
- * end of its scope; take_fd(&fd) hands it on. The same for heap strings, JSON
- * values and buffers (own_json in base/json.h, own_buf in base/buf.h). */
+/* Ownership in the type of the variable: `own_fd fd = -1;` closes itself at the end of its scope;
+ * take_fd(&fd) hands it over. The same for heap strings, JSON values and buffers (own_json in
+ * base/json.h, own_buf in base/buf.h). */
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
 

@@ -32,11 +32,11 @@ static inline bool str_is(struct str a, const char *text)
 
 /* Strict UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool str_is_utf8(struct str bytes);
-/* Length of the longest prefix of at most `max` bytes that does not cut a
- * UTF-8 sequence; for bytes that are no UTF-8 it is simply min(len, max). */
+/* Length of the longest prefix of at most `max` bytes that does not cut a UTF-8 sequence; min(len,
+ * max) for bytes that are not UTF-8. */
 size_t str_cut_utf8(struct str bytes, size_t max);
-/* Decode one UTF-8 sequence at the start of `bytes`: its length (1 to 4) and
- * code point, or 0 where the bytes there are no valid sequence. */
+/* Decode one UTF-8 sequence at the start of `bytes`: its length (1 to 4) and code point, or 0 when
+ * the bytes are no valid sequence. */
 size_t str_decode_utf8(struct str bytes, uint32_t *out_point);
 
 /* Whole text as a decimal number without sign, space or overflow. */

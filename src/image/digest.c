@@ -1,15 +1,14 @@
 /* The digest of image `host`. Runs in the engine's process.
  *
- * It names a state of the host, and is no proof against its administrator: what
- * a package installed is taken at dpkg's word (its status file names every
- * version; elsewhere the package manager's own file stands for it, and all of the
- * package directories is read), only the interpreters and what no package owns are read. Compiled
- * Python in __pycache__ is left out: it follows from its source, and appears
- * whenever an administrator happens to import something. What boxes do not see,
- * because it lies on a mount of its own (base/mounts.h), is left out too.
+ * The digest names a state of the host; it is no proof against the administrator. dpkg's status
+ * file stands for all files that packages installed (on other distributions the package manager's
+ * own file does, and the package directories are read in full). Only the interpreters and files
+ * that no package owns are read. Two things are left out: compiled Python in __pycache__, which
+ * follows from its source and changes with every import by the administrator; and hidden mounts
+ * (base/mounts.h), which boxes do not see.
  *
- * The hash is over lines in a fixed order: one a part, each with the part's own
- * hash; unowned files sorted by path. */
+ * The hash covers lines in a fixed order, one line for each part with the part's own hash; unowned
+ * files are sorted by path. */
 #include "image/digest.h"
 
 #include <dirent.h>
@@ -35,7 +34,7 @@
 #define DEPTH_MAX 40
 #define UNOWNED_MAX 400000
 
-/* What other distributions know their packages by; each where it is there. */
+/* Package databases of other distributions; absent ones are skipped. */
 static const char *const other_status[] = {
     "usr/lib/sysimage/rpm/rpmdb.sqlite", "var/lib/rpm/rpmdb.sqlite", "lib/apk/db/installed",
     "usr/lib/apk/db/installed",
@@ -43,8 +42,8 @@ static const char *const other_status[] = {
 
 static const char *const interpreters[] = { "usr/bin/python3", "usr/bin/node", "usr/bin/bash" };
 
-/* Package directories; a name that ends in "." stands for every directory that
- * continues it with a digit (python3.11, python3.12). */
+/* Package directories; a name that ends in "." stands for every directory that continues it with a
+ * digit (python3.11, python3.12). */
 static const char *const package_dirs[] = {
     "usr/lib/python3/dist-packages",
     "usr/lib/python3.",
@@ -124,8 +123,7 @@ static bool is_hidden(const char *path)
     return mounts_hide(&mounts, absolute);
 }
 
-/* Hash a file's bytes: its hexadecimal digits, or "absent" or "unreadable",
- * which are as good a description of what a box will see there. */
+/* Hash a file's bytes to hexadecimal digits, or "absent" or "unreadable": a box sees the same. */
 static void file_hash(int root_dirfd, const char *path, char out[HASH_HEX_ROOM])
 {
     own_fd fd = -1;
@@ -163,7 +161,7 @@ static void add_line(struct hash *hash, const char *what, const char *path, cons
 
 struct walk {
     const struct image_owned *owned;
-    struct buf path; /* absolute, of where the walk is */
+    struct buf path; /* absolute path of the current directory */
     char **found;    /* absolute paths that no package owns, heap */
     size_t count, room;
 };
@@ -300,7 +298,7 @@ static int hash_unowned(int root_dirfd, const struct dirs *dirs, struct hash *ha
     return 0;
 }
 
-/* Something of a package may be among it, for which dpkg's word no longer holds. */
+/* A hidden path may cover files of a package: dpkg's status does not show that. */
 static void add_hidden(struct hash *hash)
 {
     const char *at = mounts.hidden, *end = at + mounts.len;
@@ -357,7 +355,7 @@ void image_digest_key(int root_dirfd, char out[IMAGE_KEY_ROOM])
     hash_start(&hash);
     add_line(&hash, "key", "host", "1");
     if (mounts_read(&mounts) < 0)
-        mounts.len = 0; /* the digest itself will say so */
+        mounts.len = 0; /* image_digest_compute reports the error */
     add_hidden(&hash);
     add_stat(root_dirfd, STATUS_FILE, &hash);
     for (size_t i = 0; i < array_len(other_status); i++)

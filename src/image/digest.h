@@ -1,4 +1,4 @@
-/* What a host's root is made of, as one number. */
+/* The digest of a host's root. */
 #ifndef IMAGE_DIGEST_H
 #define IMAGE_DIGEST_H
 
@@ -9,8 +9,8 @@
  * the package directories that no package owns. */
 int image_digest_compute(int root_dirfd, char out[IMAGE_DIGEST_ROOM], struct err *err);
 
-/* A hash of stat facts (inode, size, times) of dpkg's status, the interpreters
- * and the package directories: while it is unchanged, so is the digest. */
+/* A hash of stat facts (inode, size, times) of dpkg's status, the interpreters and the package
+ * directories. While it is unchanged, the digest is unchanged. */
 void image_digest_key(int root_dirfd, char out[IMAGE_KEY_ROOM]);
 
 #endif

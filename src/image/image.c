@@ -1,7 +1,6 @@
-/* Finding an image and keeping its digest. Runs in the engine's process, after
- * it has given up the caller's power. The cache file is our own, but it is read
- * as if it were not: capped, checked, and ignored where it is not as expected;
- * a wrong cache costs time and never an answer. */
+/* Finding an image and caching its digest. Runs in the engine's process, after it dropped the
+ * caller's privileges. The cache file is read as hostile: capped, checked, and ignored when
+ * malformed. A wrong cache costs time and never an answer. */
 #include "image/image.h"
 
 #include <errno.h>
@@ -137,7 +136,7 @@ int image_save(const struct image *image, int state_dirfd, struct err *err)
         return err_set(err, ERR_BUG, "write the cache of image '%s'", image->name);
     char temp[64];
     snprintf(temp, sizeof temp, ".%s.%d", CACHE_NAME, (int)getpid());
-    /* A file of that name is left from a dead process that had our pid. */
+    /* A dead process with the same pid may have left a file of this name. */
     unlinkat(state_dirfd, temp, 0);
     own_fd fd = openat(state_dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -1,5 +1,5 @@
-/* dpkg's lists of files. dpkg keeps one text file a package, one path a line;
- * reading 800 of them takes a few milliseconds, asking dpkg takes seconds. */
+/* dpkg's file lists: one text file for each package, one path in each line. Reading 800 of them
+ * takes a few milliseconds; asking dpkg takes seconds. */
 #include "image/owned.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@ void image_owned_done(struct image_owned *owned)
     *owned = IMAGE_OWNED_INIT;
 }
 
-/* On a merged /usr, packages may still say /lib/x for what is /usr/lib/x. */
+/* On a merged /usr, packages may still list /usr/lib/x as /lib/x. */
 static int keep_line(struct image_owned *owned, struct str line, const char *const *prefixes,
                      size_t prefix_count)
 {

@@ -1,5 +1,5 @@
-/* Where Python's packages are in image `host`: Debian and Ubuntu have one folder for all
- * versions, other distributions one or two for each. */
+/* The folders of Python's packages in image `host`: Debian and Ubuntu have one folder for all
+ * versions, other distributions have one or two for each version. */
 #ifndef IMAGE_PACKAGES_H
 #define IMAGE_PACKAGES_H
 
@@ -8,7 +8,7 @@
 #define IMAGE_PACKAGES_MAX 8
 #define IMAGE_PACKAGES_ROOM 64
 
-/* Absolute paths of the folders that are there; how many. */
+/* Fill in the absolute paths of the folders that exist; returns how many. */
 size_t image_packages(char out[IMAGE_PACKAGES_MAX][IMAGE_PACKAGES_ROOM]);
 
 #endif

@@ -1,4 +1,4 @@
-/* openat2 in a root of its own. */
+/* openat2 below a given root. */
 #include "image/root.h"
 
 #include <linux/openat2.h>

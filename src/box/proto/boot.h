@@ -1,12 +1,12 @@
-/* What the bootstrap and the broker agree on beside the messages. */
+/* Constants that the bootstrap and the broker share, beside the messages. */
 #ifndef BOX_PROTO_BOOT_H
 #define BOX_PROTO_BOOT_H
 
 #define BOOT_FD_ENGINE 3 /* the broker's end of the socket, at its exec */
 
-/* As root each instance owns a slot: a range of 65,536 uids that no system hands
- * out (0x70000000 is past systemd's container range). The last slot's first uid
- * is the one that doors drop to. */
+/* As root each instance owns a range of 65,536 uids that no system assigns (0x70000000 is above
+ * systemd's container range). The first uid of the range after the last is the uid that front ends
+ * drop to. */
 #define BOOT_SLOTS 4095
 #define BOOT_UID_BASE 0x70000000u
 #define BOOT_UID_RANGE 65536u

@@ -1,4 +1,4 @@
-/* The memory that tells the broker until when each box may run. Engine and broker. */
+/* The shared memory with the deadline of each box. Engine and broker. */
 #include "box/proto/due.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ void due_close(struct due_page *page)
         munmap(page, sizeof *page);
 }
 
-/* The time is taken away first and given last: nobody reads the old one with new numbers. */
+/* wall_ns is cleared first and set last: the broker never reads an old deadline with new values. */
 void due_set(struct due_page *page, uint32_t box, int64_t wall_ns, int64_t cpu_us)
 {
     if (!page || box >= BOX_MAX)

@@ -1,4 +1,4 @@
-/* clone3, or clone. No heap, no stdio: the broker uses it too. */
+/* clone3, or clone where clone3 is refused. No heap, no stdio: the broker uses it too. */
 #include "box/wall/clone.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static int move(int cgroup_fd, long pid)
 
 static long older(uint64_t flags, int *pidfd, int cgroup_fd)
 {
-    /* The third argument is pidfd's place on every architecture, the first two are alike;
-     * the others, whose order differs, are 0. */
+    /* pidfd is the third argument on every architecture; the order of the last two differs, and
+     * both are 0. */
     long pid = syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0L, pidfd, 0L, 0L);
     if (pid <= 0 || cgroup_fd < 0 || move(cgroup_fd, pid) == 0)
         return pid;

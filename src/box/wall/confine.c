@@ -1,5 +1,5 @@
-/* Confinement of our own helpers on the host side: each calls it in its own process,
- * right after its fork. No heap, no stdio. */
+/* Confinement of cupel's own helpers on the host side. Each helper calls it right after its fork.
+ * No heap, no stdio. */
 #include "box/wall/confine.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* Giving up power. Runs in children of the broker between clone and exec: no
- * heap, no stdio. */
+/* Dropping privileges. Runs in children of the broker between clone and exec: no heap, no stdio. */
 #include "box/wall/drop.h"
 
 #include <errno.h>
@@ -45,7 +44,7 @@ int drop_power(uid_t uid, gid_t gid, bool groups)
 
 int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups)
 {
-    /* Raw calls: libc would signal other threads, of which there are none. */
+    /* Raw calls: libc would signal other threads, and there are none. */
     if (groups && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
         return -1;
     if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, saved) < 0)
@@ -70,7 +69,7 @@ int drop_power_but(uint64_t capabilities)
             return -1;
         }
     }
-    /* Uid 0 means nothing; what stays, stays as an ambient capability. */
+    /* Uid 0 grants nothing; the kept capabilities are ambient. */
     const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                                  SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
     if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0 || syscall(SYS_capset, &head, one) < 0)
@@ -84,11 +83,11 @@ int drop_power_but(uint64_t capabilities)
 
 void drop_signals(void)
 {
-    /* By the raw call: libc keeps two real-time signals to itself and would refuse
-     * them, but a caller may well have ignored those. All zero is SIG_DFL. */
+    /* By the raw call: libc reserves two real-time signals and would refuse them, but a caller may
+     * have ignored those. All zero is SIG_DFL. */
     const unsigned long plain[4] = { 0 };
     for (int sig = 1; !mutate(SIGNALS) && sig < 65; sig++)
-        syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP refuse */
+        syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP fail */
 }
 
 int drop_inherited_state(void)
@@ -133,7 +132,7 @@ int drop_set_rlimits(const struct drop_rlimits *limits)
             continue;
         if (errno != EPERM || getrlimit(rows[i].which, &now) < 0)
             return -1;
-        /* Never above what we were given: raising needs a capability outside. */
+        /* Raising a limit above the inherited one needs a capability outside the box. */
         if (now.rlim_max != none && (want.rlim_max == none || want.rlim_max > now.rlim_max))
             want.rlim_cur = want.rlim_max = now.rlim_max;
         if (setrlimit(rows[i].which, &want) < 0)

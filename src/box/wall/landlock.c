@@ -1,5 +1,5 @@
-/* Landlock by raw system calls, for the occupant, the steward and the janitor. No
- * heap, no stdio: called in children between clone and exec. */
+/* Landlock by raw system calls, for the occupant, the steward and the janitor. No heap, no stdio:
+ * called in children between clone and exec. */
 #include "box/wall/landlock.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ struct path_beneath {
     int32_t dirfd;
 } __attribute__((packed));
 
-/* How many bits of handled_fs each ABI has, from ABI 1 on. ABI 5's right over
- * ioctls of devices is left alone: a box has no device with one worth refusing. */
+/* Bits of handled_fs in each ABI, from ABI 1. ABI 5's right over device ioctls is not used: a box
+ * has no device with an ioctl worth refusing. */
 static const unsigned char fs_bits[] = { 13, 14, 15 };
 
 int box_landlock_abi(void)
@@ -68,7 +68,7 @@ int box_landlock_make(const struct box_landlock_rule *rules, size_t count,
         .handled_net = abi >= 4 && net == BOX_LANDLOCK_NO_TCP ? NET_TCP_ALL : 0,
         .scoped = abi >= 6 ? SCOPE_ALL : 0,
     };
-    /* An older kernel takes a longer struct as long as the rest of it is 0. */
+    /* An older kernel accepts a longer struct if the rest of it is 0. */
     own_fd set = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0U);
     if (set < 0)
         return -1;

@@ -1,6 +1,6 @@
-/* Posture: what the kernel says of this process, read back by the process itself.
- * Runs in init after its exec, and in the occupant between the last wall and
- * exec. No heap, no stdio. A fact that cannot be read counts as missing. */
+/* Posture: the walls that the kernel reports for this process, read by the process itself. Runs in
+ * init after its exec, and in the occupant between the last wall and exec. No heap, no stdio. A
+ * fact that cannot be read counts as missing. */
 #include "box/wall/posture.h"
 
 #include <dirent.h>
@@ -127,7 +127,7 @@ static uint32_t read_mounts(void)
 static bool kept(int fd, int pipes, const int *keep_fds, int keep_count)
 {
     struct stat st;
-    /* A pipe carries bytes. A socket would carry descriptors, and with them others' time. */
+    /* A pipe carries only bytes. A socket could carry descriptors, and closing them can block. */
     if (fd < pipes)
         return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
     for (int i = 0; i < keep_count; i++) {

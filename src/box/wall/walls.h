@@ -1,14 +1,14 @@
-/* The list of walls, and the uids of a box. Every process uses it: the engine to name walls, the
- * broker and the processes inside a box to report which walls they read back. */
+/* The list of walls, and the uids of a box. The engine names walls with it; the broker and the
+ * processes inside a box report with it which walls they read back. */
 #ifndef BOX_WALL_WALLS_H
 #define BOX_WALL_WALLS_H
 
-#define BOX_ID_INIT 999     /* uid of init inside a box, where there are two */
+#define BOX_ID_INIT 999     /* uid of init in a box, where a box has two uids */
 #define BOX_ID_OCCUPANT 1000
-#define BOX_ID_HOLDER 1001  /* of what is kept of a session, where there are more than one */
+#define BOX_ID_HOLDER 1001  /* uid of parked copies, with more than one uid */
 
-/* A wall is a fact that a process in the box, or the broker, read back from the
- * kernel. `required` by every profile; the others may be missing, and are listed. */
+/* A wall is a fact that the broker or a process in the box read back from the kernel. Every profile
+ * requires the walls with 1; a result lists the others when they are missing. */
 #define BOX_WALLS(X)                                                               \
     X(USER_NS, "user_namespace", 1)          /* uid and capabilities mean nothing outside */ \
     X(MOUNT_NS, "mount_namespace", 1)                                              \
@@ -28,8 +28,8 @@
     X(LANDLOCK, "landlock", 0)                                                     \
     X(PRIVATE_UID, "private_uid", 0)         /* no other process has this uid */   \
     X(NO_GROUPS, "no_groups", 0)             /* no supplementary groups */         \
-    X(OWN_NAME, "private_host_name", 0)      /* it is called "box" */              \
-    X(OWN_FILES, "private_files", 0)         /* no inode of /usr is another box's */ \
+    X(OWN_NAME, "private_host_name", 0)      /* the host name is "box" */          \
+    X(OWN_FILES, "private_files", 0)         /* no other box shares an inode of /usr */ \
     X(MEMORY_CG, "memory_limit", 0)                                                \
     X(PIDS_CG, "pids_limit", 0)                                                    \
     X(CPU_CG, "cpu_limit", 0)
