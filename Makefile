@@ -122,7 +122,6 @@ $(B)/shared/%.o: %.c | $(B)/gen/box/wall/filter.h
 
 # Built-in files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
-$(B)/host/src/cli/bench/bench_peer.o: bench/ipykernel_peer.py
 $(B)/host/src/agent/prompts.o $(B)/host/src/agent/verify/check_model.o: $(wildcard prompts/*)
 $(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
@@ -152,6 +151,11 @@ $(B)/unit: $(UNIT_OBJ) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC))
 unit: $(B)/unit
 	$(B)/unit
 
+# The stopwatch of `make bench`: a client of the engine, not installed.
+$(B)/bench: $(call host_obj,$(wildcard bench/warm/*.c)) $(LIB_OBJ)
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
+$(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
+
 # Each fuzz target twice: a replayer of its corpus for the tests, and libFuzzer.
 $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB_OBJ)
 	@mkdir -p $(@D)
@@ -178,7 +182,7 @@ run: deps
 	@examples/tour.sh $(B)/cupel
 
 test: deps
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench replay
 	@$(MAKE) --no-print-directory check
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 
@@ -192,7 +196,7 @@ test-mutation: deps
 	@tests/mutation/run.py
 test-long: deps
 	@dev/bootstrap long
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench replay
 	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 	@tests/mutation/run.py
 # Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
@@ -225,11 +229,11 @@ asan: deps
 
 bench: deps
 	@dev/bootstrap bench
-	@$(MAKE) --no-print-directory -j2 $(B)/cupel
-	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/run.py
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/bench
+	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/run.py
 
 format:
-	clang-format-14 -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] dev/*.c)
+	clang-format-14 -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] bench/warm/*.[ch] dev/*.c)
 
 install: all
 	install -D -m 0755 $(B)/cupel $(DESTDIR)$(PREFIX)/bin/cupel

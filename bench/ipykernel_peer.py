@@ -1,4 +1,4 @@
-"""The peer of the session rows of `cupel bench`, which has this text in itself: an ipykernel
+"""The peer of the session rows of build/bench, which has this text in itself: an ipykernel
 as jupyter_client drives it, at its best (no history, the faster transport).
 
 Stdin gives orders of one byte, stdout answers each with a line: nanoseconds, or a word.

@@ -22,7 +22,7 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask session repl serve models languages images doctor bench completion version help' ;;
+    '') fill=words words='run ask session repl serve models languages images doctor completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -170,12 +170,6 @@ _cupel()
     doctor)
         fill='' options='--json --quiet -q --help -h'
         ;;
-    bench)
-        fill='' options='--rounds --quick --check --json --quiet -q --help -h'
-        case $prev in
-        --rounds) options='' fill='' ;;
-        esac
-        ;;
     completion)
         fill=words words='bash zsh fish' options='--help -h'
         ;;
@@ -183,7 +177,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask session repl serve models languages images doctor bench completion version help'
+        fill=words words='run ask session repl serve models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/opt.h"
 #include "cli/ask/ask_options.h"
-#include "cli/bench/bench_options.h"
 #include "cli/cli.h"
 #include "cli/completion/cmd_completion.h"
 #include "cli/list/list_options.h"
@@ -41,8 +40,6 @@ static const struct cli_command commands[] = {
     { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL,
       NULL },
     { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL, NULL },
-    { "bench", cli_cmd_bench, "how fast runs are on this machine, as ratios",
-      cli_bench_options_table, &cli_bench_options_rows, "ROW", NULL },
     { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
       cli_completion_options_table, &cli_completion_options_rows, "SHELL", NULL },
     { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL, NULL },

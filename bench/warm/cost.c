@@ -1,13 +1,13 @@
-/* The rows of `cupel bench` that are no time of one run: processor time, runs a second,
- * memory, and what an idle engine takes. Runs in the cli process; what is counted is
- * counted for the whole machine, so that nothing of ours can hide in the kernel. */
+/* The rows of build/bench that are no time of one run: processor time, runs a second,
+ * memory, and what an idle engine takes. The counters are
+ * those of the whole machine, so that nothing of ours can hide in the kernel. */
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/attr.h"
 #include "base/clock.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define CLIENTS 4
 #define SLICES 5
@@ -16,8 +16,8 @@
 /* --- processor time --- */
 
 struct meter {
-    struct cli_bench *bench;
-    const struct cli_bench_job *job;
+    struct bench *bench;
+    const struct bench_job *job;
     struct buf frame;
     int window_ms;
     size_t runs; /* of each kind in one slice */
@@ -31,35 +31,35 @@ static void meter_done(struct meter *meter)
 /* Of what else goes on here: the part of one core. */
 static double background(const struct meter *meter)
 {
-    double from = cli_bench_cpu_ms();
+    double from = bench_cpu_ms();
     int64_t begin = clock_now_ns();
-    cli_bench_nap(meter->window_ms);
-    return (cli_bench_cpu_ms() - from) / clock_ms_between(begin, clock_now_ns());
+    bench_nap(meter->window_ms);
+    return (bench_cpu_ms() - from) / clock_ms_between(begin, clock_now_ns());
 }
 
 static int run_ours(const struct meter *meter, struct err *err)
 {
-    struct cli_bench_client *client = &meter->bench->engine.client;
-    struct cli_bench_pool pool;
+    struct bench_client *client = &meter->bench->engine.client;
+    struct bench_pool pool;
     double ms;
     bool warm;
     size_t done = 0;
     while (done < meter->runs) {
-        if (cli_bench_wait_full(client, meter->job->pool, &pool, err) < 0)
+        if (bench_wait_full(client, meter->job->pool, &pool, err) < 0)
             return -1;
         for (unsigned i = 0; i < pool.ready && done < meter->runs; i++, done++) {
-            if (cli_bench_run(client, &meter->frame, &ms, &warm, err) < 0)
+            if (bench_run(client, &meter->frame, &ms, &warm, err) < 0)
                 return -1;
         }
     }
-    return cli_bench_wait_full(client, meter->job->pool, &pool, err);
+    return bench_wait_full(client, meter->job->pool, &pool, err);
 }
 
 static int run_bare(const struct meter *meter, struct err *err)
 {
     double ms;
     for (size_t i = 0; i < meter->runs; i++) {
-        if (cli_bench_bare(meter->job->bare, &ms, err) < 0)
+        if (bench_bare(meter->job->bare, &ms, err) < 0)
             return -1;
     }
     return 0;
@@ -68,56 +68,56 @@ static int run_bare(const struct meter *meter, struct err *err)
 /* One slice, with the background on both sides of it taken off: ms a run. */
 static int meter_slice(const struct meter *meter,
                        int (*run)(const struct meter *meter, struct err *err),
-                       struct cli_bench_samples *out, struct err *err)
+                       struct bench_samples *out, struct err *err)
 {
     double before = background(meter);
-    double from = cli_bench_cpu_ms();
+    double from = bench_cpu_ms();
     int64_t begin = clock_now_ns();
     if (run(meter, err) < 0)
         return -1;
-    cli_bench_nap(SETTLE_MS);
-    double used = cli_bench_cpu_ms() - from;
+    bench_nap(SETTLE_MS);
+    double used = bench_cpu_ms() - from;
     double took = clock_ms_between(begin, clock_now_ns());
     double after = background(meter);
     double own = (used - took * (before + after) / 2) / (double)meter->runs;
     /* The kernel counts in ticks of 10 ms: less than one of them is unknown, not none. */
     double least = 10.0 / (double)meter->runs;
-    cli_bench_sample(out, own > least ? own : least);
+    bench_sample(out, own > least ? own : least);
     return 0;
 }
 
-int cli_bench_cpu(struct cli_bench *bench, const struct cli_bench_row *row,
-                  struct cli_bench_figure *figure, struct err *err)
+int bench_cpu(struct bench *bench, const struct bench_row *row,
+                  struct bench_figure *figure, struct err *err)
 {
-    struct cli_bench_pool pool;
+    struct bench_pool pool;
     own_samples bare = { 0 }, ours = { 0 };
     attr_cleanup(meter_done) struct meter meter = {
         .bench = bench, .job = row->job, .frame = BUF_INIT(4096),
         .window_ms = bench->options.quick ? 300 : 1000,
         .runs = bench->rounds / 2 > 10 ? bench->rounds / 2 : 10,
     };
-    if (cli_bench_use_engine(bench, row->job->size, err) < 0 ||
-        cli_bench_frame("b", row->job->language, row->job->code, &meter.frame, err) < 0 ||
-        cli_bench_wait_full(&bench->engine.client, row->job->pool, &pool, err) < 0)
+    if (bench_use_engine(bench, row->job->size, err) < 0 ||
+        bench_frame("b", row->job->language, row->job->code, &meter.frame, err) < 0 ||
+        bench_wait_full(&bench->engine.client, row->job->pool, &pool, err) < 0)
         return -1;
-    cli_bench_nap(SETTLE_MS);
+    bench_nap(SETTLE_MS);
     for (int i = 0; i < SLICES; i++) {
         if (meter_slice(&meter, run_ours, &ours, err) < 0 ||
             meter_slice(&meter, run_bare, &bare, err) < 0)
             return -1;
     }
-    figure->bare = cli_bench_summarize(&bare);
-    figure->ours = cli_bench_summarize(&ours);
+    figure->bare = bench_summarize(&bare);
+    figure->ours = bench_summarize(&ours);
     figure->value = figure->bare.p50 / figure->ours.p50;
     figure->each = meter.runs;
-    cli_bench_add(bench, figure);
+    bench_add(bench, figure);
     return 0;
 }
 
 /* --- runs a second --- */
 
 struct crowd {
-    struct cli_bench_client at[CLIENTS];
+    struct bench_client at[CLIENTS];
     struct buf frame;
     size_t ended;
 };
@@ -125,24 +125,24 @@ struct crowd {
 static void crowd_done(struct crowd *crowd)
 {
     for (int i = 0; i < CLIENTS; i++)
-        cli_bench_client_close(&crowd->at[i]);
+        bench_client_close(&crowd->at[i]);
     buf_done(&crowd->frame);
 }
 
 /* An answer came, perhaps: the client's next request goes out, unless it is over. */
-static int crowd_turn(struct crowd *crowd, struct cli_bench_client *client, bool over,
+static int crowd_turn(struct crowd *crowd, struct bench_client *client, bool over,
                       unsigned *going, struct err *err)
 {
     bool warm;
-    int got = cli_bench_receive(client, err);
+    int got = bench_receive(client, err);
     if (got <= 0)
         return got;
-    if (cli_bench_check(client, &warm, err) < 0)
+    if (bench_check(client, &warm, err) < 0)
         return -1;
     crowd->ended++;
     if (over)
         --*going;
-    return over ? 0 : cli_bench_send(client, &crowd->frame, err);
+    return over ? 0 : bench_send(client, &crowd->frame, err);
 }
 
 static int crowd_run(struct crowd *crowd, int window_ms, double *out_rate, struct err *err)
@@ -153,7 +153,7 @@ static int crowd_run(struct crowd *crowd, int window_ms, double *out_rate, struc
     struct pollfd ready[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
         ready[i] = (struct pollfd){ .fd = crowd->at[i].link.fd, .events = POLLIN };
-        if (cli_bench_send(&crowd->at[i], &crowd->frame, err) < 0)
+        if (bench_send(&crowd->at[i], &crowd->frame, err) < 0)
             return -1;
     }
     *out_rate = 0;
@@ -173,94 +173,93 @@ static int crowd_run(struct crowd *crowd, int window_ms, double *out_rate, struc
 }
 
 /* What waits at the start would flatter: it is used up before anything counts. */
-static int rate_slice(struct cli_bench *bench, const struct cli_bench_job *job,
-                      struct crowd *crowd, struct cli_bench_samples *ours,
-                      struct cli_bench_samples *bare, struct err *err)
+static int rate_slice(struct bench *bench, const struct bench_job *job,
+                      struct crowd *crowd, struct bench_samples *ours,
+                      struct bench_samples *bare, struct err *err)
 {
     int window_ms = bench->options.quick ? 400 : 1500;
-    struct cli_bench_pool pool;
+    struct bench_pool pool;
     double rate;
     if (crowd_run(crowd, window_ms / 3, &rate, err) < 0)
         return -1;
     if (crowd_run(crowd, window_ms, &rate, err) < 0)
         return -1;
-    cli_bench_sample(ours, rate);
-    if (cli_bench_wait_full(&bench->engine.client, job->pool, &pool, err) < 0)
+    bench_sample(ours, rate);
+    if (bench_wait_full(&bench->engine.client, job->pool, &pool, err) < 0)
         return -1;
-    cli_bench_nap(SETTLE_MS);
-    if (cli_bench_bare_rate(job->bare, CLIENTS, window_ms, &rate, err) < 0)
+    bench_nap(SETTLE_MS);
+    if (bench_bare_rate(job->bare, CLIENTS, window_ms, &rate, err) < 0)
         return -1;
-    cli_bench_sample(bare, rate);
+    bench_sample(bare, rate);
     return 0;
 }
 
-int cli_bench_rate(struct cli_bench *bench, const struct cli_bench_row *row,
-                   struct cli_bench_figure *figure, struct err *err)
+int bench_rate(struct bench *bench, const struct bench_row *row,
+                   struct bench_figure *figure, struct err *err)
 {
-    const struct cli_bench_job *job = row->job;
+    const struct bench_job *job = row->job;
     own_samples bare = { 0 }, ours = { 0 };
-    struct cli_bench_pool pool;
+    struct bench_pool pool;
     attr_cleanup(crowd_done) struct crowd crowd = { .frame = BUF_INIT(4096) };
     for (int i = 0; i < CLIENTS; i++)
         crowd.at[i].link = EMBED_LINK_INIT;
-    if (cli_bench_use_engine(bench, job->size, err) < 0 ||
-        cli_bench_frame("b", job->language, job->code, &crowd.frame, err) < 0 ||
-        cli_bench_wait_full(&bench->engine.client, job->pool, &pool, err) < 0)
+    if (bench_use_engine(bench, job->size, err) < 0 ||
+        bench_frame("b", job->language, job->code, &crowd.frame, err) < 0 ||
+        bench_wait_full(&bench->engine.client, job->pool, &pool, err) < 0)
         return -1;
     for (int i = 0; i < CLIENTS; i++) {
-        if (cli_bench_client_open(&bench->engine, &crowd.at[i], err) < 0)
+        if (bench_client_open(&bench->engine, &crowd.at[i], err) < 0)
             return -1;
     }
     for (int i = 0; i < SLICES; i++) {
         if (rate_slice(bench, job, &crowd, &ours, &bare, err) < 0)
             return -1;
     }
-    figure->bare = cli_bench_summarize(&bare);
-    figure->ours = cli_bench_summarize(&ours);
+    figure->bare = bench_summarize(&bare);
+    figure->ours = bench_summarize(&ours);
     figure->value = figure->ours.p50 / figure->bare.p50;
-    cli_bench_add(bench, figure);
+    bench_add(bench, figure);
     return 0;
 }
 
 /* --- an idle engine --- */
 
-int cli_bench_watch_idle(struct cli_bench *bench, pid_t engine, struct cli_bench_figure *figure,
+int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *figure,
                          struct err *err)
 {
     own_samples ours = { 0 };
     int window_ms = bench->options.quick ? 1000 : 2000;
-    cli_bench_nap(window_ms);
-    double whole = cli_bench_tree_cpu_ms(engine), before = whole;
+    bench_nap(window_ms);
+    double whole = bench_tree_cpu_ms(engine), before = whole;
     int64_t begin = clock_now_ns(), from = begin;
     if (whole <= 0) /* its start alone took more: we do not see it */
         return err_set(err, ERR_HOST, "'/proc' does not show the engine, process %d",
                        (int)engine);
     for (int i = 0; i < SLICES; i++) {
-        cli_bench_nap(window_ms);
-        double now = cli_bench_tree_cpu_ms(engine);
+        bench_nap(window_ms);
+        double now = bench_tree_cpu_ms(engine);
         int64_t at = clock_now_ns();
-        cli_bench_sample(&ours, (now - before) * 100 / clock_ms_between(from, at));
+        bench_sample(&ours, (now - before) * 100 / clock_ms_between(from, at));
         before = now;
         from = at;
     }
-    figure->ours = cli_bench_summarize(&ours);
+    figure->ours = bench_summarize(&ours);
     figure->value = (before - whole) * 100 / clock_ms_between(begin, from);
-    figure->sign = " %";
-    cli_bench_add(bench, figure);
+    bench_add(bench, figure);
     return 0;
 }
 
-int cli_bench_idle(struct cli_bench *bench, const struct cli_bench_row *row,
-                   struct cli_bench_figure *figure, struct err *err)
+int bench_idle(struct bench *bench, const struct bench_row *row,
+                   struct bench_figure *figure, struct err *err)
 {
     static const char *const pools[] = { "box", "python", "python_data", "javascript" };
     bool node = access("/usr/bin/node", X_OK) == 0; /* else that pool stays empty */
-    struct cli_bench_pool pool;
-    if (cli_bench_use_engine(bench, row->job->size, err) < 0)
+    struct bench_pool pool;
+    if (bench_use_engine(bench, row->job->size, err) < 0)
         return -1;
     for (size_t i = 0; i < array_len(pools) - !node; i++) {
-        if (cli_bench_wait_full(&bench->engine.client, pools[i], &pool, err) < 0)
+        if (bench_wait_full(&bench->engine.client, pools[i], &pool, err) < 0)
             return -1;
     }
-    return cli_bench_watch_idle(bench, pool.engine, figure, err);
+    return bench_watch_idle(bench, pool.engine, figure, err);
 }

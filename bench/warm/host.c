@@ -1,5 +1,5 @@
-/* What the kernel counts: the machine, its processors, memory, and the time that a
- * tree of processes took. Reads /proc as the caller. */
+/* Counters of the kernel: processor time, memory, and the time that a tree of processes
+ * took. Reads /proc as the caller. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -8,15 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/attr.h"
 #include "base/own.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
-#define BUSY_MS 500
-#define BUSY_MOST 0.25
 #define TREE_MAX 4096
 
 static void close_file(FILE **file)
@@ -26,7 +23,7 @@ static void close_file(FILE **file)
 }
 #define own_file attr_cleanup(close_file) FILE *
 
-void cli_bench_nap(int ms)
+void bench_nap(int ms)
 {
     if (ms > 0)
         poll(NULL, 0, ms);
@@ -37,24 +34,14 @@ static double ticks_to_ms(double ticks)
     return ticks * 1000.0 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* user nice system idle iowait irq softirq steal */
-static void read_cpu(double *out_used, double *out_all)
+double bench_cpu_ms(void)
 {
-    unsigned long long at[8] = { 0 };
+    unsigned long long user, nice_, kernel, irq, soft;
     own_file file = fopen("/proc/stat", "re");
-    *out_used = *out_all = 0;
-    if (!file || fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &at[0], &at[1],
-                        &at[2], &at[3], &at[4], &at[5], &at[6], &at[7]) != 8)
-        return;
-    *out_used = (double)(at[0] + at[1] + at[2] + at[5] + at[6]);
-    *out_all = *out_used + (double)(at[3] + at[4] + at[7]);
-}
-
-double cli_bench_cpu_ms(void)
-{
-    double used, all;
-    read_cpu(&used, &all);
-    return ticks_to_ms(used);
+    if (!file || fscanf(file, "cpu %llu %llu %llu %*u %*u %llu %llu", &user, &nice_, &kernel, &irq,
+                        &soft) != 5)
+        return 0;
+    return ticks_to_ms((double)(user + nice_ + kernel + irq + soft));
 }
 
 static bool find_field(const char *path, const char *name, char *out, size_t room)
@@ -74,32 +61,11 @@ static bool find_field(const char *path, const char *name, char *out, size_t roo
     return false;
 }
 
-double cli_bench_available_kib(void)
+double bench_available_kib(void)
 {
     char value[64] = "0";
     find_field("/proc/meminfo", "MemAvailable", value, sizeof value);
     return strtod(value, NULL);
-}
-
-void cli_bench_look_at_machine(struct cli_bench_machine *out)
-{
-    struct utsname name;
-    double used, all, used_after, all_after, load = 0;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *out = (struct cli_bench_machine){ .cores = cores > 0 ? (unsigned)cores : 1 };
-    if (!find_field("/proc/cpuinfo", "model name", out->model, sizeof out->model))
-        snprintf(out->model, sizeof out->model, "unknown processor");
-    if (uname(&name) == 0)
-        snprintf(out->kernel, sizeof out->kernel, "%.32s %.64s", name.sysname, name.release);
-    if (getloadavg(&load, 1) == 1)
-        out->load = load;
-    /* The load lags by a minute, and another's short programs hardly count in it. */
-    read_cpu(&used, &all);
-    cli_bench_nap(BUSY_MS);
-    read_cpu(&used_after, &all_after);
-    if (all_after > all)
-        out->busy = (used_after - used) / (all_after - all);
-    out->quiet = out->load <= out->cores / 2.0 && out->busy <= BUSY_MOST;
 }
 
 /* --- a tree of processes --- */
@@ -174,7 +140,7 @@ static struct process *read_tree(pid_t root, size_t *out_count)
     return all;
 }
 
-double cli_bench_tree_cpu_ms(pid_t root)
+double bench_tree_cpu_ms(pid_t root)
 {
     size_t count = 0;
     struct process *all = read_tree(root, &count);
@@ -202,7 +168,7 @@ static bool add_pss(pid_t pid, double *sum)
     return true;
 }
 
-double cli_bench_tree_pss_kib(pid_t root)
+double bench_tree_pss_kib(pid_t root)
 {
     size_t count = 0;
     struct process *all = read_tree(root, &count);

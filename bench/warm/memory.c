@@ -1,10 +1,10 @@
 /* What one more waiting interpreter takes of the machine's memory, page tables and
  * kernel objects and all: MemAvailable before and after a pool of one kind has grown,
- * which it does by itself when it is found empty. Runs in the cli process. */
+ * which it does by itself when it is found empty. */
 #include <stdio.h>
 
 #include "base/attr.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 #include "cli/term/term.h"
 
 #define TRIES 40
@@ -17,19 +17,19 @@
 #define MORE 2
 #define AT_ONCE_MAX 32
 
-double cli_bench_steady_kib(void)
+double bench_steady_kib(void)
 {
     own_samples looks = { 0 };
-    cli_bench_nap(SETTLE_MS);
+    bench_nap(SETTLE_MS);
     for (int i = 0; i < LOOKS; i++) {
-        cli_bench_sample(&looks, cli_bench_available_kib());
-        cli_bench_nap(SETTLE_MS / LOOKS);
+        bench_sample(&looks, bench_available_kib());
+        bench_nap(SETTLE_MS / LOOKS);
     }
-    return cli_bench_summarize(&looks).p50;
+    return bench_summarize(&looks).p50;
 }
 
 /* So many of them at once, on one connection. */
-static int flood(struct cli_bench_client *client, const struct cli_bench_job *job, unsigned count,
+static int flood(struct bench_client *client, const struct bench_job *job, unsigned count,
                  struct err *err)
 {
     own_buf frames = BUF_INIT(256u << 10);
@@ -37,16 +37,16 @@ static int flood(struct cli_bench_client *client, const struct cli_bench_job *jo
     for (unsigned i = 0; i < count; i++) {
         char id[16];
         snprintf(id, sizeof id, "m%u", i);
-        if (cli_bench_frame(id, job->language, job->code, &frames, err) < 0)
+        if (bench_frame(id, job->language, job->code, &frames, err) < 0)
             return -1;
     }
-    if (cli_bench_send(client, &frames, err) < 0)
+    if (bench_send(client, &frames, err) < 0)
         return -1;
     unsigned ended = 0;
     size_t at = 0;
     while (ended < count) {
         size_t len = 0;
-        if (cli_bench_receive(client, err) < 0)
+        if (bench_receive(client, err) < 0)
             return -1;
         while (frame_next((struct str){ client->answer + at, client->got - at }, FRAME_NEWS_MAX,
                           &text, &len, err) > 0) {
@@ -58,32 +58,32 @@ static int flood(struct cli_bench_client *client, const struct cli_bench_job *jo
 }
 
 /* KiB for one, on an engine that was just started. */
-static int grow(struct cli_bench_client *client, const struct cli_bench_job *job,
+static int grow(struct bench_client *client, const struct bench_job *job,
                 double *out_kib, struct err *err)
 {
-    struct cli_bench_pool at_first, boxes_first, now;
+    struct bench_pool at_first, boxes_first, now;
     /* Once around without growth: what the first runs leave in caches is not theirs. */
     for (int i = 0; i < 3; i++) {
-        if (cli_bench_wait_full(client, job->pool, &at_first, err) < 0 ||
+        if (bench_wait_full(client, job->pool, &at_first, err) < 0 ||
             flood(client, job, at_first.ready, err) < 0)
             return -1;
     }
-    if (cli_bench_wait_full(client, job->pool, &at_first, err) < 0 ||
-        cli_bench_wait_full(client, "box", &boxes_first, err) < 0)
+    if (bench_wait_full(client, job->pool, &at_first, err) < 0 ||
+        bench_wait_full(client, "box", &boxes_first, err) < 0)
         return -1;
-    double before = cli_bench_steady_kib();
+    double before = bench_steady_kib();
     now = at_first;
     for (int i = 0; i < TRIES; i++) {
         unsigned count = now.ready + MORE;
         unsigned last = now.wanted;
         if (flood(client, job, count < AT_ONCE_MAX ? count : AT_ONCE_MAX, err) < 0 ||
-            cli_bench_wait_full(client, job->pool, &now, err) < 0)
+            bench_wait_full(client, job->pool, &now, err) < 0)
             return -1;
         if (now.wanted == last && now.ready >= at_first.ready + GROWN_LEAST)
             break;
     }
-    struct cli_bench_pool boxes;
-    if (cli_bench_wait_full(client, "box", &boxes, err) < 0)
+    struct bench_pool boxes;
+    if (bench_wait_full(client, "box", &boxes, err) < 0)
         return -1;
     if (boxes.ready != boxes_first.ready)
         cli_term_note("empty boxes are %u, and %u were: the figure has them too", boxes.ready,
@@ -91,38 +91,38 @@ static int grow(struct cli_bench_client *client, const struct cli_bench_job *job
     if (now.ready < at_first.ready + GROWN_LEAST)
         return err_set(err, ERR_HOST, "the pool '%s' does not grow: %u wait, and %u did at first",
                        job->pool, now.ready, at_first.ready);
-    *out_kib = (before - cli_bench_steady_kib()) / (now.ready - at_first.ready);
+    *out_kib = (before - bench_steady_kib()) / (now.ready - at_first.ready);
     return 0;
 }
 
-int cli_bench_memory(struct cli_bench *bench, const struct cli_bench_row *row,
-                     struct cli_bench_figure *figure, struct err *err)
+int bench_memory(struct bench *bench, const struct bench_row *row,
+                     struct bench_figure *figure, struct err *err)
 {
     own_samples bare = { 0 }, ours = { 0 };
     int engines = bench->options.quick ? 1 : 5;
     struct err why = ERR_INIT;
     for (int i = 0; i < engines; i++) {
         double kib;
-        if (cli_bench_bare_number(row->job->bare, &kib, &why) < 0) {
+        if (bench_bare_number(row->job->bare, &kib, &why) < 0) {
             snprintf(figure->skipped, sizeof figure->skipped, "%.250s", why.text);
             break;
         }
-        cli_bench_sample(&bare, kib / KIB);
+        bench_sample(&bare, kib / KIB);
         /* A fresh engine each time: pools that have grown take minutes to shrink. */
-        cli_bench_drop_engine(bench);
-        if (cli_bench_use_engine(bench, row->job->size, err) < 0 ||
+        bench_drop_engine(bench);
+        if (bench_use_engine(bench, row->job->size, err) < 0 ||
             grow(&bench->engine.client, row->job, &kib, err) < 0)
             return -1;
-        cli_bench_sample(&ours, kib / KIB);
+        bench_sample(&ours, kib / KIB);
     }
-    figure->bare = cli_bench_summarize(&bare);
-    figure->ours = cli_bench_summarize(&ours);
+    figure->bare = bench_summarize(&bare);
+    figure->ours = bench_summarize(&ours);
     if (!figure->skipped[0] && figure->ours.p50 > 0)
         figure->value = figure->bare.p50 / figure->ours.p50;
     else if (!figure->skipped[0])
         snprintf(figure->skipped, sizeof figure->skipped,
                  "memory was freed by others meanwhile: measure again on a quiet machine");
-    cli_bench_drop_engine(bench);
-    cli_bench_add(bench, figure);
+    bench_drop_engine(bench);
+    bench_add(bench, figure);
     return 0;
 }

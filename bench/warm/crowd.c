@@ -1,47 +1,47 @@
-/* The rows of `cupel bench` on many sessions at once: what one more takes of the memory,
- * and what a hundred that rest take of the processors. Runs in the cli process. */
+/* The rows of build/bench on many sessions at once: what one more takes of the memory,
+ * and what a hundred that rest take of the processors. */
 #include <stdio.h>
 
 #include "base/attr.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define IDLE_COUNT 100
 #define MEMORY_COUNT 10
 #define KIB 1024.0
 
 struct crowd {
-    struct cli_bench_session at[IDLE_COUNT];
+    struct bench_session at[IDLE_COUNT];
     unsigned count;
 };
 
 static void crowd_done(struct crowd *crowd)
 {
     while (crowd->count > 0)
-        cli_bench_session_done(&crowd->at[--crowd->count]);
+        bench_session_done(&crowd->at[--crowd->count]);
 }
 
 /* One after another, each with its cell, until its state is kept or will not be. */
-static int fill(struct crowd *crowd, struct cli_bench_client *client, unsigned count,
+static int fill(struct crowd *crowd, struct bench_client *client, unsigned count,
                 const char *code, struct err *err)
 {
     bool is;
     for (unsigned i = 0; i < count; i++) {
-        struct cli_bench_session *one = &crowd->at[crowd->count];
-        int rc = cli_bench_session_open(client, 0, one, err);
+        struct bench_session *one = &crowd->at[crowd->count];
+        int rc = bench_session_open(client, 0, one, err);
         crowd->count += rc == 0;
-        if (rc < 0 || cli_bench_session_run(one, code, err) < 0 ||
-            cli_bench_session_protected(one, &is, err) < 0)
+        if (rc < 0 || bench_session_run(one, code, err) < 0 ||
+            bench_session_protected(one, &is, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static int await_pools(struct cli_bench_client *client, struct cli_bench_pool *out,
+static int await_pools(struct bench_client *client, struct bench_pool *out,
                        struct err *err)
 {
     static const char *const pools[] = { "python", "python_data", "box" };
     for (size_t i = 0; i < array_len(pools); i++) {
-        if (cli_bench_wait_full(client, pools[i], out, err) < 0)
+        if (bench_wait_full(client, pools[i], out, err) < 0)
             return -1;
     }
     return 0;
@@ -57,16 +57,16 @@ struct taken {
 
 static struct taken look(pid_t engine)
 {
-    double available = cli_bench_steady_kib();
-    return (struct taken){ .pss_kib = cli_bench_tree_pss_kib(engine), .kib = -available };
+    double available = bench_steady_kib();
+    return (struct taken){ .pss_kib = bench_tree_pss_kib(engine), .kib = -available };
 }
 
 /* KiB for one, on an engine that was just started. */
-static int add_sessions(struct cli_bench_client *client, const char *code, struct taken *out,
+static int add_sessions(struct bench_client *client, const char *code, struct taken *out,
                         struct err *err)
 {
     attr_cleanup(crowd_done) struct crowd crowd = { .count = 0 };
-    struct cli_bench_pool pool;
+    struct bench_pool pool;
     /* Once around first: what the first ones leave in caches is not theirs. */
     if (await_pools(client, &pool, err) < 0 || fill(&crowd, client, MEMORY_COUNT, code, err) < 0)
         return -1;
@@ -82,40 +82,40 @@ static int add_sessions(struct cli_bench_client *client, const char *code, struc
     return 0;
 }
 
-static void add_figure(struct cli_bench *bench, struct cli_bench_figure *figure,
-                       const struct cli_bench_samples *bare, const struct cli_bench_samples *ours,
+static void add_figure(struct bench *bench, struct bench_figure *figure,
+                       const struct bench_samples *bare, const struct bench_samples *ours,
                        const char *why_none)
 {
-    struct cli_bench_summary taken = cli_bench_summarize(ours);
-    figure->bare = cli_bench_summarize(bare);
+    struct bench_summary taken = bench_summarize(ours);
+    figure->bare = bench_summarize(bare);
     if (taken.p50 > 0) {
         figure->ours = taken;
         figure->value = figure->bare.p50 / taken.p50;
     } else {
         snprintf(figure->skipped, sizeof figure->skipped, "%s", why_none);
     }
-    cli_bench_add(bench, figure);
+    bench_add(bench, figure);
 }
 
-int cli_bench_session_memory(struct cli_bench *bench, const struct cli_bench_row *row,
-                             struct cli_bench_figure *figure, struct err *err)
+int bench_session_memory(struct bench *bench, const struct bench_row *row,
+                             struct bench_figure *figure, struct err *err)
 {
     own_samples bare = { 0 }, pss = { 0 }, all = { 0 };
     int engines = bench->options.quick ? 1 : 5;
     for (int i = 0; i < engines; i++) {
         double kib;
         struct taken taken;
-        if (cli_bench_bare_number(row->talk->bare, &kib, err) < 0)
+        if (bench_bare_number(row->talk->bare, &kib, err) < 0)
             return -1;
-        cli_bench_sample(&bare, kib / KIB);
-        cli_bench_drop_engine(bench);
-        if (cli_bench_use_engine(bench, CLI_BENCH_BY_DEMAND, err) < 0 ||
+        bench_sample(&bare, kib / KIB);
+        bench_drop_engine(bench);
+        if (bench_use_engine(bench, BENCH_BY_DEMAND, err) < 0 ||
             add_sessions(&bench->engine.client, row->talk->cell, &taken, err) < 0)
             return -1;
-        cli_bench_sample(&pss, taken.pss_kib / KIB);
-        cli_bench_sample(&all, taken.kib / KIB);
+        bench_sample(&pss, taken.pss_kib / KIB);
+        bench_sample(&all, taken.kib / KIB);
     }
-    struct cli_bench_figure aside = *figure;
+    struct bench_figure aside = *figure;
     add_figure(bench, figure, &bare, &pss,
                "'/proc' does not show this user the memory of the engine's processes");
     snprintf(aside.name, sizeof aside.name, "%s", row->talk->aside_name);
@@ -128,16 +128,16 @@ int cli_bench_session_memory(struct cli_bench *bench, const struct cli_bench_row
 
 /* --- a hundred that rest --- */
 
-int cli_bench_session_idle(struct cli_bench *bench, const struct cli_bench_row *row,
-                           struct cli_bench_figure *figure, struct err *err)
+int bench_session_idle(struct bench *bench, const struct bench_row *row,
+                           struct bench_figure *figure, struct err *err)
 {
     attr_cleanup(crowd_done) struct crowd crowd = { .count = 0 };
-    struct cli_bench_pool pool;
-    cli_bench_drop_engine(bench);
-    if (cli_bench_use_engine(bench, CLI_BENCH_BY_DEMAND, err) < 0 ||
+    struct bench_pool pool;
+    bench_drop_engine(bench);
+    if (bench_use_engine(bench, BENCH_BY_DEMAND, err) < 0 ||
         await_pools(&bench->engine.client, &pool, err) < 0 ||
         fill(&crowd, &bench->engine.client, IDLE_COUNT, row->talk->cell, err) < 0 ||
         await_pools(&bench->engine.client, &pool, err) < 0)
         return -1;
-    return cli_bench_watch_idle(bench, pool.engine, figure, err);
+    return bench_watch_idle(bench, pool.engine, figure, err);
 }

@@ -1,4 +1,4 @@
-/* One session of the engine that is measured, as a client has it. Runs in the cli process.
+/* One session of the engine that is measured, as a client has it.
  * Frames are made before anything is timed, and answers are looked at for a few words
  * only; JSON is read where something went wrong. */
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define FRAME_ROOM 4096
 #define PROTECT_MS 60000 /* a session that is not protected by then never will be */
@@ -21,7 +21,7 @@ static int add_frame(struct buf *to, const json_t *frame, struct err *err)
     return err_set(err, ERR_BUG, "what a row asks of a session does not fit into a frame");
 }
 
-int cli_bench_session_frame(const struct cli_bench_session *session, const char *what,
+int bench_session_frame(const struct bench_session *session, const char *what,
                             struct buf *out, struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "id", "s", "do", what,
@@ -29,7 +29,7 @@ int cli_bench_session_frame(const struct cli_bench_session *session, const char 
     return add_frame(out, frame, err);
 }
 
-int cli_bench_session_cell(const struct cli_bench_session *session, const char *code,
+int bench_session_cell(const struct bench_session *session, const char *code,
                            struct buf *out, struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:{s:s, s:s}}", "op", "run", "id", "c", "request",
@@ -37,34 +37,34 @@ int cli_bench_session_cell(const struct cli_bench_session *session, const char *
     return add_frame(out, frame, err);
 }
 
-static int ask(struct cli_bench_client *client, const struct buf *frame, struct err *err)
+static int ask(struct bench_client *client, const struct buf *frame, struct err *err)
 {
     int got = 0;
-    if (cli_bench_send(client, frame, err) < 0)
+    if (bench_send(client, frame, err) < 0)
         return -1;
     while (got == 0)
-        got = cli_bench_receive(client, err);
+        got = bench_receive(client, err);
     if (got < 0)
         return -1;
     /* A result may have an error of its own. */
-    bool refused = cli_bench_has(client, "\"error\":{") && !cli_bench_has(client, "\"result\":{");
-    return refused ? cli_bench_explain(client, err) : 0;
+    bool refused = bench_has(client, "\"error\":{") && !bench_has(client, "\"result\":{");
+    return refused ? bench_explain(client, err) : 0;
 }
 
-int cli_bench_session_ask(struct cli_bench_session *session, const struct buf *frame,
+int bench_session_ask(struct bench_session *session, const struct buf *frame,
                           struct err *err)
 {
     return ask(session->client, frame, err);
 }
 
-int cli_bench_session_adopt(struct cli_bench_client *client, struct cli_bench_session *out,
+int bench_session_adopt(struct bench_client *client, struct bench_session *out,
                             struct err *err)
 {
     static const char begin[] = "\"session\":{\"session\":\"";
     const char *from = memmem(client->answer, client->got, begin, sizeof begin - 1);
     const char *end = client->answer + client->got;
     size_t len = 0;
-    *out = (struct cli_bench_session){ .client = client };
+    *out = (struct bench_session){ .client = client };
     if (from)
         from += sizeof begin - 1;
     while (from && from + len < end && from[len] != '"' && len < sizeof out->id)
@@ -75,8 +75,8 @@ int cli_bench_session_adopt(struct cli_bench_client *client, struct cli_bench_se
     return 0;
 }
 
-int cli_bench_session_open(struct cli_bench_client *client, int64_t memory_bytes,
-                           struct cli_bench_session *out, struct err *err)
+int bench_session_open(struct bench_client *client, int64_t memory_bytes,
+                           struct bench_session *out, struct err *err)
 {
     own_buf frame = BUF_INIT(FRAME_ROOM);
     own_json whole = json_pack("{s:s, s:s, s:s, s:{s:s}}", "op", "session", "id", "s", "do", "new",
@@ -87,31 +87,31 @@ int cli_bench_session_open(struct cli_bench_client *client, int64_t memory_bytes
                                       "timeout_s", CELL_S));
     if (add_frame(&frame, whole, err) < 0 || ask(client, &frame, err) < 0)
         return -1;
-    return cli_bench_session_adopt(client, out, err);
+    return bench_session_adopt(client, out, err);
 }
 
-void cli_bench_session_done(struct cli_bench_session *session)
+void bench_session_done(struct bench_session *session)
 {
     own_buf frame = BUF_INIT(FRAME_ROOM);
     struct err ignored = ERR_INIT;
-    if (session->id[0] && cli_bench_session_frame(session, "end", &frame, &ignored) == 0)
-        cli_bench_session_ask(session, &frame, &ignored);
+    if (session->id[0] && bench_session_frame(session, "end", &frame, &ignored) == 0)
+        bench_session_ask(session, &frame, &ignored);
     buf_done(&session->info);
-    *session = (struct cli_bench_session){ 0 };
+    *session = (struct bench_session){ 0 };
 }
 
-int cli_bench_session_run(struct cli_bench_session *session, const char *code, struct err *err)
+int bench_session_run(struct bench_session *session, const char *code, struct err *err)
 {
     own_buf frame = BUF_INIT(FRAME_ROOM);
     double ms;
     bool warm;
-    if (cli_bench_session_cell(session, code, &frame, err) < 0)
+    if (bench_session_cell(session, code, &frame, err) < 0)
         return -1;
-    return cli_bench_run(session->client, &frame, &ms, &warm, err);
+    return bench_run(session->client, &frame, &ms, &warm, err);
 }
 
 /* The last answer says that it rests, and yet it is not protected. */
-static void note_why(struct cli_bench_session *session)
+static void note_why(struct bench_session *session)
 {
     struct str text;
     struct err ignored = ERR_INIT;
@@ -126,20 +126,20 @@ static void note_why(struct cli_bench_session *session)
         snprintf(session->unprotected, sizeof session->unprotected, "%.150s", why);
 }
 
-int cli_bench_session_protected(struct cli_bench_session *session, bool *out, struct err *err)
+int bench_session_protected(struct bench_session *session, bool *out, struct err *err)
 {
     int64_t from = clock_now_ns();
     *out = false;
     if (session->info.len == 0 &&
-        cli_bench_session_frame(session, "info", &session->info, err) < 0)
+        bench_session_frame(session, "info", &session->info, err) < 0)
         return -1;
     while (clock_ms_between(from, clock_now_ns()) < PROTECT_MS) {
-        if (cli_bench_session_ask(session, &session->info, err) < 0)
+        if (bench_session_ask(session, &session->info, err) < 0)
             return -1;
-        *out = cli_bench_has(session->client, "\"protected\":true");
+        *out = bench_has(session->client, "\"protected\":true");
         if (*out)
             return 0;
-        if (cli_bench_has(session->client, "\"status\":\"idle\"")) {
+        if (bench_has(session->client, "\"status\":\"idle\"")) {
             note_why(session);
             return 0;
         }

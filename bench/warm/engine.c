@@ -1,4 +1,4 @@
-/* An engine of our own for `cupel bench`. Runs in the cli process, and in the guard.
+/* An engine of our own: `cupel serve`, of $CUPEL or build/cupel.
  * 1. The guard is forked by us, starts `cupel serve`, and waits for the leash to close,
  *    which it does however we end; then it ends the engine and removes its folder.
  * 2. One engine at a time: another guard would hold the leash of the first.
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 #include "contract/result.h"
 
 #define ANSWER_MAX (256u << 10)
@@ -45,22 +45,20 @@ static void remove_folder(const char *folder)
 
 static pid_t start_engine(const char *folder, int pool)
 {
-    char path[320], size[16], program[4096] = "";
+    char path[320], size[16];
     char name[] = "cupel", command[] = "serve", quiet[] = "-q", socket_[] = "--socket",
          pool_[] = "--pool";
     char *argv[] = { name, command, quiet, socket_, path, pool >= 0 ? pool_ : NULL, size, NULL };
+    const char *named = getenv("CUPEL"), *program = named ? named : "build/cupel";
     pid_t pid = 0;
     snprintf(path, sizeof path, "%s/engine/socket", folder);
     snprintf(size, sizeof size, "%d", pool);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("CUPEL_TRACE");
-    /* By its path, for the name that it shows; a program that was replaced still runs. */
-    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    bool there = len > 0 && access(program, X_OK) == 0;
-    int rc = posix_spawn(&pid, there ? program : "/proc/self/exe", NULL, NULL, argv, environ);
+    int rc = posix_spawn(&pid, program, NULL, NULL, argv, environ);
     if (rc == 0)
         return pid;
-    fprintf(stderr, "cupel: start 'cupel serve': %s\n", strerror(rc));
+    fprintf(stderr, "bench: start '%s serve': %s\n", program, strerror(rc));
     return -1;
 }
 
@@ -90,7 +88,7 @@ attr_noreturn static void guard(const char *folder, int pool, int leash)
     _exit(0);
 }
 
-static int start_guard(int pool, struct cli_bench_engine *out, struct err *err)
+static int start_guard(int pool, struct bench_engine *out, struct err *err)
 {
     int ends[2];
     const char *above = getenv("TMPDIR");
@@ -120,39 +118,39 @@ static int start_guard(int pool, struct cli_bench_engine *out, struct err *err)
     return 0;
 }
 
-int cli_bench_engine_open(int pool, struct cli_bench_engine *out, struct err *err)
+int bench_engine_open(int pool, struct bench_engine *out, struct err *err)
 {
-    *out = CLI_BENCH_ENGINE_INIT;
+    *out = BENCH_ENGINE_INIT;
     int64_t from = clock_now_ns();
     if (start_guard(pool, out, err) < 0)
         return -1;
-    while (cli_bench_client_open(out, &out->client, err) < 0) {
+    while (bench_client_open(out, &out->client, err) < 0) {
         bool ended = waitpid(out->guard, NULL, WNOHANG) == out->guard;
         if (ended)
             out->guard = 0;
         if (ended || clock_ms_between(from, clock_now_ns()) > START_MS) {
-            cli_bench_engine_close(out);
+            bench_engine_close(out);
             err_set(err, ERR_HOST, "the engine to be measured does not start");
             err_hint(err, "'cupel serve' and 'cupel doctor' say why");
             return -1;
         }
-        cli_bench_nap(LOOK_MS);
+        bench_nap(LOOK_MS);
     }
     return 0;
 }
 
-void cli_bench_engine_close(struct cli_bench_engine *engine)
+void bench_engine_close(struct bench_engine *engine)
 {
-    cli_bench_client_close(&engine->client);
+    bench_client_close(&engine->client);
     own_close_fd(&engine->leash);
     if (engine->guard > 0)
         waitpid(engine->guard, NULL, 0);
-    *engine = CLI_BENCH_ENGINE_INIT;
+    *engine = BENCH_ENGINE_INIT;
 }
 
 /* --- a client --- */
 
-int cli_bench_client_open(const struct cli_bench_engine *engine, struct cli_bench_client *out,
+int bench_client_open(const struct bench_engine *engine, struct bench_client *out,
                           struct err *err)
 {
     char path[320];
@@ -160,18 +158,18 @@ int cli_bench_client_open(const struct cli_bench_engine *engine, struct cli_benc
     snprintf(path, sizeof path, "%s/engine/socket", engine->folder);
     if (embed_connect(path, &link, err) < 0)
         return -1;
-    *out = (struct cli_bench_client){ .link = link, .answer = buf_alloc(ANSWER_MAX) };
+    *out = (struct bench_client){ .link = link, .answer = buf_alloc(ANSWER_MAX) };
     return 0;
 }
 
-void cli_bench_client_close(struct cli_bench_client *client)
+void bench_client_close(struct bench_client *client)
 {
     embed_close(&client->link);
     free(client->answer);
-    *client = (struct cli_bench_client){ .link = EMBED_LINK_INIT };
+    *client = (struct bench_client){ .link = EMBED_LINK_INIT };
 }
 
-int cli_bench_frame(const char *id, const char *language, const char *code, struct buf *out,
+int bench_frame(const char *id, const char *language, const char *code, struct buf *out,
                     struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:{s:s, s:s}}", "op", "run", "id", id, "request",
@@ -181,7 +179,7 @@ int cli_bench_frame(const char *id, const char *language, const char *code, stru
     return err_set(err, ERR_BUG, "the request of a row does not fit into a frame");
 }
 
-int cli_bench_send(struct cli_bench_client *client, const struct buf *frame, struct err *err)
+int bench_send(struct bench_client *client, const struct buf *frame, struct err *err)
 {
     client->got = 0;
     ssize_t n = send(client->link.fd, frame->at, frame->len, MSG_NOSIGNAL);
@@ -192,7 +190,7 @@ int cli_bench_send(struct cli_bench_client *client, const struct buf *frame, str
 }
 
 /* Exactly one frame: of a run without events nothing comes but its end. */
-int cli_bench_receive(struct cli_bench_client *client, struct err *err)
+int bench_receive(struct bench_client *client, struct err *err)
 {
     ssize_t n = recv(client->link.fd, client->answer + client->got, ANSWER_MAX - client->got, 0);
     if (n < 0 && errno == EINTR)
@@ -207,12 +205,12 @@ int cli_bench_receive(struct cli_bench_client *client, struct err *err)
                       NULL, err);
 }
 
-bool cli_bench_has(const struct cli_bench_client *client, const char *text)
+bool bench_has(const struct bench_client *client, const char *text)
 {
     return memmem(client->answer, client->got, text, strlen(text)) != NULL;
 }
 
-int cli_bench_explain(const struct cli_bench_client *client, struct err *err)
+int bench_explain(const struct bench_client *client, struct err *err)
 {
     struct str text;
     own_frame_news news = FRAME_NEWS_INIT;
@@ -230,25 +228,25 @@ int cli_bench_explain(const struct cli_bench_client *client, struct err *err)
     return err_set(err, ERR_BUG, "a run ended with status '%s': %s", status ? status : "?", brief);
 }
 
-int cli_bench_check(const struct cli_bench_client *client, bool *out_warm, struct err *err)
+int bench_check(const struct bench_client *client, bool *out_warm, struct err *err)
 {
-    if (!cli_bench_has(client, "\"status\":\"ok\""))
-        return cli_bench_explain(client, err);
-    *out_warm = cli_bench_has(client, "\"warm\":true");
+    if (!bench_has(client, "\"status\":\"ok\""))
+        return bench_explain(client, err);
+    *out_warm = bench_has(client, "\"warm\":true");
     return 0;
 }
 
-int cli_bench_run(struct cli_bench_client *client, const struct buf *frame, double *out_ms,
+int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms,
                   bool *out_warm, struct err *err)
 {
     int got = 0;
     int64_t from = clock_now_ns();
-    if (cli_bench_send(client, frame, err) < 0)
+    if (bench_send(client, frame, err) < 0)
         return -1;
     while (got == 0)
-        got = cli_bench_receive(client, err);
+        got = bench_receive(client, err);
     *out_ms = clock_ms_between(from, clock_now_ns());
-    return got < 0 ? -1 : cli_bench_check(client, out_warm, err);
+    return got < 0 ? -1 : bench_check(client, out_warm, err);
 }
 
 /* --- the pools --- */
@@ -258,11 +256,11 @@ static unsigned number_in(const json_t *object, const char *name)
     return (unsigned)json_integer_value(json_object_get(object, name));
 }
 
-static void read_state(const json_t *info, const char *name, struct cli_bench_pool *out)
+static void read_state(const json_t *info, const char *name, struct bench_pool *out)
 {
     const json_t *state = json_object_get(info, "state"), *one;
     size_t i;
-    *out = (struct cli_bench_pool){ .engine = (pid_t)number_in(info, "pid") };
+    *out = (struct bench_pool){ .engine = (pid_t)number_in(info, "pid") };
     json_array_foreach(json_object_get(state, "pools"), i, one) {
         const char *of = json_string_value(json_object_get(one, "name"));
         if (of && strcmp(of, name) == 0) {
@@ -279,17 +277,17 @@ static void read_state(const json_t *info, const char *name, struct cli_bench_po
     }
 }
 
-int cli_bench_pool(struct cli_bench_client *client, const char *name, struct cli_bench_pool *out,
+int bench_pool(struct bench_client *client, const char *name, struct bench_pool *out,
                    struct err *err)
 {
     own_json ask = json_pack("{s:s}", "op", "info");
     own_buf frame = BUF_INIT(256);
     struct str text;
     int got = 0;
-    if (frame_add(&frame, ask, FRAME_ASK_MAX) < 0 || cli_bench_send(client, &frame, err) < 0)
+    if (frame_add(&frame, ask, FRAME_ASK_MAX) < 0 || bench_send(client, &frame, err) < 0)
         return -1;
     while (got == 0)
-        got = cli_bench_receive(client, err);
+        got = bench_receive(client, err);
     if (got < 0 || frame_next((struct str){ client->answer, client->got }, ANSWER_MAX, &text, NULL,
                               err) <= 0)
         return -1;
@@ -300,19 +298,19 @@ int cli_bench_pool(struct cli_bench_client *client, const char *name, struct cli
     return 0;
 }
 
-int cli_bench_wait_full(struct cli_bench_client *client, const char *name,
-                        struct cli_bench_pool *out, struct err *err)
+int bench_wait_full(struct bench_client *client, const char *name,
+                        struct bench_pool *out, struct err *err)
 {
     int64_t from = clock_now_ns();
     bool python = strcmp(name, "javascript") != 0;
     for (;;) {
-        if (cli_bench_pool(client, name, out, err) < 0)
+        if (bench_pool(client, name, out, err) < 0)
             return -1;
         if (out->wanted > 0 && out->ready >= out->wanted && (out->zygotes || !python))
             return 0;
         if (clock_ms_between(from, clock_now_ns()) > FULL_MS)
             return err_set(err, ERR_HOST, "the pool '%s' does not fill: %u of %u wait after %d s",
                            name, out->ready, out->wanted, FULL_MS / 1000);
-        cli_bench_nap(LOOK_MS);
+        bench_nap(LOOK_MS);
     }
 }

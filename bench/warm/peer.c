@@ -1,5 +1,5 @@
-/* The peer of the session rows: bench/ipykernel_peer.py, which is a part of cupel, in a
- * process of its own. Runs in the cli process.
+/* The peer of the session rows: bench/ipykernel_peer.py, whose text is in this program,
+ * in a process of its own.
  * 1. It times itself, so that our pipes are no part of its figure.
  * 2. It ends when the socket between us does, however we end. */
 #include <errno.h>
@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define PYTHON "/usr/bin/python3"
 #define ANSWER_MS 90000 /* a kernel's start on a slow machine, and more */
 #define NS_IN_MS 1e6
 
-extern const char cli_bench_peer_script[];
+extern const char bench_peer_script[];
 __asm__(".section .rodata\n"
-        ".globl cli_bench_peer_script\ncli_bench_peer_script:\n"
+        ".globl bench_peer_script\nbench_peer_script:\n"
         ".incbin \"bench/ipykernel_peer.py\"\n"
         ".byte 0\n.previous\n");
 
@@ -32,7 +32,7 @@ static int spawn(int end, pid_t *out)
     static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", lang[] = "LANG=C.UTF-8";
     char folder[300], *const env[] = { path, lang, folder, NULL };
     char *const argv[] = { (char[]){ "python3" }, (char[]){ "-c" },
-                           (char *)(uintptr_t)cli_bench_peer_script, NULL };
+                           (char *)(uintptr_t)bench_peer_script, NULL };
     const char *above = getenv("TMPDIR");
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -54,7 +54,7 @@ static int spawn(int end, pid_t *out)
 }
 
 /* One line, without its end. */
-static int read_line(const struct cli_bench_peer *peer, char *out, size_t room, struct err *err)
+static int read_line(const struct bench_peer *peer, char *out, size_t room, struct err *err)
 {
     size_t got = 0;
     while (got < room - 1) {
@@ -76,11 +76,11 @@ static int read_line(const struct cli_bench_peer *peer, char *out, size_t room, 
     return err_set(err, ERR_HOST, "the ipykernel to compare with ended by itself");
 }
 
-int cli_bench_peer_open(struct cli_bench_peer *out, bool *out_there, struct err *err)
+int bench_peer_open(struct bench_peer *out, bool *out_there, struct err *err)
 {
     int ends[2];
     char line[64];
-    *out = CLI_BENCH_PEER_INIT;
+    *out = BENCH_PEER_INIT;
     *out_there = false;
     if (access(PYTHON, X_OK) < 0)
         return 0;
@@ -91,19 +91,19 @@ int cli_bench_peer_open(struct cli_bench_peer *out, bool *out_there, struct err 
     out->fd = ends[0];
     if (rc != 0) {
         out->pid = 0;
-        cli_bench_peer_close(out);
+        bench_peer_close(out);
         errno = rc;
         return err_sys(err, "start '" PYTHON "'");
     }
     if (read_line(out, line, sizeof line, err) < 0) {
-        cli_bench_peer_close(out);
+        bench_peer_close(out);
         return -1;
     }
     *out_there = strcmp(line, "ready") == 0;
     return 0;
 }
 
-int cli_bench_peer_ask(const struct cli_bench_peer *peer, char order, double *out_ms,
+int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms,
                        struct err *err)
 {
     char line[64], *end = NULL;
@@ -118,7 +118,7 @@ int cli_bench_peer_ask(const struct cli_bench_peer *peer, char order, double *ou
 }
 
 /* By order too: the engine's guard may hold a copy of our end. */
-void cli_bench_peer_close(struct cli_bench_peer *peer)
+void bench_peer_close(struct bench_peer *peer)
 {
     static const char quit = 'q';
     if (peer->fd >= 0)
@@ -126,5 +126,5 @@ void cli_bench_peer_close(struct cli_bench_peer *peer)
     own_close_fd(&peer->fd);
     if (peer->pid > 0)
         waitpid(peer->pid, NULL, 0);
-    *peer = CLI_BENCH_PEER_INIT;
+    *peer = BENCH_PEER_INIT;
 }

@@ -1,13 +1,12 @@
-/* The rows of `cupel bench`, and how the times of single runs are taken: bare runs and
- * ours in the same rounds, ours back to back in bursts of what waits, or after gaps.
- * Runs in the cli process. */
+/* The rows of build/bench, and how the times of single runs are taken: bare runs and
+ * ours in the same rounds, ours back to back in bursts of what waits, or after gaps. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/attr.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define POOL_SIZE 8
 #define GAP_MS 60
@@ -26,21 +25,21 @@
 #define GROUP "python", PANDAS, { PYTHON, "-c", PANDAS }
 #define LOG "javascript", "console.log(1)", { NODE, "-e", "console.log(1)" }
 
-static const struct cli_bench_job cpu = { PRINT, "python", POOL_SIZE, 4, 0, 0, 0 };
-static const struct cli_bench_job memory_data = {
-    "python", PANDAS, { PYTHON, "-c", RSS }, "python_data", CLI_BENCH_BY_DEMAND, 1, 0, 0, 0
+static const struct bench_job cpu = { PRINT, "python", POOL_SIZE, 4, 0, 0, 0 };
+static const struct bench_job memory_data = {
+    "python", PANDAS, { PYTHON, "-c", RSS }, "python_data", BENCH_BY_DEMAND, 1, 0, 0, 0
 };
-static const struct cli_bench_job memory_plain = {
-    "python", "print(1)", { PYTHON, "-c", RSS }, "python", CLI_BENCH_BY_DEMAND, 1, 0, 0, 0
+static const struct bench_job memory_plain = {
+    "python", "print(1)", { PYTHON, "-c", RSS }, "python", BENCH_BY_DEMAND, 1, 0, 0, 0
 };
-static const struct cli_bench_job pool_gaps = { PRINT, "python", POOL_SIZE, 2, GAP_MS, 2.5, 1.5 },
+static const struct bench_job pool_gaps = { PRINT, "python", POOL_SIZE, 2, GAP_MS, 2.5, 1.5 },
     pool_burst = { PRINT, "python", POOL_SIZE, 4, 0, 6, 3 },
     fork_burst = { PRINT, "box", 0, 4, 0, 2.5, 1.5 },
     fork_gaps = { PRINT, "box", 0, 2, GAP_MS, 2.5, 1.5 },
     pandas_pool = { GROUP, "python_data", POOL_SIZE, 2, 0, 0, 0 },
     pandas_fork = { GROUP, "box", 0, 2, 0, 0, 0 },
     js_pool = { LOG, "javascript", POOL_SIZE, 2, 0, 0, 0 },
-    demand = { PRINT, "python", CLI_BENCH_BY_DEMAND, 1, 0, 0, 0 };
+    demand = { PRINT, "python", BENCH_BY_DEMAND, 1, 0, 0, 0 };
 
 /* --- in sessions --- */
 
@@ -48,45 +47,45 @@ static const struct cli_bench_job pool_gaps = { PRINT, "python", POOL_SIZE, 2, G
 #define MANY_BYTES ((int64_t)3 << 30)
 #define HOLD_100M "import numpy\nheld = numpy.ones(10**8 // 8)"
 #define HOLD_1G "import numpy\nheld = numpy.ones(10**9 // 8)"
-static const struct cli_bench_talk
-    cell = { .take = cli_bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
+static const struct bench_talk
+    cell = { .take = bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
              .peer = 'x', .times = 4 },
-    cell_gaps = { .take = cli_bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
+    cell_gaps = { .take = bench_take_cell, .guarded = true, .before = "", .cell = "1+1",
                   .peer = 'x', .times = 2, .gap_ms = GAP_MS },
-    fresh = { .take = cli_bench_take_new, .before = "", .cell = "import pandas", .peer = 'n',
+    fresh = { .take = bench_take_new, .before = "", .cell = "import pandas", .peer = 'n',
               .times = 4, .most = 10, .aside_name = "session-opened",
               .aside = "the same, until the session is there" },
-    safe_100m = { .take = cli_bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
+    safe_100m = { .take = bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
                   .before = HOLD_100M, .cell = "1+1", .bare = PASS, .times = 2 },
-    safe_1g = { .take = cli_bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
+    safe_1g = { .take = bench_take_protection, .guarded = true, .memory_bytes = MANY_BYTES,
                 .before = HOLD_1G, .cell = "1+1", .bare = PASS, .times = 2 },
-    death = { .take = cli_bench_take_death, .guarded = true, .before = "x = 1",
+    death = { .take = bench_take_death, .guarded = true, .before = "x = 1",
               .first = "x = 2\nimport os\nos._exit(0)", .cell = "assert x == 1", .bare = PASS,
               .times = 2, .aside_name = "session-dying",
               .aside = "the cell that died: sent, until its result" },
-    undo = { .take = cli_bench_take_undo, .guarded = true, .before = "x = 1", .first = "x = 2",
+    undo = { .take = bench_take_undo, .guarded = true, .before = "x = 1", .first = "x = 2",
              .order = "undo", .cell = "assert x == 1", .bare = PASS, .times = 2,
              .aside_name = "session-undone", .aside = "the same, until undo is answered" },
-    child = { .take = cli_bench_take_fork, .guarded = true, .memory_bytes = MANY_BYTES,
+    child = { .take = bench_take_fork, .guarded = true, .memory_bytes = MANY_BYTES,
               .before = HOLD_100M, .order = "fork", .cell = "held[0]", .bare = PASS, .times = 2,
               .aside_name = "session-forked", .aside = "the same, until fork is answered" },
-    parent = { .take = cli_bench_take_pause, .guarded = true, .memory_bytes = MANY_BYTES,
+    parent = { .take = bench_take_pause, .guarded = true, .memory_bytes = MANY_BYTES,
                .before = HOLD_100M, .order = "fork", .cell = "1+1", .bare = PASS, .times = 2 },
     crowd = { .cell = "import pandas", .bare = { PYTHON, "-c", RSS },
               .aside_name = "session-available",
               .aside = "the same, with what the kernel takes for it" };
 
-static int measure_times(struct cli_bench *bench, const struct cli_bench_row *row,
-                         struct cli_bench_figure *figure, struct err *err);
+static int measure_times(struct bench *bench, const struct bench_row *row,
+                         struct bench_figure *figure, struct err *err);
 
 #define BARE_PRINT "bare python3 -c 'print(1)'"
 #define BARE_PASS "bare python3 -c pass"
 #define WARM_KERNEL "warm execute of ipykernel, jupyter_client"
-#define TALK cli_bench_talk, NULL
+#define TALK bench_talk, NULL
 #define TIMES measure_times
 
 /* Those with the same engine stand together. */
-const struct cli_bench_row cli_bench_rows[] = {
+const struct bench_row bench_rows[] = {
     { "pool", "print(1) from the pool, back to back", "ms", BARE_PRINT, 60, 130, false, TIMES,
       &pool_burst, NULL },
     { "pool-gaps", "print(1) from the pool, 60 ms gaps", "ms", BARE_PRINT, 18, 40, false, TIMES,
@@ -96,7 +95,7 @@ const struct cli_bench_row cli_bench_rows[] = {
     { "js", "console.log(1) from the pool", "ms", "bare node -e 'console.log(1)'", 20, 100, false,
       TIMES, &js_pool, NULL },
     { "cpu", "CPU time a run, with refill and removal", "ms", BARE_PRINT, 3.5, 8, false,
-      cli_bench_cpu, &cpu, NULL },
+      bench_cpu, &cpu, NULL },
     { "fork", "print(1), nobody waits, back to back", "ms", BARE_PRINT, 7, 15, false, TIMES,
       &fork_burst, NULL },
     { "fork-gaps", "print(1), nobody waits, 60 ms gaps", "ms", BARE_PRINT, 5, 12, false, TIMES,
@@ -104,9 +103,9 @@ const struct cli_bench_row cli_bench_rows[] = {
     { "pandas-fork", "pandas groups 1,000 rows, nobody waits", "ms", "bare python3, the same", 20,
       60, false, TIMES, &pandas_fork, NULL },
     { "rate", "runs a second, 4 clients", "/s", BARE_PRINT ", 4 at once", 3.5, 8, false,
-      cli_bench_rate, &demand, NULL },
+      bench_rate, &demand, NULL },
     { "idle", "CPU of an engine with full pools, idle", "% of a core", NULL, 1, 0, true,
-      cli_bench_idle, &demand, NULL },
+      bench_idle, &demand, NULL },
     { "session-cell", "a cell 1+1, once protected", "ms", WARM_KERNEL, 15, 60, false, TALK,
       &cell },
     { "session-gaps", "a cell 1+1, protected, 60 ms gaps", "ms", WARM_KERNEL, 6, 20, false, TALK,
@@ -126,17 +125,17 @@ const struct cli_bench_row cli_bench_rows[] = {
     { "session-pause", "fork, 100 MB: the parent's next answer", "ms", BARE_PASS, 20, 50, false,
       TALK, &parent },
     { "session-memory", "memory of one more session, pandas in it", "MiB",
-      "RSS of python3 with pandas", 15, 60, false, cli_bench_session_memory, NULL, &crowd },
+      "RSS of python3 with pandas", 15, 60, false, bench_session_memory, NULL, &crowd },
     { "session-idle", "CPU of an engine with 100 idle sessions", "% of a core", NULL, 1, 0, true,
-      cli_bench_session_idle, NULL, &crowd },
+      bench_session_idle, NULL, &crowd },
     { "memory", "memory of one that waits, pandas imported", "MiB",
-      "RSS of python3 with pandas", 30, 150, false, cli_bench_memory, &memory_data, NULL },
+      "RSS of python3 with pandas", 30, 150, false, bench_memory, &memory_data, NULL },
     { "memory-plain", "memory of one that waits for plain Python", "MiB",
-      "RSS of python3 with pandas", 0, 0, false, cli_bench_memory, &memory_plain, NULL },
+      "RSS of python3 with pandas", 0, 0, false, bench_memory, &memory_plain, NULL },
 };
-const size_t cli_bench_row_count = array_len(cli_bench_rows);
+const size_t bench_row_count = array_len(bench_rows);
 
-bool cli_bench_row_is(const struct cli_bench_row *row, const char *word)
+bool bench_row_is(const struct bench_row *row, const char *word)
 {
     static const char group[] = "session";
     return strcmp(word, row->name) == 0 || (strcmp(word, group) == 0 && row->talk);
@@ -145,28 +144,28 @@ bool cli_bench_row_is(const struct cli_bench_row *row, const char *word)
 /* --- times of single runs --- */
 
 struct series {
-    struct cli_bench_client *client;
-    const struct cli_bench_job *job;
+    struct bench_client *client;
+    const struct bench_job *job;
     struct buf frame;
-    struct cli_bench_samples bare, ours;
+    struct bench_samples bare, ours;
     size_t warm;
 };
 
 static void series_done(struct series *series)
 {
     buf_done(&series->frame);
-    cli_bench_samples_done(&series->bare);
-    cli_bench_samples_done(&series->ours);
+    bench_samples_done(&series->bare);
+    bench_samples_done(&series->ours);
 }
 
 static int take_ours(struct series *series, struct err *err)
 {
     double ms;
     bool warm;
-    cli_bench_nap(series->job->gap_ms);
-    if (cli_bench_run(series->client, &series->frame, &ms, &warm, err) < 0)
+    bench_nap(series->job->gap_ms);
+    if (bench_run(series->client, &series->frame, &ms, &warm, err) < 0)
         return -1;
-    cli_bench_sample(&series->ours, ms);
+    bench_sample(&series->ours, ms);
     series->warm += warm;
     return 0;
 }
@@ -174,10 +173,10 @@ static int take_ours(struct series *series, struct err *err)
 static int take_bare(struct series *series, struct err *err)
 {
     double ms;
-    cli_bench_nap(series->job->gap_ms);
-    if (cli_bench_bare(series->job->bare, &ms, err) < 0)
+    bench_nap(series->job->gap_ms);
+    if (bench_bare(series->job->bare, &ms, err) < 0)
         return -1;
-    cli_bench_sample(&series->bare, ms);
+    bench_sample(&series->bare, ms);
     return 0;
 }
 
@@ -186,9 +185,9 @@ static int take_bare(struct series *series, struct err *err)
  * comes before the gap, so that it wakes nobody who is measured. */
 static int take_round(struct series *series, size_t rounds, struct err *err)
 {
-    const struct cli_bench_job *job = series->job;
-    struct cli_bench_pool pool = { 0 };
-    if (cli_bench_wait_full(series->client, job->pool, &pool, err) < 0)
+    const struct bench_job *job = series->job;
+    struct bench_pool pool = { 0 };
+    if (bench_wait_full(series->client, job->pool, &pool, err) < 0)
         return -1;
     size_t burst = job->gap_ms ? 1 : pool.ready;
     for (size_t i = 0; i < burst && series->ours.count < rounds * job->times; i++) {
@@ -205,52 +204,52 @@ static int take_round(struct series *series, size_t rounds, struct err *err)
 
 static int warm_up(struct series *series, struct err *err)
 {
-    struct cli_bench_pool pool;
-    if (cli_bench_wait_full(series->client, series->job->pool, &pool, err) < 0)
+    struct bench_pool pool;
+    if (bench_wait_full(series->client, series->job->pool, &pool, err) < 0)
         return -1;
     for (int i = 0; i < WARM_UP; i++) {
         if (take_ours(series, err) < 0 || take_bare(series, err) < 0)
             return -1;
     }
     series->ours.count = series->bare.count = series->warm = 0;
-    return cli_bench_wait_full(series->client, series->job->pool, &pool, err);
+    return bench_wait_full(series->client, series->job->pool, &pool, err);
 }
 
-static void add_tail(struct cli_bench *bench, const struct cli_bench_job *job,
-                     const struct cli_bench_figure *of)
+static void add_tail(struct bench *bench, const struct bench_job *job,
+                     const struct bench_figure *of)
 {
-    struct cli_bench_figure tail = {
+    struct bench_figure tail = {
         .what = "p99 over p50 of the row above", .unit = "ms", .ours = of->ours,
-        .value = of->ours.p99 / of->ours.p50, .sign = "",
+        .value = of->ours.p99 / of->ours.p50,
         .gate = job->tail_gate, .stretch = job->tail_stretch, .at_most = true,
     };
     snprintf(tail.name, sizeof tail.name, "%.24s-tail", of->name);
-    cli_bench_add(bench, of);
-    cli_bench_add(bench, &tail);
+    bench_add(bench, of);
+    bench_add(bench, &tail);
 }
 
 /* A machine without the interpreter or the package has no such row. */
-static bool can_bare(const struct cli_bench_job *job, struct cli_bench_figure *figure)
+static bool can_bare(const struct bench_job *job, struct bench_figure *figure)
 {
     double ms;
     struct err why = ERR_INIT;
-    if (cli_bench_bare(job->bare, &ms, &why) == 0)
+    if (bench_bare(job->bare, &ms, &why) == 0)
         return true;
     snprintf(figure->skipped, sizeof figure->skipped, "%.250s", why.text);
     return false;
 }
 
-static int measure_times(struct cli_bench *bench, const struct cli_bench_row *row,
-                         struct cli_bench_figure *figure, struct err *err)
+static int measure_times(struct bench *bench, const struct bench_row *row,
+                         struct bench_figure *figure, struct err *err)
 {
-    const struct cli_bench_job *job = row->job;
+    const struct bench_job *job = row->job;
     attr_cleanup(series_done) struct series series = { .job = job, .frame = BUF_INIT(4096) };
     if (!can_bare(job, figure)) {
-        cli_bench_add(bench, figure);
+        bench_add(bench, figure);
         return 0;
     }
-    if (cli_bench_use_engine(bench, job->size, err) < 0 ||
-        cli_bench_frame("b", job->language, job->code, &series.frame, err) < 0)
+    if (bench_use_engine(bench, job->size, err) < 0 ||
+        bench_frame("b", job->language, job->code, &series.frame, err) < 0)
         return -1;
     series.client = &bench->engine.client;
     if (warm_up(&series, err) < 0)
@@ -260,8 +259,8 @@ static int measure_times(struct cli_bench *bench, const struct cli_bench_row *ro
         if (take_round(&series, bench->rounds, err) < 0)
             return -1;
     }
-    figure->bare = cli_bench_summarize(&series.bare);
-    figure->ours = cli_bench_summarize(&series.ours);
+    figure->bare = bench_summarize(&series.bare);
+    figure->ours = bench_summarize(&series.ours);
     figure->value = figure->bare.p50 / figure->ours.p50;
     figure->warm = series.warm;
     figure->counts_warm = true;

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "cli/bench/bench.h"
+#include "bench.h"
 
 #define AT_ONCE_MAX 16
 
@@ -56,7 +56,7 @@ static int reap(pid_t pid, const char *name, struct err *err)
     return check_end(name, status, err);
 }
 
-int cli_bench_bare(const char *const argv[], double *out_ms, struct err *err)
+int bench_bare(const char *const argv[], double *out_ms, struct err *err)
 {
     pid_t pid = 0;
     int64_t from = clock_now_ns();
@@ -95,7 +95,7 @@ static int next_end(const pid_t *pids, unsigned count, const char *name, unsigne
     }
 }
 
-int cli_bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms,
+int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms,
                         double *out_rate, struct err *err)
 {
     pid_t pids[AT_ONCE_MAX] = { 0 };
@@ -120,7 +120,7 @@ int cli_bench_bare_rate(const char *const argv[], unsigned at_once, int window_m
     return rc;
 }
 
-int cli_bench_bare_number(const char *const argv[], double *out, struct err *err)
+int bench_bare_number(const char *const argv[], double *out, struct err *err)
 {
     int ends[2];
     char text[64] = "", *end = NULL;

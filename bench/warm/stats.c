@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/bench.h"
+#include "bench.h"
 
-void cli_bench_samples_done(struct cli_bench_samples *samples)
+void bench_samples_done(struct bench_samples *samples)
 {
     free(samples->at);
-    *samples = (struct cli_bench_samples){ 0 };
+    *samples = (struct bench_samples){ 0 };
 }
 
-void cli_bench_sample(struct cli_bench_samples *samples, double value)
+void bench_sample(struct bench_samples *samples, double value)
 {
     if (samples->count == samples->room) {
         size_t room = samples->room ? samples->room * 2 : 256;
@@ -50,9 +50,9 @@ static double median(const double *values, size_t count)
     return middle;
 }
 
-struct cli_bench_summary cli_bench_summarize(const struct cli_bench_samples *samples)
+struct bench_summary bench_summarize(const struct bench_samples *samples)
 {
-    struct cli_bench_summary out = { .count = samples->count };
+    struct bench_summary out = { .count = samples->count };
     size_t half = samples->count / 2;
     if (samples->count == 0)
         return out;
