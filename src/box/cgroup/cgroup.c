@@ -1,9 +1,9 @@
-/* Control groups of a box. Runs in the broker, which owns the base directory in
- * each hierarchy (delegated by the bootstrap) and touches nothing beside them.
+/* Control groups of a box. Runs in the broker, which owns the base directory in each hierarchy
+ * (delegated by the bootstrap) and touches nothing beside them.
  *
- * Why so many ways: the kernel gives a controller to one hierarchy only. v2 alone,
- * v1 alone and both side by side ("hybrid": v1 limits, v2 for killing and CPU
- * time) are all real. What a hierarchy cannot do is simply not among the walls. */
+ * The kernel gives a controller to one hierarchy only. v2 alone, v1 alone and both side by side
+ * ("hybrid": v1 limits, v2 for killing and CPU time) all exist. Limits that a hierarchy lacks are
+ * missing from the walls. */
 #include "box/cgroup/cgroup.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits
         if (write_number(dir, "memory.max", limits->memory_bytes) < 0 ||
             write_at(dir, "memory.oom.group", "1") < 0)
             return -1;
-        /* Absent where the kernel has no swap accounting; then there is none to stop. */
+        /* Absent without swap accounting; then there is no swap to limit. */
         if (write_at(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
             return -1;
         if (read_number(dir, "memory.max") == (limits->memory_bytes & ~4095ll))
@@ -92,8 +92,8 @@ static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits
     return 0;
 }
 
-/* The kernel tells through an eventfd when a v1 group runs out of memory: v1 kills
- * one process only, and a parent that forks again would go on for ever. */
+/* The kernel reports through an eventfd that a v1 group runs out of memory. v1 kills one process
+ * only: a parent that forks again would go on for ever. */
 static int watch_oom(struct cgroup *group)
 {
     int dir = group->dir[BOX_CG_MEMORY];
@@ -118,7 +118,7 @@ static int limit_v1_memory(const struct cgroup_limits *limits, struct cgroup *gr
     if (write_number(dir, "memory.memsw.limit_in_bytes", limits->memory_bytes) < 0 &&
         errno != ENOENT)
         return -1;
-    /* v1 does not charge socket buffers to the group: they have a limit of their own. */
+    /* v1 does not charge socket buffers to the group: they have their own limit. */
     if (write_number(dir, "memory.kmem.tcp.limit_in_bytes", sockets) < 0 && errno != ENOENT)
         return -1;
     if (watch_oom(group) < 0)
@@ -170,7 +170,7 @@ static int open_dirs(const struct cgroup_bases *bases, struct cgroup *group)
     return 0;
 }
 
-/* Absent ones stay -1: not every kernel, nor every hierarchy, has every file. */
+/* Absent files stay -1: not every kernel or hierarchy has every file. */
 static void open_counters(struct cgroup *group)
 {
     const int v2 = group->dir[BOX_CG_V2], memory = group->dir[BOX_CG_MEMORY];
@@ -198,7 +198,7 @@ int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgr
 {
     *out = CGROUP_NONE;
     out->limits = *limits;
-    /* Never a name again: a group that could not be removed yet keeps its old limits. */
+    /* A name is never used twice: a group that could not be removed yet keeps its old limits. */
     static unsigned made;
     snprintf(out->name, sizeof out->name, "box-%u-%u", box, made++);
     if (open_dirs(bases, out) < 0 ||
@@ -230,7 +230,7 @@ void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group)
             continue;
         if (group->dir[i] >= 0)
             close(group->dir[i]);
-        /* A task that was just reaped may be seen in its group for a moment more. */
+        /* A reaped task may still be in its group for a moment. */
         for (int tries = 0; tries < 50; tries++) {
             if (unlinkat(bases->fd[i], group->name, AT_REMOVEDIR) == 0 || errno != EBUSY)
                 break;
@@ -244,7 +244,7 @@ static void lift(struct cgroup *group)
 {
     int v2 = group->dir[BOX_CG_V2], memory = group->dir[BOX_CG_MEMORY];
     group->lifted = true;
-    /* Each may be absent; whatever there is helps the processes to die quickly. */
+    /* Each file may be absent; every lifted limit helps the processes to die quickly. */
     if (group->dir[BOX_CG_CPU] >= 0)
         write_at(group->dir[BOX_CG_CPU], "cpu.cfs_quota_us", "-1");
     if (memory >= 0) {
@@ -271,7 +271,7 @@ void cgroup_lift_and_kill(struct cgroup *group)
 
 void cgroup_kill_singly(struct cgroup *group)
 {
-    /* Absent but in a v2 hierarchy that holds memory. */
+    /* Present only in a v2 hierarchy that controls memory. */
     if (group->dir[BOX_CG_V2] >= 0 && write_at(group->dir[BOX_CG_V2], "memory.oom.group", "0") == 0)
         group->lifted = true;
 }
@@ -282,7 +282,7 @@ int64_t cgroup_memory_now(const struct cgroup *group)
     return v1 >= 0 ? v1 : read_number(group->dir[BOX_CG_V2], "memory.current");
 }
 
-/* v1 keeps the sum with swap above the other, so that their order depends. */
+/* v1 requires memsw >= memory, so the order depends on the direction. */
 int cgroup_set_memory(struct cgroup *group, int64_t bytes)
 {
     static const char *const files[] = { "memory.limit_in_bytes", "memory.memsw.limit_in_bytes" };
@@ -311,7 +311,7 @@ void cgroup_ease(struct cgroup *group, bool on)
         write_at(v2, "cpu.max", on ? "max" : quota); /* absent without that controller */
 }
 
-/* --- using them again --- */
+/* --- reuse --- */
 
 #define LEFT_OVER_MAX (4ll << 20) /* bytes still charged to an empty group: kernel objects */
 
@@ -343,7 +343,7 @@ bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *sh
 void cgroup_shelf_put(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
                       struct cgroup *group)
 {
-    /* A v2 group's memory peak cannot be set back. */
+    /* A v2 group's memory peak cannot be reset. */
     bool again = !group->lifted && shelf->count < CGROUP_SHELF && group->name[0] &&
                  !(bases->v2_controllers & 1u << BOX_CG_MEMORY);
     if (!again) {

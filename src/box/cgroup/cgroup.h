@@ -19,14 +19,14 @@ struct cgroup_limits {
 
 struct cgroup {
     int dir[BOX_CG_COUNT]; /* of this box; -1: none */
-    int join[BOX_CG_COUNT]; /* v1 `tasks`, open for writing; first join_count in use */
+    int join[BOX_CG_COUNT]; /* v1 `tasks`, open for writing; join_count of them */
     int join_count;
     int oom_event; /* v1: eventfd that fires when memory runs out; -1 */
     int counter[BOX_COUNTERS]; /* of box/cgroup/counters.h; no disk here */
-    int64_t oom_kills_before, pids_hits_before; /* of boxes that had it earlier */
+    int64_t oom_kills_before, pids_hits_before; /* counts of earlier boxes in this group */
     struct cgroup_limits limits;
-    bool lifted;    /* the limits are no longer those */
-    uint32_t walls; /* BOX_WALL_* of limits written and read back */
+    bool lifted;    /* the limits were changed */
+    uint32_t walls; /* BOX_WALL_* of limits that were written and read back */
     char name[24];
 };
 
@@ -38,31 +38,31 @@ struct cgroup {
 /* Make the directories, set the limits, read them back. 0, or -1 with errno. */
 int cgroup_open(const struct cgroup_bases *bases, unsigned box, const struct cgroup_limits *limits,
                 struct cgroup *out);
-/* Remove the directories (all processes reaped) and close everything. */
+/* Remove the directories (all processes must be reaped) and close everything. */
 void cgroup_close(const struct cgroup_bases *bases, struct cgroup *group);
-/* Lift the limits that slow dying down, then kill what v2 can kill at once. The group
- * cannot be used again: some kernels kill what is cloned into it later, too. */
+/* Lift the limits that slow dying down, then kill all that v2 can kill at once. The group cannot be
+ * reused: some kernels also kill processes that are cloned into it later. */
 void cgroup_lift_and_kill(struct cgroup *group);
 
-/* Of a session: memory that runs out costs a process, not everything; how much is held
- * now (-1: not known); another limit for it, 0 or -1 with errno. */
+/* For a session: out of memory kills one process, not all; the memory held now (-1: unknown); set
+ * another memory limit, 0 or -1 with errno. */
 void cgroup_kill_singly(struct cgroup *group);
 int64_t cgroup_memory_now(const struct cgroup *group);
 int cgroup_set_memory(struct cgroup *group, int64_t bytes);
-/* Let processes use as much CPU as they can, to die, and no longer so. */
+/* Lift the CPU limit so that processes die quickly; `on` false restores it. */
 void cgroup_ease(struct cgroup *group, bool on);
 
-/* Emptied groups that wait for another box of the same limits: making and removing
- * them is a good part of what a box costs. */
+/* Empty groups for later boxes with the same limits: making and removing groups is a large part of
+ * the cost of a box. */
 #define CGROUP_SHELF 16
 struct cgroup_shelf {
     struct cgroup idle[CGROUP_SHELF];
     unsigned count;
 };
-/* One of these very limits, as good as new. False: there is none. */
+/* Take a group with exactly these limits, reset. False: there is none. */
 bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
                        const struct cgroup_limits *limits, struct cgroup *out);
-/* Keep it if it can be used again, else close it; *group is empty afterwards. */
+/* Keep the group if it can be reused, else close it; *group is empty afterwards. */
 void cgroup_shelf_put(const struct cgroup_bases *bases, struct cgroup_shelf *shelf,
                       struct cgroup *group);
 

@@ -46,8 +46,8 @@ int64_t counters_oom_kills(int fd)
     char text[4096];
     if (read_text(fd, text, sizeof text) <= 0)
         return -1;
-    /* v2: "oom" counts at the group whose limit was met, "oom_kill" wherever the victim
-     * was: a kill that a limit above us caused is not this run's. v1 has no "oom". */
+    /* v2: "oom" counts at the group whose limit was met, "oom_kill" wherever the victim was. A kill
+     * caused by a limit above this group is not this run's. v1 has no "oom". */
     return keyed(text, "oom") == 0 ? 0 : keyed(text, "oom_kill");
 }
 

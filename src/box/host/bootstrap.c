@@ -1,8 +1,7 @@
-/* The bootstrap: the only code that uses the power cupel was started with. It
- * takes a slot, delegates cgroups, creates the user namespace W and execs the
- * broker in it. From then on no cupel process holds a capability outside W: the
- * door drops its own with box_drop_door, the janitor before it starts waiting.
- * Runs in the door, which must have no threads yet. */
+/* The bootstrap: the only code that uses the privileges cupel was started with. It takes a slot,
+ * delegates cgroups, creates the user namespace W and execs the broker in it. From then on no cupel
+ * process holds a capability outside W: the door drops its own with box_drop_door, the janitor
+ * before it waits. Runs in the door, which must have no threads yet. */
 #include "box/host/box.h"
 
 #include <errno.h>
@@ -33,19 +32,18 @@
 #include "box/wall/mutate.h"
 #include "box/host/slot.h"
 
-/* The caller's own limits reach into the box. Its soft ones are raised to the hard ones,
- * which are its word: below what an interpreter needs nothing is started, because the code
- * would be blamed for it. */
+/* The caller's limits apply inside the box. Soft limits are raised to the hard ones. Below what an
+ * interpreter needs nothing starts: the user would blame the code. */
 static int use_callers_limits(struct err *err)
 {
     static const struct {
         int which;
         const char *name, *option;
-        rlim_t least, enough, unit; /* unit: of what the shell's ulimit counts */
+        rlim_t least, enough, unit; /* unit: that of the shell's ulimit */
     } rows[] = {
         /* As root with five hierarchies the broker needs about fifty. */
         { RLIMIT_NOFILE, "RLIMIT_NOFILE", "n", 64, 1024, 1 },
-        /* node reserves most of this before its first line. */
+        /* node reserves most of this at its start. */
         { RLIMIT_AS, "RLIMIT_AS", "v", 1u << 30, RLIM_INFINITY, 1024 },
         /* The default profile's memory. */
         { RLIMIT_DATA, "RLIMIT_DATA", "d", 512u << 20, RLIM_INFINITY, 1024 },
@@ -89,10 +87,10 @@ int box_drop_door(struct err *err)
 /* --- the child that becomes the broker: no heap, no stdio --- */
 
 #define KEPT 7
-#define LOST_PATIENCE_MS 200 /* until a broker whose socket is closed has ended */
+#define LOST_PATIENCE_MS 200 /* time for a broker with a closed socket to exit */
 
 struct seed {
-    int go;     /* pipe: the parent's word that the id maps are written */
+    int go;     /* pipe: the parent writes when the id maps are written */
     int engine; /* the broker's end of the socket */
     int program;
     int lifeline, slot;
@@ -111,18 +109,18 @@ static void grow(const struct seed *seed)
     if ((seed->range && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0) ||
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(92);
-    /* A view of processes that matches our pid namespace, seen by no one else. */
+    /* A /proc of the broker's pid namespace, visible to no other process. */
     if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         _exit(97);
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         _exit(93);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* Kept: stdio, the engine as 3, then the lifeline and the slot, which only need
-     * to stay open for as long as the broker lives; last the program itself. */
+    /* Kept: stdio, the engine as 3, the lifeline and the slot, which only must stay open while the
+     * broker lives; last the program itself. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    /* The broker says nothing to a terminal; nothing it starts may hold ours. Where
-     * there is no slot the null device takes its place. */
+    /* The broker and its children must not hold the caller's terminal. Without a slot /dev/null
+     * takes its number. */
     int from[] = { null, null, null, seed->engine, seed->lifeline,
                    seed->slot < 0 ? null : seed->slot, seed->program };
     for (int i = 0; i < KEPT; i++)
@@ -138,13 +136,13 @@ static void grow(const struct seed *seed)
     _exit(96);
 }
 
-/* Exit codes of grow, as sentences; the broker's own are others. */
+/* Exit codes of grow as sentences; the broker's own codes differ. */
 static int explain_seed(int status, struct err *err)
 {
     static const struct {
         int code;
         const char *what;
-        const char *fix; /* NULL: what forbids namespaces and mounts */
+        const char *fix; /* NULL: box_container_hint */
     } rows[] = {
         { 92, "switch to uid 0 of the user namespace", NULL },
         { 93, "mount a private /proc in the user namespace", NULL },
@@ -161,7 +159,7 @@ static int explain_seed(int status, struct err *err)
         else
             box_container_hint(err);
     }
-    return -1; /* else what was said of the socket stands */
+    return -1; /* other codes: the message about the socket stays */
 }
 
 int box_broker_lost(const struct box_broker *broker, struct err *err)
@@ -189,7 +187,7 @@ static int write_map(pid_t pid, const char *file, const char *text, struct err *
     return -1;
 }
 
-/* Without a range, a box has our own uid: it must not be root's. */
+/* Without a range, a box has the caller's uid: it must not be root's. */
 static int refuse_root(struct err *err)
 {
     unsigned long first = 0, outside = 1, count = 0;
@@ -198,7 +196,7 @@ static int refuse_root(struct err *err)
     if (file)
         fclose(file);
     if (got != 3 || outside != 0 || count < UINT32_MAX)
-        return 0; /* not the host's */
+        return 0; /* not the host's root */
     err_set(err, ERR_HOST, "root without the power to give boxes uids of their own runs no code");
     err_hint(err, "start cupel as an ordinary user (for docker and podman: --user 1000), or leave "
              "root the capabilities SETUID, SETGID, SETPCAP, DAC_OVERRIDE and CHOWN");
@@ -236,9 +234,9 @@ static int clone_failure(struct err *err)
     return -1;
 }
 
-/* Change the effective uid and keep every capability. A user namespace belongs to
- * the effective uid of its maker, and so does what is counted of it (inotify
- * instances, namespaces): made by root, all boxes would use up root's own share. */
+/* Change the effective uid and keep every capability. A user namespace belongs to the effective uid
+ * of its creator, and its use of inotify instances and namespaces counts against that uid: created
+ * by root, all boxes would use up root's share. */
 static int act_as(uid_t uid)
 {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0 ||
@@ -247,7 +245,7 @@ static int act_as(uid_t uid)
     return prctl(PR_SET_SECUREBITS, 0, 0, 0, 0);
 }
 
-/* Create W with the future broker in it. */
+/* Create W with the broker-to-be in it. */
 static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t owner,
                           struct err *err)
 {
@@ -265,7 +263,7 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
     }
     close(go[0]);
     own_fd tell = go[1];
-    /* Still as the owner, whom the kernel allows it without CAP_SYS_ADMIN out here. */
+    /* Still as the owner: the kernel then needs no CAP_SYS_ADMIN outside. */
     int failed = pid < 0 ? clone_failure(err) : write_maps((pid_t)pid, owner, seed->range, err);
     if (seed->range && act_as(0) < 0)
         failed = err_sys(err, "return to the caller's uid");
@@ -274,7 +272,7 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
     if (!failed && io_write_all(tell, "g", 1) < 0)
         failed = err_sys(err, "speak with the new user namespace");
     if (failed) {
-        own_close_fd(&tell); /* it reads the end and exits */
+        own_close_fd(&tell); /* the child reads the end and exits */
         waitpid((pid_t)pid, NULL, 0);
         return -1;
     }
@@ -315,9 +313,9 @@ static uid_t owner_of(const struct slot *slot)
     return box_is_root() ? BOOT_UID_BASE + number * BOOT_UID_RANGE : geteuid();
 }
 
-/* A slot, and the control groups of its name. Where somebody with another /run has
- * those, the slot and its uids are not ours either. */
-static int take_place(struct slot *slot, struct hierarchy *h, struct err *err)
+/* Take a slot and the control groups of its name. If an instance with another /run holds those
+ * groups, the slot and its uids are not free either: try the next. */
+static int take_slot(struct slot *slot, struct hierarchy *h, struct err *err)
 {
     enum hierarchy_made made = HIERARCHY_TAKEN;
     if (!box_is_root() && !hierarchy_any(h))
@@ -350,7 +348,7 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
                                      (size_t)(box_builtin_broker_end - box_builtin_broker), 1);
     if (program < 0)
         return err_sys(err, "make a memory file for the broker");
-    if (take_place(slot, h, err) < 0)
+    if (take_slot(slot, h, err) < 0)
         return -1;
     struct seed seed = { .engine = theirs, .program = program, .lifeline = life[1],
                          .slot = slot->fd, .range = range };

@@ -1,5 +1,5 @@
-/* Speaking with the broker, and making sentences of what it reports. Runs in the
- * engine's process, without privileges. */
+/* The engine's side of the broker's socket, and error messages for the broker's reports. Runs in
+ * the engine's process, without privileges. */
 #include "box/host/box.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int box_receive(const struct box_broker *broker, struct box_news *news, int fds[
         fds[i] = -1;
     if (got != 1)
         return box_broker_lost(broker, err);
-    /* Where the bits are not set they come in order from the first place on. */
+    /* Without bits the descriptors come in order from the first entry. */
     for (int i = 0; i < BOX_NEWS_FDS && next < count; i++) {
         if (news->fds & 1u << i || !news->fds)
             fds[i] = came[next++];
@@ -68,7 +68,7 @@ int box_receive(const struct box_broker *broker, struct box_news *news, int fds[
 
 void box_broker_close(struct box_broker *broker)
 {
-    own_close_fd(&broker->sock); /* the broker sees the end and takes all with it */
+    own_close_fd(&broker->sock); /* the broker reads the end and ends everything */
     while (broker->broker > 0 && waitpid(broker->broker, NULL, 0) < 0 && errno == EINTR)
         continue;
     own_close_fd(&broker->lifeline);
@@ -83,7 +83,7 @@ int box_failure(const struct box_news *news, struct err *err)
     static const struct {
         enum box_step step;
         int error; /* 0: any */
-        const char *fix; /* NULL: what forbids namespaces and mounts */
+        const char *fix; /* NULL: box_container_hint */
     } fixes[] = {
         { BOX_STEP_CLONE, ENOSPC, "raise the limits: 'sysctl -w user.max_user_namespaces=10000 "
                                   "user.max_net_namespaces=10000'" },

@@ -1,8 +1,8 @@
-/* Containers. What is asked for is what the kernel demands of whoever builds boxes:
+/* Containers. Boxes need three things from the kernel:
  * - user namespaces, mounts, pivot_root, setns: Docker's filter forbids them;
- * - a /proc of the box's own: the kernel allows no new one while parts of the old one are
- *   covered, as all runtimes do;
- * - mounts that AppArmor's or SELinux' profile for containers forbids.
+ * - a /proc of the box's own: the kernel refuses a new one while parts of the old one are covered,
+ *   as all container runtimes do;
+ * - mounts: the container profiles of AppArmor and SELinux forbid them.
  * Runs in the door, as the caller. */
 #include "box/host/container.h"
 
@@ -16,7 +16,7 @@
 #include "base/mounts.h"
 #include "base/own.h"
 
-/* Read the start of a small file; "" where there is none. */
+/* Read the start of a small file; "" when it is absent. */
 static void read_start(const char *path, char *out, size_t room)
 {
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -26,7 +26,7 @@ static void read_start(const char *path, char *out, size_t room)
 
 static int see_mask(void *to, const char *path)
 {
-    /* Empty folders that file systems of the kernel belong on: they cover nothing. */
+    /* Mount points of the kernel's own file systems: they cover nothing. */
     static const char *const harmless[] = { "/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd" };
     for (size_t i = 0; i < array_len(harmless); i++) {
         if (strcmp(path, harmless[i]) == 0)
@@ -88,16 +88,16 @@ void box_container_look(struct box_container *out)
 /* The profile lies beside the program: installed, or in the source tree. */
 static void find_profile(char *out, size_t room)
 {
-    static const char *const places[] = { "share/cupel/seccomp.json",
+    static const char *const paths[] = { "share/cupel/seccomp.json",
                                           "dev/containers/seccomp.json" };
-    char program[300], place[400];
+    char program[300], path[400];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n < 0 ? 0 : n] = 0;
     char *slash = strrchr(program, '/');
     program[slash ? slash - program : 0] = 0;
-    for (size_t i = 0; i < array_len(places); i++) {
-        snprintf(place, sizeof place, "%s/../%s", program, places[i]);
-        own_str found = realpath(place, NULL);
+    for (size_t i = 0; i < array_len(paths); i++) {
+        snprintf(path, sizeof path, "%s/../%s", program, paths[i]);
+        own_str found = realpath(path, NULL);
         if (found) {
             snprintf(out, room, "%.180s", found);
             return;
@@ -145,7 +145,7 @@ void box_container_host_fix(char *out, size_t room)
 {
     static const struct {
         const char *file;
-        char bad; /* how it begins where it is in the way */
+        char bad; /* first character of a value that forbids */
         const char *fix;
     } rows[] = {
         { "/proc/sys/user/max_user_namespaces", '0',

@@ -1,5 +1,5 @@
-/* The container around us, if there is one, and how it must be started for boxes to be
- * built in it. For hints of errors and for the doctor. */
+/* The container around cupel, if any, and the flags that it needs for boxes. For hints of errors
+ * and for the doctor. */
 #ifndef BOX_HOST_CONTAINER_H
 #define BOX_HOST_CONTAINER_H
 
@@ -19,22 +19,22 @@ enum box_container_kind {
 struct box_container {
     enum box_container_kind kind;
     const char *name;  /* "a Docker container", ... */
-    bool filtered;     /* a system call filter is on us */
-    bool masked;       /* something is mounted below /proc, so no other /proc may be */
-    bool selinux;      /* who confines: SELinux, else AppArmor */
-    char label[96];    /* what confines us, "" where nothing does */
+    bool filtered;     /* a system call filter applies to this process */
+    bool masked;       /* something is mounted below /proc, so the kernel refuses another /proc */
+    bool selinux;      /* SELinux confines, else AppArmor */
+    char label[96];    /* the confining label, or "" */
 };
 
 void box_container_look(struct box_container *out);
 
-/* Where boxes fail for it: the exact flags for what this container lacks. False, and ""
- * where there is no container, or nothing is known against it. */
+/* The exact flags that this container lacks. False and "" without a container or without a known
+ * obstacle. */
 bool box_container_fix(const struct box_container *container, char *out, size_t room);
 
-/* Outside of containers: what allows user namespaces here. */
+/* Outside containers: the setting that allows user namespaces here. */
 void box_container_host_fix(char *out, size_t room);
 
-/* The hint of an error that user namespaces or mounts are forbidden: one of both. */
+/* Hint for an err about forbidden user namespaces or mounts: one of the two above. */
 void box_container_hint(struct err *err);
 
 #endif

@@ -1,8 +1,7 @@
-/* cgroup hierarchies of the host. Runs before privileges are dropped (find, sweep,
- * make) and in the janitor (remove). Touches only directories named cupel-UID-N
- * whose slot N is ours or held by nobody, and which nobody has locked: an instance
- * holds a flock on each of its bases, because a hierarchy may be shared with those
- * who have another /run, and other slots in it. */
+/* cgroup hierarchies of the host. Runs before privileges are dropped (find, sweep, make) and in the
+ * janitor (remove). Touches only directories named cupel-UID-N whose slot N is this instance's or
+ * free, and which nobody has locked. An instance holds a flock on each of its bases, because
+ * instances with another /run, and so other slots, may share a hierarchy. */
 #include "box/host/hierarchy.h"
 
 #include <dirent.h>
@@ -24,7 +23,7 @@ static const char *const v1_names[BOX_CG_COUNT] = {
     [BOX_CG_CPUACCT] = "cpuacct",
 };
 
-#define FRONT "front" /* the leaf for the processes that were in the way */
+#define FRONT "front" /* the leaf for processes that block the controllers */
 
 static bool has_word(const char *list, const char *word)
 {
@@ -55,7 +54,7 @@ static void take_mount(struct hierarchy *out, const char *line)
     }
 }
 
-/* Who lives in a v2 group itself, not below it. */
+/* The processes in a v2 group itself, not below it. */
 struct company {
     bool us, others;
 };
@@ -78,7 +77,7 @@ static struct company company_in(int dir)
     return found;
 }
 
-/* Delegated to us: the group and the files by which processes and controllers move. */
+/* Delegated to this user: the group and the files that move processes and controllers. */
 static bool is_ours(const char *path)
 {
     own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -93,9 +92,9 @@ static bool holds_others(const char *path)
     return company_in(dir).others;
 }
 
-/* An ordinary user owns nothing but, perhaps, the v2 group it runs in and some above.
- * v2 has limits only for groups beside which no process lives: the nearest place for
- * such is best. If there is none, our own still counts CPU time and kills at once. */
+/* An ordinary user owns at most its own v2 group and some above. v2 limits only groups whose parent
+ * has no processes: take the nearest such parent. If there is none, the own group still counts CPU
+ * time and kills at once. */
 static void narrow_to_own_group(struct hierarchy *out)
 {
     char line[HIERARCHY_PATH] = "", path[2 * HIERARCHY_PATH];
@@ -156,7 +155,7 @@ static const struct {
     int bit;
 } controllers[] = { { "memory", BOX_CG_MEMORY }, { "pids", BOX_CG_PIDS }, { "cpu", BOX_CG_CPU } };
 
-/* "+WORD" or "-WORD" for each controller; what the kernel does not have, it refuses. */
+/* Write "+WORD" or "-WORD" for each controller; the kernel refuses unknown ones. */
 static void switch_controllers(int dir, char sign)
 {
     for (size_t i = 0; i < array_len(controllers); i++) {
@@ -166,8 +165,8 @@ static void switch_controllers(int dir, char sign)
     }
 }
 
-/* Undo step_down: no controllers, so that processes may live in the parent again, and
- * back go those in front. They are the caller's, never a box's: nothing kills them. */
+/* Undo step_down: switch the controllers off, so that the parent may hold processes again, and move
+ * the processes of FRONT back. They are the caller's, never a box's: do not kill them. */
 static void step_back(int parent, int base)
 {
     char line[32];
@@ -196,7 +195,7 @@ static void remove_children(int base)
         char kill[sizeof entry->d_name + sizeof "/cgroup.kill"];
         snprintf(kill, sizeof kill, "%s/cgroup.kill", entry->d_name);
         if (unlinkat(base, entry->d_name, AT_REMOVEDIR) < 0)
-            write_at(base, kill, "1"); /* v2; on v1 their init's death killed them */
+            write_at(base, kill, "1"); /* v2; on v1 the death of their init killed them */
     }
     if (dir)
         closedir(dir);
@@ -204,8 +203,8 @@ static void remove_children(int base)
         own_close_fd(&copy);
 }
 
-/* Kill and remove the groups below one base, then the base. Whatever fails is tried
- * again: the last to die may take a moment, and nobody comes after us. */
+/* Kill and remove the groups below one base, then the base. Retries on failure: the last process
+ * may take a moment to die, and nobody else cleans up. */
 static void remove_base(int parent, const char *name)
 {
     for (int tries = 0; tries < 200; tries++) {
@@ -222,9 +221,8 @@ static void remove_base(int parent, const char *name)
     }
 }
 
-/* What the names of this user's bases begin with. Root of a user namespace without
- * a range of uids is not the host's root, and holds other slots: it is told apart
- * by the namespace. */
+/* The prefix of this user's base names. Root of a user namespace without a range of uids is not the
+ * host's root and has other slots: the namespace's number tells them apart. */
 static int base_prefix(char *out, size_t room)
 {
     struct stat ns;
@@ -233,7 +231,7 @@ static int base_prefix(char *out, size_t room)
     return snprintf(out, room, "cupel-%u-", (unsigned)geteuid());
 }
 
-/* Remove what a dead instance left, holding its lock so that nobody takes it over. */
+/* Remove a dead instance's base, holding its lock so that no other instance takes it. */
 static void sweep_base(int parent, const char *name)
 {
     own_fd base = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -252,8 +250,8 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
             if (strncmp(entry->d_name, prefix, (size_t)len) != 0)
                 continue;
             long number = strtol(entry->d_name + len, &end, 10);
-            /* Our own slot was free when we took it: what bears its name is stale, or
-             * is of somebody with another view of the slots, who holds its lock. */
+            /* This slot was free, so a base with its number is stale, or belongs to an instance
+             * with other slots, which then holds its lock. */
             bool stale = *end == 0 && end != entry->d_name + len && number >= 0 &&
                          number < 1 << 20 &&
                          (number == slot->number || !slot_is_held(slot, (int)number));
@@ -265,17 +263,16 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
     }
 }
 
-/* Out of the parent and into a leaf of our base: where a process lives, the kernel
- * hands no controllers down. */
+/* Move this process from the parent into a leaf of the base: the kernel passes no controllers down
+ * from a group that has processes. */
 static bool step_down(int base)
 {
     return (mkdirat(base, FRONT, 0755) == 0 || errno == EEXIST) &&
            write_at(base, FRONT "/cgroup.procs", "0") == 0;
 }
 
-/* v2 gives a group controllers only if its parent hands them down, which it may not
- * while processes live in the parent itself; only the very top is free of that, and
- * known by having no type. */
+/* v2 gives a group controllers only if its parent passes them down, and the parent may do so only
+ * without processes of its own. The top group is exempt; it has no cgroup.type. */
 static void hand_down_controllers(struct hierarchy *h, int parent)
 {
     int base = h->base[BOX_CG_V2];
@@ -319,8 +316,8 @@ static int make_v2(struct hierarchy *h, uid_t owner)
     return fchownat(h->broker_leaf, "cgroup.procs", owner, owner, 0);
 }
 
-/* The base in one hierarchy, made and locked by us. Closed to other users but for
- * names they know: who could read the directory could hold its lock. */
+/* Make and lock the base in one hierarchy. Other users can enter but not read it: a reader could
+ * take the lock. */
 static enum hierarchy_made claim_base(struct hierarchy *h, int which, struct err *err)
 {
     struct stat locked, named;
@@ -328,7 +325,7 @@ static enum hierarchy_made claim_base(struct hierarchy *h, int which, struct err
     if (parent < 0 || mkdirat(parent, h->name, 0711) < 0) {
         if (parent >= 0 && errno == EEXIST)
             return HIERARCHY_TAKEN;
-        /* A read-only or foreign hierarchy: do without it, and say so later. */
+        /* A read-only or foreign hierarchy: continue without it. */
         if (errno != EROFS && errno != EACCES && errno != EPERM) {
             err_sys(err, "make a control group in '%s'", h->parent[which]);
             return HIERARCHY_FAILED;
@@ -343,7 +340,7 @@ static enum hierarchy_made claim_base(struct hierarchy *h, int which, struct err
         unlinkat(parent, h->name, AT_REMOVEDIR);
         return HIERARCHY_FAILED;
     }
-    /* Between making and locking it, another's sweep may have come by. */
+    /* Another instance's sweep may have removed it before the lock. */
     if (failed || fstat(base, &locked) < 0 || fstatat(parent, h->name, &named, 0) < 0 ||
         locked.st_ino != named.st_ino)
         return HIERARCHY_TAKEN;
@@ -351,7 +348,7 @@ static enum hierarchy_made claim_base(struct hierarchy *h, int which, struct err
     return HIERARCHY_MADE;
 }
 
-/* Which earlier one is the same hierarchy, as cpu and cpuacct often are; -1 for none. */
+/* An earlier index with the same hierarchy, as cpu and cpuacct often have; -1: none. */
 static int shared_with(const struct hierarchy *h, int which)
 {
     for (int i = 0; i < which; i++) {
@@ -398,7 +395,7 @@ enum hierarchy_made hierarchy_make(struct hierarchy *h, const struct slot *slot,
     char prefix[sizeof h->name - 12];
     base_prefix(prefix, sizeof prefix);
     snprintf(h->name, sizeof h->name, "%s%d", prefix, slot->number);
-    /* The caller's may keep an ordinary user out of the very directories it makes. */
+    /* The caller's umask could lock an ordinary user out of these directories. */
     mode_t callers = umask(022);
     enum hierarchy_made made = claim_bases(h, err);
     if (made == HIERARCHY_MADE && furnish_bases(h, owner, err) < 0)

@@ -1,9 +1,8 @@
-/* The janitor: a child of the door that outlives everything else of an instance,
- * even a door that was killed, to remove the cgroup bases. It reads nothing but the
- * end of a pipe. The top of a cgroup hierarchy is writable for nobody (mode 0555),
- * so as root it keeps CAP_DAC_OVERRIDE, and only that; Landlock leaves it nothing
- * but removing directories, and killing, below the hierarchies it works in; where
- * the door had to step down into a group of ours, also seeing who is there. */
+/* The janitor: a child of the door that outlives all other processes of an instance, even a killed
+ * door, to remove the cgroup bases. It reads nothing but the end of a pipe. The top of a cgroup
+ * hierarchy is writable for nobody (mode 0555), so as root it keeps CAP_DAC_OVERRIDE alone.
+ * Landlock allows it only to remove directories and to kill below its hierarchies; and to read
+ * there, if the door moved itself into a leaf of the base. */
 #include "box/host/janitor.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@
 #include "box/wall/confine.h"
 #include "box/wall/landlock.h"
 
-#define LIFE_FD 3 /* what it waits for, above stdio */
+#define LIFE_FD 3 /* the lifeline, above stdio */
 
 static int confine(const struct hierarchy *h)
 {
@@ -41,8 +40,8 @@ static int confine(const struct hierarchy *h)
                : 0;
 }
 
-/* Beside what it waits for, the slot and the locks on the bases: both stay taken until
- * all is removed. */
+/* Keep the lifeline, the slot and the locks on the bases: slot and locks stay taken until all is
+ * removed. */
 static int keep_only(const struct hierarchy *h, int life_read, int slot_fd)
 {
     int kept[2 + BOX_CG_COUNT] = { life_read, slot_fd }, count = 2;
@@ -50,7 +49,7 @@ static int keep_only(const struct hierarchy *h, int life_read, int slot_fd)
         if (h->base[i] >= 0)
             kept[count++] = h->base[i];
     }
-    /* By way of numbers that are nobody's place. */
+    /* By way of unused numbers. */
     for (int i = 0; i < count; i++) {
         kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, LIFE_FD + count);
         if (kept[i] < 0)
@@ -72,8 +71,8 @@ static void stay(const struct hierarchy *h, int life_read, int slot_fd)
     setsid();
     for (int sig = 1; sig < 32; sig++)
         signal(sig, sig == SIGCHLD ? SIG_DFL : SIG_IGN);
-    /* Nothing of the caller's stays open here: whoever reads its output must see the
-     * end, and we would wait for ourselves if we kept the lifeline. */
+    /* Close all of the caller's descriptors: a reader of the caller's output must see the end, and
+     * the janitor would wait for itself if it kept the lifeline's writing end. */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);

@@ -1,4 +1,4 @@
-/* The janitor: the one who stays to the end and removes the cgroup bases. */
+/* The janitor removes an instance's cgroup bases after all its other processes ended. */
 #ifndef BOX_HOST_JANITOR_H
 #define BOX_HOST_JANITOR_H
 
@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "box/host/hierarchy.h"
 
-/* Fork it. It keeps the slot and the locks on the bases, and waits until every other copy
- * of the lifeline's writing end is closed: the door's and the broker's. Its pid, or -1. */
+/* Fork the janitor. It keeps the slot and the locks on the bases, and waits until the door and the
+ * broker have closed their copies of the lifeline's writing end. Its pid, or -1. */
 pid_t janitor_start(const struct hierarchy *h, int life_read, int slot_fd, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Probes for the doctor. The walls are raised in a forked child that exits at
- * the first step that fails; its exit says which and why. */
+/* Probes for the doctor. A forked child raises the walls, stops at the first step that fails, and
+ * reports the step with its errno. */
 #include "box/host/probe.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "base/own.h"
 
-/* A directory that every host has and that the child's own tmpfs may cover. */
+/* A directory that every host has and that the child's tmpfs may cover. */
 #define COVER "/tmp"
 
 static int write_text(const char *path, const char *text)
@@ -68,12 +68,12 @@ static int try_overlay(unsigned uid, unsigned gid)
         if (mkdir(folders[i], 0700) < 0)
             return -1;
     }
-    /* As a box has it: two lower layers. Not /usr, which may have mounts below it. */
+    /* Two lower layers, as in a box. Not /usr, which may have mounts below it. */
     return mount("overlay", COVER "/whole", "overlay", MS_NOSUID | MS_NODEV | MS_RDONLY,
                  "lowerdir=" COVER "/a:" COVER "/b");
 }
 
-/* In a process of the new pid namespace, as /proc belongs to whoever mounts it. */
+/* In a process of the new pid namespace: a /proc shows the namespace of its mounter. */
 static int try_proc(unsigned uid, unsigned gid)
 {
     int status = 0;

@@ -1,5 +1,5 @@
-/* What this kernel lets this user do, found by trying it. For `cupel doctor`:
- * every probe runs in a child of its own and leaves nothing behind. */
+/* Tries what this kernel allows this user. For `cupel doctor`: every probe runs in its own child
+ * and leaves nothing behind. */
 #ifndef BOX_HOST_PROBE_H
 #define BOX_HOST_PROBE_H
 
@@ -12,16 +12,16 @@ enum box_probe_step {
     BOX_PROBE_SPACES,  /* mount, pid, network, ipc, uts and cgroup namespaces in it */
     BOX_PROBE_MOUNT,   /* a tmpfs in them */
     BOX_PROBE_OVERLAY, /* an overlay of folders on that tmpfs */
-    BOX_PROBE_PROC,    /* a /proc of a pid namespace of its own */
-    BOX_PROBE_DONE,    /* all of it worked */
+    BOX_PROBE_PROC,    /* a /proc of its own pid namespace */
+    BOX_PROBE_DONE,    /* all steps worked */
 };
 
 struct box_probe_walls {
-    enum box_probe_step step; /* the first that failed, or BOX_PROBE_DONE */
+    enum box_probe_step step; /* the first failed step, or BOX_PROBE_DONE */
     int error;                /* its errno */
 };
 
-/* -1 with errno where no child could be made. */
+/* -1 with errno when no child could be made. */
 int box_probe_walls(struct box_probe_walls *out);
 
 struct box_probe_seccomp {

@@ -1,6 +1,5 @@
-/* Slots by byte locks. Host side, before any privilege is dropped. The lock is of
- * the open file description: the broker and the janitor inherit it, and it goes
- * when the last of them does. */
+/* Slots by byte locks. Host side, before privileges are dropped. The lock belongs to the open file
+ * description: the broker and the janitor inherit it, and it ends with the last of them. */
 #include "box/host/slot.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "base/own.h"
 #include "box/proto/boot.h"
 
-/* What the bootstrap needs to hand out uids. Root of a container may lack it. */
+/* The capabilities that the bootstrap needs to assign uids. A container's root may lack them. */
 static bool has_power(void)
 {
     const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_SETPCAP |
@@ -41,11 +40,11 @@ bool box_is_root(void)
     return mapped;
 }
 
-/* A directory that is ours alone: made by us, or owned by us and closed to others. */
+/* A directory that no other user can write: made here, or owned by this user and closed. */
 static int own_dir(const char *path)
 {
     struct stat st;
-    mode_t callers = umask(0077); /* its own may keep it out of what we make */
+    mode_t callers = umask(0077); /* the caller's umask could lock it out */
     int made = mkdir(path, 0700);
     umask(callers);
     if (made < 0 && errno != EEXIST)

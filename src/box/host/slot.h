@@ -1,6 +1,6 @@
-/* A slot: a number that one running instance of this user owns. It names the
- * instance's cgroups and, as root, its range of uids. A slot is held by a lock on
- * one byte of a file, so it is free again the moment its owners are dead. */
+/* A slot: a number that one running instance of this user owns. It names the instance's cgroups
+ * and, as root, its range of uids. A lock on one byte of a file holds the slot, so it is free the
+ * moment its owners are dead. */
 #ifndef BOX_HOST_SLOT_H
 #define BOX_HOST_SLOT_H
 
@@ -10,22 +10,22 @@
 #include "base/err.h"
 
 struct slot {
-    int fd; /* the lock lives as long as any copy of this; -1: none */
+    int fd; /* the lock lives as long as any copy of this descriptor; -1: none */
     int number;
 };
 
-/* Are we root with the whole range of uids that slots stand for, and the power to hand them
- * out? Root without either, as in some containers, is an ordinary user to cupel. */
+/* Is this root with the whole uid range of all slots and the capabilities to assign them? Root
+ * without either, as in some containers, counts as an ordinary user. */
 bool box_is_root(void);
 
-/* Open the directory for what only lives while we run, made where it is missing:
- * /run/cupel for root, else $XDG_RUNTIME_DIR/cupel or /tmp/cupel-UID. Ours alone.
- * The descriptor, or -1 with errno; the path is filled either way. */
+/* Open the directory for runtime files, made if missing: /run/cupel for root, else
+ * $XDG_RUNTIME_DIR/cupel or /tmp/cupel-UID. No other user can write it. The descriptor, or -1 with
+ * errno; the path is filled in either way. */
 int box_runtime_dir(char *path, size_t room);
 
-/* Take the first free slot from `first` on. The lock file lies in the runtime directory. */
+/* Take the first free slot from `first` on. The lock file is in the runtime directory. */
 int slot_take(struct slot *out, int first, struct err *err);
-/* Is `number` held by someone else? */
+/* Does another instance hold `number`? */
 bool slot_is_held(const struct slot *mine, int number);
 
 #endif

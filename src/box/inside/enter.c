@@ -1,9 +1,8 @@
-/* Entering a box. The process is a clone of the broker or of a zygote, already in
- * the box's pid namespace (and in its v2 cgroup): it joins the rest, gives up
- * everything, raises the walls that belong to a process, reads them all back, and
- * execs, or goes on as the interpreter that it is a copy of.
- * No heap, no stdio. Between the filter and exec only calls that the occupant's
- * own policy allows are made. */
+/* Entering a box. The process is a clone of the broker or of a zygote, already in the box's pid
+ * namespace (and v2 cgroup). It joins the other namespaces, drops all privileges, raises the walls
+ * of a process, reads them all back, and execs or continues as the interpreter that it is a copy
+ * of. No heap, no stdio. Between filter and exec it makes only calls that the occupant's policy
+ * allows. */
 #include "box/inside/enter.h"
 
 #include <errno.h>
@@ -29,8 +28,8 @@
 
 #define FD_REPORT ENTER_FD_REPORT
 #define FD_RULES 21
-/* The kernel compares this with all descriptors that a user has under way in sockets,
- * and an ordinary user has only one uid for everything: above what boxes may have. */
+/* The kernel compares this with all descriptors that a user has in flight in sockets. An ordinary
+ * user has one uid for everything, so the limit must exceed that of boxes. */
 #define PORTER_OPEN_FILES 4096
 #define FD_EXEC 22
 
@@ -56,7 +55,7 @@ static bool not_made(int ns)
 
 static int join_box(const struct enter_plan *plan, bool with_cgroup)
 {
-    /* `tasks` checks the opener's uid against ours: before any change of ids. */
+    /* `tasks` checks the opener's uid against the writer's: write before any change of ids. */
     for (int i = 0; with_cgroup && !mutate(JOIN) && i < plan->join_count; i++) {
         if (io_write_all(plan->join_fds[i], "0", 1) < 0)
             return -1;
@@ -74,15 +73,15 @@ static int join_box(const struct enter_plan *plan, bool with_cgroup)
     return chdir("/workspace");
 }
 
-/* Landlock, where the kernel has it: what the mounts already say once more, from
- * another mechanism, and no signals or abstract sockets out of the domain. /dev/zero is not to
- * be opened for writing, for a shared mapping of it is memory that only a cgroup counts. */
+/* Landlock, where the kernel has it: repeats what the mounts enforce, and refuses signals and
+ * abstract sockets out of the domain. /dev/zero must not be writable: a shared mapping of it is
+ * memory that only a cgroup counts. */
 int enter_rules(int *out)
 {
     const uint64_t look = BOX_LANDLOCK_READ_DIR;
     const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
     const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
-    /* Of those that are links the target is in /usr. */
+    /* Where these are links, the target is in /usr. */
     static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
     struct box_landlock_rule rules[12 + array_len(apart)] = {
         { .path = "/", .allowed = look },
@@ -108,7 +107,7 @@ int enter_rules(int *out)
     return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
 }
 
-/* The file /.landlock may not be read under it, which is how we know that it holds. */
+/* Landlock forbids reading /.landlock: a refused open proves that Landlock is active. */
 static int landlock(uint32_t *walls)
 {
     if (!mutate(LANDLOCK) && box_landlock_restrict(FD_RULES) < 0)
@@ -120,7 +119,7 @@ static int landlock(uint32_t *walls)
     return 0;
 }
 
-/* Where no cgroup counts memory: a filter more, below the one that everybody has. */
+/* Without a cgroup that counts memory: one more filter, below the usual one. */
 static int filter_uncounted(void)
 {
     const struct sock_fprog filter = {
@@ -131,7 +130,7 @@ static int filter_uncounted(void)
                         &filter);
 }
 
-/* The filter with its listener, through which forbidden calls are named. */
+/* The filter with its listener, through which the engine learns of forbidden calls. */
 static int filter_self(bool parkable, bool two_ids)
 {
     struct sock_filter everything = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -171,24 +170,24 @@ static int read_exec_block(int fd, char ***out_argv, char ***out_env)
     errno = EBADMSG;
     if (exec_room[head.bytes - 1] != 0)
         return -1;
-    uint32_t at = 0, slot = 0;
+    uint32_t at = 0, next = 0;
     for (uint32_t i = 0; i < head.argc + head.envc; i++) {
         if (at >= head.bytes)
             return -1;
         if (i == head.argc)
-            exec_strings[slot++] = NULL;
-        exec_strings[slot++] = exec_room + at;
+            exec_strings[next++] = NULL;
+        exec_strings[next++] = exec_room + at;
         at += (uint32_t)strlen(exec_room + at) + 1;
     }
     if (head.envc == 0)
-        exec_strings[slot++] = NULL;
-    exec_strings[slot] = NULL;
+        exec_strings[next++] = NULL;
+    exec_strings[next] = NULL;
     *out_argv = exec_strings;
     *out_env = exec_strings + head.argc + 1;
     return 0;
 }
 
-/* stdio, channel, report, rules and exec block at fixed numbers; nothing else open. */
+/* Put stdio, channel, report, rules and exec block at fixed numbers; close all others. */
 static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
 {
     const int from[] = { start->stdio[0], start->stdio[1],           start->stdio[2],
@@ -235,8 +234,8 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
     };
     if (settle_fds(plan, start) < 0)
         fail(plan->report, BOX_STEP_ENTER, 0);
-    /* A zygote's own signals were dropped when it began; what it has now is its
-     * interpreter's, as after an exec. */
+    /* A zygote dropped its inherited signals when it began; its current ones are its
+     * interpreter's. */
     if (start->exec_block >= 0)
         drop_signals();
     if (drop_inherited_state() < 0)
@@ -255,8 +254,8 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
     if (join_box(plan, true) < 0)
         fail(plan->report, BOX_STEP_ENTER, 0);
     give_up_power(plan, start);
-    /* Exec makes a process dumpable, that is, owner of its own /proc files; a zygote's
-     * child comes as its zygote was. */
+    /* Exec makes a process dumpable, so that it owns its /proc files. A zygote's child inherits the
+     * zygote's setting. */
     if (start->exec_block < 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (plan->rules >= 0 && landlock(&report.walls) < 0)
@@ -294,8 +293,8 @@ void enter_and_exec(const struct enter_plan *plan, const struct enter_start *sta
 
 void enter_and_port(const struct enter_plan *plan, int sock)
 {
-    /* The collecting porter stays out of the cgroup: the box is dead, its limits
-     * are lifted, and what it reads is charged already. */
+    /* The collecting porter stays outside the cgroup: the box is dead, its limits are lifted, and
+     * the memory that it reads is charged already. */
     if (join_box(plan, plan->join_count > 0) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
     int high = fcntl(sock, F_DUPFD_CLOEXEC, FD_REPORT + 1);

@@ -1,5 +1,5 @@
-/* The occupant's way in: from a clone of the broker to the exec of the
- * interpreter or to the porter's loop; from a clone of a zygote to its own walls. */
+/* The occupant's way in: from a clone of the broker to the exec of the interpreter or to the
+ * porter's loop; from a clone of a zygote to its own walls. */
 #ifndef BOX_INSIDE_ENTER_H
 #define BOX_INSIDE_ENTER_H
 
@@ -9,14 +9,14 @@
 #include "box/wall/posture.h"
 #include "box/proto/proto.h"
 
-#define ENTER_FD_REPORT 20 /* above stdio and channel, below anything kept */
+#define ENTER_FD_REPORT 20 /* above stdio and channel, below all kept descriptors */
 
 struct enter_plan {
     const int *ns_fds;   /* POSTURE_NS_COUNT of them, of the box */
     const int *join_fds; /* v1 `tasks` files */
     int join_count;
     int report; /* SEQPACKET to the broker */
-    int rules;  /* enter_rules, -1: none */
+    int rules;  /* from enter_rules; -1: none */
     bool two_ids;
     const struct posture_outside *outside;
 };
@@ -24,27 +24,26 @@ struct enter_plan {
 struct enter_start {
     int stdio[3];
     int channel[BOX_CHANNEL];
-    int exec_block; /* -1: none, the process goes on as it is */
-    uint32_t required;       /* walls that must be read back, else no exec */
+    int exec_block; /* -1: none, the process continues without exec */
+    uint32_t required;       /* walls that must be read back before exec */
     uint32_t broker_walls;   /* walls that the broker read back for this box */
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     bool piped_core;
-    bool parkable; /* with BOX_ID_HOLDER as its saved uid, if there is one: no exec leaves it */
+    bool parkable; /* BOX_ID_HOLDER is its saved uid, if there is one; it cannot survive an exec */
 };
 
-/* Landlock's rules for an occupant, made inside of its box while that is built: they
- * name the box's own directories. *out is -1 where the kernel has no Landlock. 0, or -1
- * with errno. */
+/* Landlock's rules for an occupant, made inside its box during the build: they name the box's own
+ * directories. *out is -1 without Landlock. 0, or -1 with errno. */
 int enter_rules(int *out);
-/* Enter, and report that all walls stand; returns only if they do. Descriptors are
+/* Enter the box and report that all required walls stand; exits otherwise. Open descriptors are
  * then stdio, the channel, the report (close-on-exec) and the exec block if any. */
 void enter_box(const struct enter_plan *plan, const struct enter_start *start);
-/* Exec what is in an exec block; returns only on failure, with errno. */
+/* Exec the program of an exec block; returns only on failure, with errno. */
 void enter_exec_block(int fd);
-/* Both never return. */
+/* Enter and exec. Never returns. */
 void enter_and_exec(const struct enter_plan *plan, const struct enter_start *start)
     __attribute__((noreturn));
-/* `sock` is the porter's end of its channel with the engine. */
+/* Enter and run the porter; `sock` is its end of the channel with the engine. Never returns. */
 void enter_and_port(const struct enter_plan *plan, int sock) __attribute__((noreturn));
 
 #endif

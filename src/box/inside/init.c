@@ -1,9 +1,7 @@
-/* Init: pid 1 of a box, a static program of its own with an empty environment.
- * It checks its own posture, tells the broker, confines itself to a handful of
- * system calls and from then on sleeps: SIGCHLD is ignored, so the kernel itself
- * reaps orphans. It has no authority: its
- * death is the death of the box, and nothing that it says is believed but the
- * one fixed-size report it sends before any user code exists. */
+/* Init: pid 1 of a box, a separate static program with an empty environment. It checks its own
+ * posture, reports to the broker, confines itself to a few system calls and then sleeps: SIGCHLD is
+ * ignored, so the kernel reaps orphans. It has no authority. Its death ends the box, and the broker
+ * believes nothing from it but the one fixed-size report sent before any user code runs. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -21,7 +19,7 @@
 #include "box/wall/posture.h"
 #include "box/proto/proto.h"
 
-/* What must stand around init itself; its own filter follows the check. */
+/* The walls that init requires around itself; its own filter follows the check. */
 #define INIT_REQUIRED                                                                       \
     (BOX_WALL_BIT(USER_NS) | BOX_WALL_BIT(MOUNT_NS) | BOX_WALL_BIT(PID_NS) |                \
      BOX_WALL_BIT(NET_NS) | BOX_WALL_BIT(IPC_NS) | BOX_WALL_BIT(UTS_NS) |                   \
@@ -45,7 +43,7 @@ int main(void)
     struct posture_outside outside;
     struct box_report report = { .step = BOX_STEP_NONE };
     size_t fds = 0;
-    /* Dumpable 0: no one in the box can read this process or open its files. */
+    /* Not dumpable: no process in the box can read this process or open its files. */
     prctl(PR_SET_NAME, "cupel-init");
     if ((!mutate(INIT_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) ||
         signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
@@ -62,7 +60,7 @@ int main(void)
     }
     if (io_send(INSIDE_FD_REPORT, &report, sizeof report, NULL, 0) < 0 || report.step)
         return 71;
-    /* pid 1 gets no signal that it has not asked for, and it asks for none. */
+    /* pid 1 receives only signals with a handler, and init has none. */
     for (;;)
         pause();
 }

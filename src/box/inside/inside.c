@@ -1,7 +1,7 @@
-/* The box's first process: raises the walls that belong to the box itself, then
- * becomes init. It is a child of the broker in fresh namespaces, holding every
- * capability in the box's own user namespace and none outside. No heap, no
- * stdio; on any failure it reports {step, errno} and exits: the box never opens. */
+/* The box's first process: raises the walls of the box itself, then becomes init. It is a child of
+ * the broker in fresh namespaces, with every capability in the box's own user namespace and none
+ * outside. No heap, no stdio. On any failure it reports {step, errno} and exits: the box never
+ * opens. */
 #include "box/inside/inside.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ static void fail(const struct inside_plan *plan, enum box_step step)
     _exit(70);
 }
 
-/* The limit is per user namespace: ours, since we opened the file in it. Written
- * through the host's /proc, which is gone after the pivot; read back to be sure. */
+/* The limits are per user namespace: the opener's. They are written through the host's /proc, which
+ * is gone after the pivot, and read back. */
 static int forbid_namespaces(void)
 {
     static const char *const files[] = {
@@ -58,9 +58,9 @@ static int forbid_namespaces(void)
     return 0;
 }
 
-/* Closing a file watcher waits for about 10 ms, and so does the death of who has it: 128 of them
- * hold up a kill for a second, and are all that an ordinary user may have on the host. Best
- * effort: a kernel without this limit has the host's. */
+/* Closing an inotify instance takes about 10 ms, and so does the death of its owner: 128 instances
+ * delay a kill by a second and use up an ordinary user's share on the host. A kernel without this
+ * limit applies the host's. */
 static void limit_watchers(void)
 {
     int fd = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
@@ -84,7 +84,7 @@ static int loopback_up(void)
     return failed ? -1 : 0;
 }
 
-/* The cgroup namespace is made after joining, so that its root is the box's own. */
+/* unshare comes after joining, so that the cgroup namespace's root is the box's own group. */
 static int join(const struct inside_plan *plan)
 {
     for (int i = 0; i < plan->join_count; i++) {
@@ -104,7 +104,7 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
         fail(plan, BOX_STEP_IDS);
     if (syscall(SYS_setresgid, uid, uid, uid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
         fail(plan, BOX_STEP_IDS);
-    /* A container's own filter may forbid it: the posture then says so. */
+    /* A container's filter may forbid it: then the wall is reported as missing. */
     if (!mutate(HOST_NAME) && !mutate(UTS_NS) && sethostname("box", 3) < 0 && errno != EPERM)
         fail(plan, BOX_STEP_NAME);
     if (!mutate(LOOPBACK) && !mutate(NET_NS) && loopback_up() < 0)
@@ -118,7 +118,7 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
         fail(plan, step);
 }
 
-/* Everything that is kept to its place by way of numbers that nothing else has. */
+/* Move the kept descriptors to their numbers by way of unused ones. */
 static int settle_fds(const struct inside_plan *plan)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -144,7 +144,7 @@ void inside_run(const struct inside_plan *plan)
     int given[2] = { -1, -1 }; /* for the broker: the disk, and Landlock's rules */
     size_t fds = 0;
     umask(022);
-    /* The broker writes the id maps before its word. */
+    /* The broker sends `go` after it wrote the id maps. */
     if (io_recv(plan->report, &go, sizeof go, NULL, 0, &fds) != 1)
         _exit(71);
     raise_walls(plan, &given[0]);
@@ -158,8 +158,8 @@ void inside_run(const struct inside_plan *plan)
     close(given[0]);
     if (given[1] >= 0)
         close(given[1]);
-    /* init keeps its report socket as descriptor 3, /dev/null as 0 to 2, and
-     * nothing else; the namespaces to differ from travel as the first message. */
+    /* init keeps its report socket as 3, /dev/null as 0 to 2, and nothing else. The first message
+     * tells init the broker's namespaces. */
     if (settle_fds(plan) < 0)
         fail(plan, BOX_STEP_INIT);
     struct drop_rlimits limits = { .open_files = 16, .piped_core = plan->piped_core };

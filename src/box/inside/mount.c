@@ -1,11 +1,12 @@
-/* The box's file system. Runs in the box's first process, in its own mount
- * namespace, with capabilities in the box's user namespace only; no heap.
+/* The box's file system. Runs in the box's first process, in its own mount namespace, with
+ * capabilities in the box's user namespace only; no heap.
  *
- * Invariants: the root is our own tmpfs, so every mount point is made by us and
- * none is a link that the image controls; the image is only ever the lower layer
- * of an overlay that belongs to this box, so that locks and inotify watches on
- * its files are not shared with other boxes; nothing else of the host is there
- * but copies of a few public files of /etc and five device nodes. */
+ * 1. The root is a tmpfs of the box, so cupel makes every mount point itself and none is a link
+ *    that the image controls.
+ * 2. The image is only the lower layer of an overlay that belongs to this box, so boxes do not
+ *    share locks and inotify watches on its files.
+ * 3. Nothing else of the host is in the box but copies of a few public files of /etc and five
+ *    device nodes. */
 #include "box/inside/mount.h"
 
 #include <dirent.h>
@@ -24,11 +25,11 @@
 #include "box/wall/mutate.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
-#define TEMPLATE_AT "/tmp" /* where a root that was laid out already is mounted */
+#define TEMPLATE_AT "/tmp" /* mount point of a root made from a template */
 #define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
 
-/* Named from the template, so that a box's mountinfo shows no path of the broker's.
- * Leaves the new root as current directory. */
+/* Paths are relative to the template, so that a box's mountinfo shows no path of the broker. Leaves
+ * the new root as current directory. */
 static int overlay_template(const char *template, const char *top, const char *below,
                             const char *at)
 {
@@ -37,18 +38,18 @@ static int overlay_template(const char *template, const char *top, const char *b
 
 enum box_step mount_root(const struct mount_plan *plan)
 {
-    /* Any directory serves: it is covered only in this mount namespace, and
-     * nothing that the image needs lies under these. */
-    static const char *const places[] = { "/tmp", "/mnt", "/media", "/srv" };
+    /* Any directory serves: the mount covers it only in this namespace, and the image needs nothing
+     * under these. */
+    static const char *const covers[] = { "/tmp", "/mnt", "/media", "/srv" };
     if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return BOX_STEP_PRIVATE;
     if (plan->template)
         return overlay_template(plan->template, "root", "top/none", TEMPLATE_AT) < 0
                    ? BOX_STEP_ROOT
                    : BOX_STEP_NONE;
-    for (size_t i = 0; i < count(places); i++) {
-        if (mount("cupel", places[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
-            return chdir(places[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
+    for (size_t i = 0; i < count(covers); i++) {
+        if (mount("cupel", covers[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
+            return chdir(covers[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
         if (errno != ENOENT && errno != ENOTDIR)
             break;
     }
@@ -82,7 +83,7 @@ static int copy_from(int from, const char *path)
     }
 }
 
-/* A directory with its files and links, two levels deep, once for all boxes. */
+/* Copy a directory with its files and links, two levels deep, once for all boxes. */
 static int copy_links(const char *from, const char *to)
 {
     char target[512], source[300], path[300];
@@ -112,8 +113,8 @@ static int copy_links(const char *from, const char *to)
     return failed ? -1 : 0;
 }
 
-/* Where /usr is not merged, as on Alpine, these are folders of their own, with the loader
- * and the C library. */
+/* Where /usr is not merged, as on Alpine, these are separate folders with the loader and the C
+ * library. */
 static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
 
 static bool is_apart(const char *path)
@@ -122,7 +123,7 @@ static bool is_apart(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Each its own overlay. `at` is where the new root is, `none` an empty folder. */
+/* Mount an overlay on each. `at` is the new root, `none` an empty folder. */
 static int overlay_apart(const char *at, const char *none)
 {
     char to[32];
@@ -158,12 +159,12 @@ static int make_tree(void)
         if (is_apart(apart[i]) ? mkdir(apart[i] + 1, 0755) : symlink(merged, apart[i] + 1))
             return -1;
     }
-    /* Landlock lets no one read this; see enter.c. */
+    /* Landlock forbids reading this file; see enter.c. */
     return write_file(".landlock", "");
 }
 
-/* Our own files: the first layer of the overlay over /usr. */
-static int place_plants(const struct mount_plan *plan, const char *at)
+/* cupel's own files: the first layer of the overlay over /usr. */
+static int copy_plants(const struct mount_plan *plan, const char *at)
 {
     char path[sizeof "../top/lib/cupel/" + BOX_PLANT_NAME];
     static const char *const dirs[] = { "top", "top/none", "top/lib", "top/lib/cupel" };
@@ -196,7 +197,7 @@ static int copy_etc(void)
         snprintf(path, sizeof path, "/etc/%s", files[i]);
         int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (from < 0)
-            continue; /* not every host has every one of them */
+            continue; /* not every host has every file */
         int failed = copy_from(from, path + 1);
         close(from);
         if (failed)
@@ -209,10 +210,9 @@ static int copy_etc(void)
                : 0;
 }
 
-/* Directories of /etc that programs follow links through. */
+/* Directories of /etc that links lead through. */
 static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts" };
 
-/* Each its own overlay. */
 static int overlay_etc(void)
 {
     for (size_t i = 0; i < count(etc_dirs); i++) {
@@ -221,7 +221,7 @@ static int overlay_etc(void)
             continue;
         if (mkdir(to, 0755) < 0)
             return -1;
-        /* Not where something is mounted below it: see mount_usr.c. */
+        /* Fails when something is mounted below it: see mount_usr.c. */
         if (mount_overlay("usr/top/none", from, to) < 0 &&
             (rmdir(to) < 0 || copy_links(from, to) < 0))
             return -1;
@@ -233,7 +233,7 @@ static const char *const dev_nodes[] = { "/dev/null", "/dev/zero",
                                          mutate(DEVICES) ? "/dev/kmsg" : "/dev/full",
                                          "/dev/random", "/dev/urandom" };
 
-/* Places for the nodes, which are mounted, and links. */
+/* Mount points for the nodes, and links. */
 static int lay_out_dev(void)
 {
     static const char *const links[][2] = {
@@ -257,7 +257,7 @@ static int mount_dev_nodes(void)
 {
     for (size_t i = 0; i < count(dev_nodes); i++) {
         struct stat st;
-        /* Only the real memory devices, whatever the host's /dev holds. */
+        /* Accept only the real memory devices, whatever the host's /dev holds. */
         if (stat(dev_nodes[i], &st) < 0)
             return -1;
         if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
@@ -272,7 +272,7 @@ static int mount_dev_nodes(void)
 
 int mount_layout(const struct mount_plan *plan)
 {
-    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || place_plants(plan, "..") < 0)
+    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || copy_plants(plan, "..") < 0)
         return -1;
     for (size_t i = 0; i < count(etc_dirs); i++) {
         if (access(etc_dirs[i], R_OK) == 0 && copy_links(etc_dirs[i], etc_dirs[i] + 1) < 0)
@@ -281,14 +281,14 @@ int mount_layout(const struct mount_plan *plan)
     return 0;
 }
 
-/* Without a template. Our own files lie on a tmpfs that the overlay over /usr then
- * covers: they are reachable by no other path. */
+/* Without a template. cupel's own files lie on a tmpfs that the overlay over /usr then covers: no
+ * other path reaches them. */
 static enum box_step lay_out(const struct mount_plan *plan)
 {
     if (make_tree() < 0)
         return BOX_STEP_TREE;
     if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0 ||
-        place_plants(plan, "usr") < 0)
+        copy_plants(plan, "usr") < 0)
         return BOX_STEP_PLANT;
     if (copy_etc() < 0 || overlay_etc() < 0)
         return BOX_STEP_ETC;
@@ -299,7 +299,7 @@ static enum box_step lay_out(const struct mount_plan *plan)
     return BOX_STEP_NONE;
 }
 
-/* From the template, or from the tmpfs with our own files that "usr" covers then. */
+/* From the template, or from the tmpfs with cupel's own files, which "usr" then covers. */
 static int mount_parts(const char *template)
 {
     if (template)
@@ -328,7 +328,7 @@ enum box_step mount_image(const struct mount_plan *plan)
                             mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,
                                   MS_BIND | MS_REC, NULL) < 0))
         return BOX_STEP_IMAGE;
-    /* /usr/local is the administrator's, not the image's: covered by nothing. */
+    /* /usr/local belongs to the administrator, not to the image: hide it under an empty folder. */
     if (!mutate(USR_LOCAL) && mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 &&
         errno != ENOENT)
         return BOX_STEP_IMAGE;

@@ -1,6 +1,5 @@
-/* The box's file system, piece by piece. Each function runs in the box's first
- * process with the new root as current directory, and returns a step that
- * failed (errno set) or BOX_STEP_NONE. */
+/* The box's file system, piece by piece. Each function runs in the box's first process with the new
+ * root as current directory, and returns the failed step (errno set) or BOX_STEP_NONE. */
 #ifndef BOX_INSIDE_MOUNT_H
 #define BOX_INSIDE_MOUNT_H
 
@@ -12,25 +11,25 @@ struct mount_plan {
     int64_t disk_bytes, disk_inodes;
     const struct box_plants *plants;
     const int *plant_fds;
-    const char *template; /* where the tree is laid out already, or NULL */
+    const char *template; /* path of the template, or NULL */
     uid_t occupant_uid; /* as seen in the box */
     gid_t occupant_gid;
 };
 
-/* For a template: the whole tree with our files, in the current directory and in
- * "../top". 0, or -1 with errno. */
+/* For a template: lay out the whole tree in the current directory and cupel's files in "../top". 0,
+ * or -1 with errno. */
 int mount_layout(const struct mount_plan *plan);
-/* A private mount tree and a root of the box's own: a fresh tmpfs, or an overlay of
- * its template. Leaves it as current directory. */
+/* Make the mount tree private and mount the box's root: a fresh tmpfs, or an overlay of its
+ * template. Leaves it as current directory. */
 enum box_step mount_root(const struct mount_plan *plan);
-/* Directories, links, our own files, the image by overlay, /etc, /dev. */
+/* Make directories and links, cupel's own files, the image by overlay, /etc and /dev. */
 enum box_step mount_image(const struct mount_plan *plan);
-/* /proc with the box's own processes only. */
+/* Mount a /proc that shows only the box's own processes. */
 enum box_step mount_proc(void);
-/* One sized tmpfs behind /workspace, /tmp and /dev/shm; *out_fd is a descriptor
- * of it for counting free blocks. */
+/* Mount one tmpfs of limited size behind /workspace, /tmp and /dev/shm; *out_fd is a descriptor of
+ * it for counting free blocks. */
 enum box_step mount_writable(const struct mount_plan *plan, int *out_fd);
-/* Read-only root, pivot, and the old tree gone. */
+/* Make the root read-only, pivot, and detach the old tree. */
 enum box_step mount_seal(void);
 
 #endif

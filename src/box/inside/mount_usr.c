@@ -1,11 +1,10 @@
-/* A /usr that is put together. The kernel makes no overlay of a folder that has mounts
- * below it which belong to a more privileged owner (EINVAL): it could show what they
- * cover. So the folders above such mounts are made anew on a tmpfs, and what is in them
- * is mounted piece by piece: folders each as an overlay, links copied, files bound. A bound
- * file is the host's own inode: two boxes can lock it against each other, and watch who
- * opens it; a run then lists `private_files` as missing. What base/mounts.h hides is left
- * out, an empty folder where it is one.
- * Runs in the box's first process; no heap but that of opendir. */
+/* A /usr assembled from parts. The kernel refuses an overlay (EINVAL) of a folder with mounts below
+ * it that belong to a more privileged owner: the overlay could show what they cover. So the folders
+ * above such mounts are made anew on a tmpfs, and their content is mounted piece by piece: folders
+ * as overlays, links copied, files bound. A bound file is the host's own inode: two boxes can lock
+ * it against each other and see each other's opens; a run then lists `private_files` as missing.
+ * Hidden mounts (base/mounts.h) are left out or become empty folders. Runs in the box's first
+ * process; no heap but that of opendir. */
 #include "box/inside/mount_usr.h"
 
 #include <dirent.h>
@@ -32,8 +31,8 @@ static struct mounts mounts;
 static bool shared;
 
 struct work {
-    const char *at; /* where the box's /usr is */
-    char path[PATH_MAX]; /* of the host's piece, "/usr" and below */
+    const char *at; /* path of the box's /usr */
+    char path[PATH_MAX]; /* path of the current piece on the host */
     int pieces;
 };
 
@@ -52,7 +51,7 @@ bool mount_usr_shared(void)
     return shared;
 }
 
-/* A path in overlay's options: colons and commas part them. */
+/* Escape a path for overlay's options: colons and commas separate them. */
 static int escape(const char *path, char *out, size_t room)
 {
     size_t len = 0;
@@ -75,9 +74,9 @@ int mount_overlay(const char *top, const char *below, const char *at)
     return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
 }
 
-static int put_together(struct work *work, size_t len, int depth);
+static int assemble(struct work *work, size_t len, int depth);
 
-static int place_folder(struct work *work, size_t len, const char *at, int depth)
+static int mount_folder(struct work *work, size_t len, const char *at, int depth)
 {
     const char *top = strcmp(work->path, "/usr/lib") == 0 ? "top/lib" : "top/none";
     if (mkdir(at, 0755) < 0)
@@ -85,12 +84,12 @@ static int place_folder(struct work *work, size_t len, const char *at, int depth
     if (mounts_hide(&mounts, work->path))
         return 0;
     if (mounts_part(&mounts, work->path))
-        return put_together(work, len, depth + 1);
-    /* One that this user may not look into stays empty. */
+        return assemble(work, len, depth + 1);
+    /* A folder that this user cannot read stays empty. */
     return mount_overlay(top, work->path, at) < 0 && errno != EACCES ? -1 : 0;
 }
 
-static int place_file(struct work *work, const char *at)
+static int bind_file(struct work *work, const char *at)
 {
     int fd = open(at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -100,7 +99,7 @@ static int place_file(struct work *work, const char *at)
     return mount(work->path, at, NULL, MS_BIND, NULL);
 }
 
-static int place_link(const struct work *work, const char *at)
+static int copy_link(const struct work *work, const char *at)
 {
     char target[PATH_MAX];
     ssize_t n = readlink(work->path, target, sizeof target - 1);
@@ -108,8 +107,8 @@ static int place_link(const struct work *work, const char *at)
     return n < 0 ? -1 : symlink(target, at);
 }
 
-/* work->path is the piece. */
-static int place(struct work *work, size_t len, int depth)
+/* Mount or copy the piece work->path. */
+static int mount_piece(struct work *work, size_t len, int depth)
 {
     char at[PATH_MAX + 64];
     struct stat st;
@@ -121,27 +120,27 @@ static int place(struct work *work, size_t len, int depth)
         return -1;
     }
     if (S_ISDIR(st.st_mode))
-        return place_folder(work, len, at, depth);
+        return mount_folder(work, len, at, depth);
     if (mounts_hide(&mounts, work->path))
         return 0;
     if (S_ISLNK(st.st_mode))
-        return place_link(work, at);
-    return S_ISREG(st.st_mode) ? place_file(work, at) : 0;
+        return copy_link(work, at);
+    return S_ISREG(st.st_mode) ? bind_file(work, at) : 0;
 }
 
-/* Where /usr/lib is no overlay, which would have them, our own files get one. */
-static int place_own(const struct work *work)
+/* Where /usr/lib is no overlay, cupel's own files get an overlay of their own. */
+static int mount_own(const struct work *work)
 {
     char at[128];
     snprintf(at, sizeof at, "%.64s/lib/cupel", work->at);
     return mkdir(at, 0755) < 0 ? -1 : mount_overlay("top/lib/cupel", "top/none", at);
 }
 
-/* The folder work->path, of `len` bytes, piece by piece. */
-static int put_together(struct work *work, size_t len, int depth)
+/* Assemble the folder work->path, of `len` bytes, piece by piece. */
+static int assemble(struct work *work, size_t len, int depth)
 {
     bool lib = strcmp(work->path, "/usr/lib") == 0;
-    if (lib && place_own(work) < 0)
+    if (lib && mount_own(work) < 0)
         return -1;
     DIR *dir = opendir(work->path);
     int failed = !dir && errno != EACCES;
@@ -153,7 +152,7 @@ static int put_together(struct work *work, size_t len, int depth)
         if ((size_t)more >= sizeof work->path - len)
             errno = ENAMETOOLONG;
         failed = (size_t)more >= sizeof work->path - len ||
-                 place(work, len + (size_t)more, depth) < 0;
+                 mount_piece(work, len + (size_t)more, depth) < 0;
         if (!failed)
             work->path[len] = 0;
     }
@@ -164,12 +163,12 @@ static int put_together(struct work *work, size_t len, int depth)
     return failed ? -1 : 0;
 }
 
-/* Flags are only ever added: those of a mount that is not ours cannot be taken away. */
+/* Only adds flags: a mount's inherited flags cannot be cleared. */
 static int seal(const char *at)
 {
     struct {
         uint64_t set, clear, propagation, user_ns;
-    } flags = { .set = MS_RDONLY | SAFE }; /* MOUNT_ATTR_* are the same numbers */
+    } flags = { .set = MS_RDONLY | SAFE }; /* MOUNT_ATTR_* have the same values */
     return (int)syscall(SYS_mount_setattr, AT_FDCWD, at, AT_RECURSIVE, &flags, sizeof flags);
 }
 
@@ -178,5 +177,5 @@ int mount_usr(const char *at)
     struct work work = { .at = at, .path = "/usr" };
     if (mount("cupel", at, "tmpfs", SAFE, OPTIONS) < 0)
         return -1;
-    return put_together(&work, strlen(work.path), 0) < 0 ? -1 : seal(at);
+    return assemble(&work, strlen(work.path), 0) < 0 ? -1 : seal(at);
 }

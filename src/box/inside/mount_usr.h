@@ -1,4 +1,4 @@
-/* The box's /usr where other file systems are mounted below the host's. */
+/* The box's /usr on a host with other file systems mounted below /usr. */
 #ifndef BOX_INSIDE_MOUNT_USR_H
 #define BOX_INSIDE_MOUNT_USR_H
 
@@ -6,16 +6,15 @@
 
 #include "box/proto/proto.h"
 
-/* Once, in the broker: what is mounted below /usr. Its mounts never change. */
+/* Read the mounts below /usr, once, in the broker: they never change in its namespace. */
 int mount_usr_look(void);
-/* Can /usr not be one overlay? */
+/* Must /usr be assembled from parts? */
 bool mount_usr_parted(void);
-/* Put the parts of /usr together at `at`. The current directory has "top", our own
- * files. 0, or -1. */
+/* Assemble /usr at `at`. The current directory has "top" with cupel's own files. 0, or -1. */
 int mount_usr(const char *at);
-/* Has this process bound files of the host, which other boxes then have too? */
+/* Has this process bound files of the host, which other boxes then share? */
 bool mount_usr_shared(void);
-/* An overlay of two lower layers and no upper is read-only by its nature. */
+/* An overlay of two lower layers and no upper: read-only. */
 int mount_overlay(const char *top, const char *below, const char *at);
 
 #endif

@@ -1,7 +1,7 @@
-/* Templates. Laying out a root costs dozens of calls, and as many inodes to forget
- * again; an engine that builds thousands of boxes does it once. The templates lie on
- * a tmpfs in the broker's own mount namespace, are written once, and are seen by
- * boxes only as a lower layer that cannot be written. Broker; no heap. */
+/* Templates. Laying out a root takes dozens of calls and as many inodes; an engine that builds
+ * thousands of boxes does it once. The templates lie on a tmpfs in the broker's own mount
+ * namespace, are written once, and boxes see them only as a read-only lower layer. Broker; no
+ * heap. */
 #include "box/inside/template.h"
 
 #include <dirent.h>
@@ -17,14 +17,14 @@
 #include "box/inside/mount.h"
 #include "box/wall/mutate.h"
 
-static const char *mount_place(void)
+static const char *mount_folder(void)
 {
-    /* Not /tmp, where boxes mount their root; empty, or it would be missed. */
-    static const char *const places[] = { "/mnt", "/media", "/srv" };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (mount("cupel", places[i], "tmpfs", MS_NOSUID | MS_NODEV,
+    /* Not /tmp, where boxes mount their root. These folders are usually empty. */
+    static const char *const folders[] = { "/mnt", "/media", "/srv" };
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        if (mount("cupel", folders[i], "tmpfs", MS_NOSUID | MS_NODEV,
                   "mode=0755,size=64m,nr_inodes=16384") == 0)
-            return places[i];
+            return folders[i];
     }
     return NULL;
 }
@@ -51,12 +51,12 @@ static bool fits(const struct template_set *set, int i, const struct box_plants 
     return true;
 }
 
-/* A failed one is left half made on its tmpfs, and never used. */
+/* A failed template stays half made on its tmpfs and is never used. */
 static int make(struct template_set *set, int i, const struct box_plants *plants, const int *fds)
 {
     struct mount_plan plan = { .plants = plants, .plant_fds = fds };
     char path[2 * TEMPLATE_PATH];
-    snprintf(set->at[i].path, TEMPLATE_PATH, "%s/%d", set->place, i);
+    snprintf(set->at[i].path, TEMPLATE_PATH, "%s/%d", set->folder, i);
     snprintf(path, sizeof path, "%s/root", set->at[i].path);
     if (mkdir(set->at[i].path, 0755) < 0 || mkdir(path, 0755) < 0 || chdir(path) < 0)
         return -1;
@@ -84,15 +84,15 @@ const char *template_find(struct template_set *set, const struct box_plants *pla
     }
     if (set->failed || !plants->again)
         return NULL;
-    if (!set->place)
-        set->place = mount_place();
-    for (int i = 0; set->place && i < TEMPLATES_MAX; i++) {
+    if (!set->folder)
+        set->folder = mount_folder();
+    for (int i = 0; set->folder && i < TEMPLATES_MAX; i++) {
         if (set->at[i].used)
             continue;
         if (make(set, i, plants, fds) == 0)
             return set->at[i].path;
         break;
     }
-    set->failed = true; /* or all are taken: no more of them */
+    set->failed = true; /* or all are taken: make no more */
     return NULL;
 }

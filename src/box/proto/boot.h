@@ -5,8 +5,7 @@
 #define BOOT_FD_ENGINE 3 /* the broker's end of the socket, at its exec */
 
 /* As root each instance owns a range of 65,536 uids that no system assigns (0x70000000 is above
- * systemd's container range). The first uid of the range after the last is the uid that front ends
- * drop to. */
+ * systemd's container range). Doors drop to the first uid above all ranges. */
 #define BOOT_SLOTS 4095
 #define BOOT_UID_BASE 0x70000000u
 #define BOOT_UID_RANGE 65536u

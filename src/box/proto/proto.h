@@ -1,6 +1,6 @@
-/* What crosses the socket between the engine and the broker: fixed-size structs
- * with descriptors attached, nothing free-form. Both sides are built from this
- * one header, so there is no version; any other size ends the broker. */
+/* Messages between the engine and the broker: fixed-size structs with descriptors attached, nothing
+ * free-form. Both sides are built from this one header, so there is no version; any other size ends
+ * the broker. */
 #ifndef BOX_PROTO_PROTO_H
 #define BOX_PROTO_PROTO_H
 
@@ -10,24 +10,24 @@
 
 #define BOX_MAX 128         /* boxes at once in one broker */
 #define BOX_ZYGOTES_MAX 4   /* and zygotes */
-#define BOX_PLANTS_MAX 10   /* our own read-only files in a box */
-#define BOX_PLANT_NAME 48   /* room of a plant's name */
+#define BOX_PLANTS_MAX 10   /* cupel's own read-only files in a box */
+#define BOX_PLANT_NAME 48   /* bytes of a plant's name, with NUL */
 #define BOX_PLANT_DIR "/usr/lib/cupel"
 #define BOX_PATH_MAX 1024
-#define BOX_WORK "w" /* the folder of the writable part that is /workspace */
+#define BOX_WORK "w" /* the folder of the writable part that is mounted as /workspace */
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
 #define BOX_EXEC_STRINGS 2048      /* args and env together */
-#define BOX_STATES 24       /* states of a session that are kept */
+#define BOX_STATES 24       /* states that a session can keep */
 
-/* The channel between an occupant and the engine: two pipes, because a socket would carry
- * descriptors, whose last close may take as long as their sender likes. Wherever both ends of
- * one side come together, they come in this order. */
+/* The channel between an occupant and the engine: two pipes, not a socket. A socket could carry
+ * descriptors, and the last close of one can block for as long as its sender wants. Arrays of both
+ * ends use this order. */
 enum box_channel { BOX_WORDS, BOX_REQUESTS, BOX_CHANNEL };
-#define BOX_FD_WORDS 3    /* what the occupant says to the engine */
-#define BOX_FD_REQUESTS 4 /* what it is told */
+#define BOX_FD_WORDS 3    /* the occupant writes, the engine reads */
+#define BOX_FD_REQUESTS 4 /* the engine writes, the occupant reads */
 #define BOX_FD_LAST BOX_FD_REQUESTS
 
-/* Where setting up a box failed; the host makes the sentence. */
+/* The step of building a box that failed; the host makes the sentence. */
 #define BOX_STEPS(X)                                                    \
     X(NONE, "nothing failed")                                           \
     X(CGROUP, "make the control group")                                 \
@@ -75,35 +75,36 @@ enum box_step {
 enum box_cg { BOX_CG_V2, BOX_CG_MEMORY, BOX_CG_PIDS, BOX_CG_CPU, BOX_CG_CPUACCT, BOX_CG_COUNT };
 
 enum box_op {
-    BOX_OP_SETUP = 1, /* once, first: what the bootstrap prepared */
+    BOX_OP_SETUP = 1, /* once, first: the bootstrap's preparations */
     BOX_OP_CREATE,    /* build a box; plants attached */
     BOX_OP_PORTER,    /* start a porter in it: answers with its socket */
-    BOX_OP_START,     /* exec the occupant; exec block and channel attached */
+    BOX_OP_START,     /* exec the occupant; fds: exec block, channel */
     BOX_OP_SIGNAL,    /* signal the occupant's process group */
     BOX_OP_STAT,
     BOX_OP_KILL,      /* lift limits, kill all; EMPTY follows */
     BOX_OP_RELEASE,   /* forget a box (killed first if need be) */
-    BOX_OP_BEGIN,     /* an occupant that waited begins to work: watch it from now on */
-    BOX_OP_FORK,      /* fork the occupant from a zygote; channel attached */
-    BOX_OP_ZYGOTE,    /* start a zygote; plants and exec block attached */
+    BOX_OP_BEGIN,     /* a waiting occupant begins its work: watch it from now on */
+    BOX_OP_FORK,      /* fork the occupant from a zygote; fds: channel */
+    BOX_OP_ZYGOTE,    /* start a zygote; fds: plants, exec block */
     BOX_OP_RETIRE,    /* end a zygote; its occupants live on */
-    /* Of a session, whose occupant was started with `session`: */
-    BOX_OP_PARK,      /* copy the occupant, which waits, into a free place: PARKED */
-    BOX_OP_WAKE,      /* a copy of what is in a place is the occupant; channel attached: AWAKE */
-    BOX_OP_DROP,      /* forget what is in a place; no answer */
-    BOX_OP_PREPARE,   /* SWEEP and WAKE of a place will follow: show that it can be: PREPARED */
-    BOX_OP_FORK_INTO, /* what is in a place becomes the state of another box's occupant, which
-                         waits: FORKED_INTO, told of the first box */
-    BOX_OP_SWEEP,     /* kill all but init and what is in places: SWEPT, once they are gone */
+    /* For a session, whose occupant was started with `session`: */
+    BOX_OP_PARK,      /* copy the waiting occupant into a free state: PARKED */
+    BOX_OP_WAKE,      /* a copy of a state becomes the occupant; fds: channel: AWAKE */
+    BOX_OP_DROP,      /* drop a state; no answer */
+    BOX_OP_PREPARE,   /* test that a SWEEP and a WAKE of a state will succeed: PREPARED */
+    BOX_OP_FORK_INTO, /* a state becomes that of another box's waiting occupant: FORKED_INTO,
+                       * told for the first box */
+    BOX_OP_SWEEP,     /* kill all but init and the states: SWEPT, once they are gone */
 };
 
-/* Our own read-only files, under BOX_PLANT_DIR. */
+/* cupel's own read-only files, under BOX_PLANT_DIR. */
 struct box_plants {
     uint32_t count;
     char name[BOX_PLANTS_MAX][BOX_PLANT_NAME];
-    char font_list[BOX_PLANT_NAME]; /* the one that /tmp/.matplotlib links to, or "" */
-    uint32_t again; /* the same files will come again: worth a template */
-    uint32_t late_code; /* main.sh leads to a descriptor of whoever opens it: drivers/cells.sh */
+    char font_list[BOX_PLANT_NAME]; /* the plant that /tmp/.matplotlib links to, or "" */
+    uint32_t again; /* the same files will come again: make a template */
+    uint32_t late_code; /* main.sh leads to a descriptor of the process that opens it:
+                         * drivers/cells.sh */
 };
 
 struct box_call {
@@ -124,13 +125,14 @@ struct box_call {
             uint32_t resident; /* of a session: it stays, and keeps copies of files */
         } porter;
         struct {
-            uint32_t required; /* walls without which the occupant must not start */
-            int64_t cpu_s;     /* RLIMIT_CPU, the backstop of the CPU time limit */
+            uint32_t required; /* walls that must stand before the occupant starts */
+            int64_t cpu_s;     /* RLIMIT_CPU, a second guard of the CPU time limit */
             int64_t open_files;
-            uint32_t waits;     /* for a request that is not there yet: BEGIN follows */
-            uint32_t zygote;    /* FORK: which */
+            uint32_t waits;     /* the request comes later: BEGIN follows */
+            uint32_t zygote;    /* FORK: the zygote's number */
             uint32_t rehearsal; /* FORK: see box/zygote/zygote.h */
-            uint32_t session;     /* it stays: its death is not the box's, and it can be parked */
+            uint32_t session;     /* the occupant stays: it can be parked, and the box outlives
+                                   * it */
         } start; /* fds: START: exec block; both: the occupant's ends of the channel */
         struct {
             struct box_plants plants;
@@ -144,10 +146,10 @@ struct box_call {
         struct {
             uint32_t state;
             uint32_t to; /* FORK_INTO: the other box */
-            uint64_t ticket; /* whose state: given with PARK, asked for by all others */
+            uint64_t ticket; /* of the state: set by PARK, checked by all others */
         } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: the occupant's ends */
         struct {
-            uint32_t plain; /* nothing is known against it: leave its limits as they are */
+            uint32_t plain; /* no suspicion against the box: leave its limits as they are */
         } kill;
     };
 };
@@ -157,17 +159,18 @@ struct box_stats {
     int64_t memory_peak_bytes; /* -1 unknown */
     int64_t oom_kills;
     int64_t pids_hits;
-    int64_t most_tasks; /* seen at once where no cgroup counts them, else 0 */
+    int64_t most_tasks; /* maximum seen at once where no cgroup counts them, else 0 */
     int64_t blocks_free, inodes_free; /* of the writable part */
     int64_t blocks_at_start, inodes_at_start;
-    int64_t work_size, work_at_start; /* of /workspace as a directory, which was empty then */
-    /* Of the group's counters. */
+    int64_t work_size, work_at_start; /* size of /workspace as a directory; it was empty at the
+                                       * start */
+    /* The group's counters at the start. */
     int64_t cpu_us_at_start, oom_kills_at_start, pids_hits_at_start;
     int64_t kill_to_empty_us; /* of the last KILL; 0 before */
 };
 
-/* Open files by which the engine reads what a box uses, without asking the broker;
- * each may be absent. */
+/* Open files from which the engine reads a box's usage without asking the broker; each may be
+ * absent. */
 enum box_counter {
     BOX_COUNTER_DISK, /* /workspace, O_PATH */
     BOX_COUNTER_CPU, BOX_COUNTER_OOM, BOX_COUNTER_PIDS, BOX_COUNTER_PEAK,
@@ -189,36 +192,37 @@ enum box_news_kind {
     BOX_NEWS_AWAKE,
     BOX_NEWS_SWEPT,
     BOX_NEWS_FORKED_INTO,
-    BOX_NEWS_KEEPER_GONE, /* and with it all that was parked */
-    BOX_NEWS_STATE_LOST,  /* what was parked in a place has died */
+    BOX_NEWS_KEEPER_GONE, /* all its states are lost with it */
+    BOX_NEWS_STATE_LOST,  /* a state's copy has died */
 };
 
-/* What the engine has of an occupant. Its ends of the channel it made itself: none come. */
+/* The engine's descriptors of an occupant. The engine made its ends of the channel itself: the
+ * broker sends none. */
 enum box_started {
     BOX_STARTED_IN, BOX_STARTED_OUT, BOX_STARTED_ERR, BOX_STARTED_WORDS, BOX_STARTED_REQUESTS,
     BOX_STARTED_LISTENER, BOX_STARTED_COUNTERS
 };
 #define BOX_NEWS_FDS (BOX_STARTED_COUNTERS + BOX_COUNTERS)
 
-/* Which limit made the broker end a box by itself (box/proto/due.h). */
+/* The limit for which the broker ended a box by itself (box/proto/due.h). */
 enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
 
-/* What a state had and does not have any more when it is gone back to. */
+/* Parts of a state that are lost when the session returns to it. */
 #define BOX_LOST(X)                                                                \
-    X(PIPES, "pipes")                     /* what was in them, and who else has them */ \
+    X(PIPES, "pipes")                     /* their content, and their other users */    \
     X(SOCKETS, "sockets")                                                          \
     X(EVENTS, "event descriptors")        /* epoll, eventfd, timerfd, inotify ... */ \
-    X(POSITIONS, "positions in open files") /* of some; the others are set back */ \
-    X(MEMORY, "shared memory")            /* its content is what it was last */    \
-    X(UNNAMED, "files without a name")    /* deleted and open, memfd: the same */  \
-    X(OPEN, "open files")                 /* fork: which cannot be opened again */ \
-    X(FOLDER, "working folder")           /* fork: the same */                     \
+    X(POSITIONS, "positions in open files") /* of some files; the others are restored */ \
+    X(MEMORY, "shared memory")            /* keeps its latest content */           \
+    X(UNNAMED, "files without a name")    /* deleted but open, memfd: keep their latest content */ \
+    X(OPEN, "open files")                 /* fork: files that cannot be opened again */ \
+    X(FOLDER, "working folder")           /* fork: it cannot be opened again */    \
     X(SETTINGS, "process settings")       /* fork: limits, priority */             \
     X(TIMERS, "timers")                   /* of timer_create */                    \
     X(SIGNALS, "pending signals")                                                  \
     X(SPECIAL, "socket files")            /* and other special files */            \
     X(LINKS, "hard links")                                                         \
-    X(OUTSIDE, "files outside /workspace") /* changed since, or not carried */
+    X(OUTSIDE, "files outside /workspace") /* changed since, or not copied */
 
 enum box_lost {
 #define X(id, text) BOX_LOST_##id,
@@ -227,7 +231,7 @@ enum box_lost {
     BOX_LOST_COUNT
 };
 #define BOX_LOST_BIT(id) (1u << BOX_LOST_##id)
-/* Beside them, in `lost` of PARKED: files of /workspace are in shared memory maps. */
+/* One more bit in `lost` of PARKED: shared memory maps show files of /workspace. */
 #define BOX_MAPS_FILES (1u << 31)
 
 struct box_news {
@@ -235,23 +239,23 @@ struct box_news {
     uint32_t box;
     uint32_t step;    /* FAILED */
     int32_t error;    /* FAILED, PARKED, PREPARED, AWAKE: errno */
-    uint32_t walls;   /* READY, STARTED: bits read back from the kernel */
+    uint32_t walls;   /* READY, STARTED: bits that were read back from the kernel */
     int32_t by_signal; /* EXITED */
     int32_t status;    /* EXITED: exit code or signal number */
     uint32_t overdue;  /* EXITED: enum box_overdue */
-    uint32_t fds;      /* STARTED: bits of the descriptors that are there, in order */
+    uint32_t fds;      /* STARTED: bits of the attached descriptors, in order */
     uint32_t state;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, STATE_LOST */
     uint32_t end;      /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
     uint32_t lost;     /* PARKED, AWAKE, FORKED_INTO: bits of BOX_LOST */
-    uint64_t ticket;   /* the same: of the call that this answers; PLACE_LOST: its own */
-    int64_t held_bytes; /* PARKED: by the live processes and what they share with copies */
-    int64_t pause_us;  /* PARKED: how long the occupant stood still */
+    uint64_t ticket;   /* of the call that this answers; STATE_LOST: the state's own */
+    int64_t held_bytes; /* PARKED: by the live processes, with memory that they share with copies */
+    int64_t pause_us;  /* PARKED: how long the occupant was stopped */
     struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */
 };
 
-/* Child to broker, before exec: how far it came. */
+/* Child to broker, before exec: the step that it reached. */
 struct box_report {
-    uint32_t step; /* BOX_STEP_NONE: all is well */
+    uint32_t step; /* BOX_STEP_NONE: success */
     int32_t error;
     uint32_t walls;
 };
@@ -266,54 +270,54 @@ struct box_exec_head {
 enum box_porter_op {
     BOX_PORTER_PUT = 1,
     BOX_PORTER_LIST,
-    BOX_PORTER_READ, /* some bytes of a file, at most BOX_PORTER_PART */
-    /* Of the resident porter alone; see box/files/curator.h: */
-    BOX_PORTER_STAY,    /* the very first, from the broker: be resident; no answer */
-    BOX_PORTER_SNAP,    /* keep /workspace in a snapshot */
-    BOX_PORTER_RESTORE, /* make /workspace what is in a snapshot */
+    BOX_PORTER_READ, /* at most BOX_PORTER_PART bytes of a file */
+    /* Only the resident porter; see box/files/curator.h: */
+    BOX_PORTER_STAY,    /* the first call, from the broker: become resident; no answer */
+    BOX_PORTER_SNAP,    /* copy /workspace into a snapshot */
+    BOX_PORTER_RESTORE, /* make /workspace equal to a snapshot */
     BOX_PORTER_FORGET,  /* no answer */
     BOX_PORTER_SEND,    /* a snapshot to another session's porter, by a stream socket */
-    BOX_PORTER_RECEIVE, /* and from one */
-    BOX_PORTER_ABANDON, /* every upload that is under way; no answer */
+    BOX_PORTER_RECEIVE, /* receive such a snapshot */
+    BOX_PORTER_ABANDON, /* drop all unfinished uploads; no answer */
 };
 enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
 
 struct box_porter_call {
     uint32_t op;
-    uint32_t tag;       /* comes back in every answer: whose it is */
+    uint32_t tag;       /* comes back in every answer: identifies the call */
     uint32_t readonly;  /* PUT */
-    uint32_t replace;   /* PUT, resident: a file that is there gives way */
-    uint32_t upload;    /* PUT, resident: a file in parts, by this number; 0: a whole file */
-    uint32_t first;     /* PUT, upload: this part begins it */
-    uint32_t more;      /* PUT, upload: this part is not the last */
-    uint32_t snapshot;      /* SNAP, FORGET, RESTORE: below BOX_STATES; there it is nothing */
+    uint32_t replace;   /* PUT, resident: overwrite an existing file */
+    uint32_t upload;    /* PUT, resident: number of a file that comes in parts; 0: a whole file */
+    uint32_t first;     /* PUT, upload: this is the first part */
+    uint32_t more;      /* PUT, upload: more parts follow */
+    uint32_t snapshot;      /* below BOX_STATES; RESTORE of BOX_STATES empties /workspace */
     uint32_t base;      /* SNAP: the snapshot to share files with; BOX_STATES: none */
-    uint32_t compare;   /* SNAP: by bytes: memory maps may have changed what looks the same */
+    uint32_t compare;   /* SNAP: compare bytes: memory maps may change a file without its times */
     uint64_t size;      /* PUT: bytes to take from the descriptor; READ: bytes wanted */
     uint64_t offset;    /* READ */
-    int64_t since_ns;   /* LIST: 0, or only what is no directory and has this ctime or later;
-                           RESTORE, SEND: 0, or whether something outside of /workspace has */
-    int64_t within_ns;  /* LIST: how long it may take */
-    uint32_t path_len;  /* READ: 0 is the file that was read last */
+    int64_t since_ns;   /* LIST: 0, or only non-directories with this ctime or later; RESTORE,
+                         * SEND: 0, or report changes outside /workspace since then */
+    int64_t within_ns;  /* LIST: maximum time */
+    uint32_t path_len;  /* READ: 0 means the file of the last READ */
     char path[BOX_PATH_MAX];
 }; /* fds: PUT: content; SEND, RECEIVE: the socket; STAY: the store, /proc/self/fd */
 
-/* An answer is this head and `bytes` more. It never carries a descriptor: what a box made
- * is opened, read and closed in the porter, where only its own box waits for it. */
+/* An answer is this head and `bytes` more. It never carries a descriptor: the porter itself opens,
+ * reads and closes files of a box, so only that box waits for them. */
 struct box_porter_answer {
     int32_t error;   /* 0, or errno */
     uint32_t tag;
-    uint32_t last;   /* LIST: the list is over */
+    uint32_t last;   /* LIST: the list ends here */
     uint32_t cut;    /* LIST, last: enum box_cut */
-    uint32_t changed; /* SNAP: it is not what base is */
-    uint32_t entries; /* SNAP: how many there are */
+    uint32_t changed; /* SNAP: it differs from base */
+    uint32_t entries; /* SNAP: number of entries */
     uint32_t lost;    /* RESTORE, SEND: bits of BOX_LOST */
-    uint64_t size;   /* READ: of the whole file, now; PUT, upload: bytes that have come */
+    uint64_t size;   /* READ: of the whole file, now; PUT, upload: bytes received */
     uint32_t bytes;  /* LIST: entries; READ: content, none at the file's end */
 };
-#define BOX_PORTER_PART 65536 /* the most bytes after the head */
+#define BOX_PORTER_PART 65536 /* maximum of bytes after the head */
 
-/* Why a list is not whole; bits. */
+/* Why a list is incomplete; bits. */
 enum box_cut {
     BOX_CUT_COUNT = 1, /* more than 20,000 entries, or 2 MiB of names */
     BOX_CUT_DEEP = 2,  /* more than 64 deep, or a path of more than 1,023 bytes */
