@@ -52,8 +52,8 @@ json_t *json_read(struct str text, size_t max_bytes, struct err *err)
         char value[48], bound[48];
         snprintf(value, sizeof value, "%zu", text.len);
         snprintf(bound, sizeof bound, "at most %zu bytes", max_bytes);
-        err_input(err, "", value, bound, "the JSON text has %zu bytes, more than %zu", text.len,
-                  max_bytes);
+        err_input(err, "", value, bound, "the JSON text has %zu bytes; the maximum is %zu",
+                  text.len, max_bytes);
         return NULL;
     }
     size_t depth = nesting(text);

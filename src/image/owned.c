@@ -110,7 +110,7 @@ int image_owned_read(int root_dirfd, const char *const *prefixes, size_t prefix_
         if (list < 0 || read_list(list, &text) < 0)
             return err_sys(err, "read '/var/lib/dpkg/info/%.200s'", entry->d_name);
         if (keep_lines(out, buf_str(&text), prefixes, prefix_count) < 0)
-            return err_set(err, ERR_LIMIT, "the lists of dpkg hold more than 256 MiB of paths");
+            return err_set(err, ERR_LIMIT, "dpkg's file lists exceed 256 MiB");
     }
     sort_paths(out);
     return 0;

@@ -146,7 +146,7 @@ def limit(kind, soft, hard=None):
 def is_told(kind, value, done):
     """The limit, what it is, what is needed and what to type; and nothing was begun."""
     said = done.stdout + done.stderr
-    assert done.returncode == 125 and f"RLIMIT_{kind} of the caller is {value}," in said, done
+    assert done.returncode == 125 and f"the caller's RLIMIT_{kind} is {value};" in said, done
     assert str(LEAST[kind]) in said and ULIMIT[kind] in said, done
 
 

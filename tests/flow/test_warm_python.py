@@ -221,6 +221,6 @@ print(faults() - first)"""
 def test_an_image_of_the_zygote_has_no_memory_that_can_be_written_and_executed(engine):
     code = "lines = [line.split() for line in open('/proc/self/maps')]\n" \
            "print([line for line in lines if line[1].startswith('rwx') or line[1].startswith('rw-s')],\n" \
-           "      any(line[-2] == '/memfd:image' for line in lines))"
+           "      any(line[-2] == '/memfd:frozen' for line in lines))"
     for way in WAYS:
         assert run(engine, code, way)["stdout"] == "[] True\n"

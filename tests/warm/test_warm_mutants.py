@@ -24,9 +24,9 @@ def zygotes(engine):
 
 
 def image_files(pid):
-    """Names under /proc/PID/map_files of the parts of its frozen image."""
+    """Names under /proc/PID/map_files of the parts of its frozen memory."""
     for line in facts.proc(pid, "maps").splitlines():
-        if "/memfd:image" in line:
+        if "/memfd:frozen" in line:
             yield "-".join(number.lstrip("0") for number in line.split()[0].split("-"))
 
 

@@ -1,9 +1,8 @@
-/* Snapshots of /workspace. In the porter alone, while user code may live beside it:
- * names go and come and change their kind under our hands, and what is gone when we
- * look is left out. No heap.
+/* Snapshots of /workspace. Only in the porter, while user code may run beside it: names appear,
+ * vanish and change their type at any time, and an entry that has vanished is left out. No heap.
  *
- * A snapshot is a folder of the store. Directories in it have the mode 0700, and the one
- * that they stand for in the seconds of their atime. */
+ * A snapshot is a folder of the store. Its directories have mode 0700; the seconds of their atime
+ * hold the original mode. */
 #include "box/files/curator.h"
 
 #include <errno.h>
@@ -22,12 +21,12 @@
 
 static uint32_t entries_of[BOX_STATES];
 static struct curator_facts facts;
-static uint32_t now_snapshot; /* that is being made */
+static uint32_t now_snapshot; /* the snapshot that is being made */
 static bool may_compare;  /* see snap_bytes */
 
 void curator_open(int root, int store, int self)
 {
-    curator_places = (struct curator_places){ root, store };
+    curator_dirs = (struct curator_dirs){ root, store };
     tree_set_self(self);
 }
 
@@ -43,8 +42,8 @@ static bool in_base(const struct curator_level *level, const char *name, mode_t 
            (out->st_mode & S_IFMT) == type;
 }
 
-/* By bytes: true only if nobody wrote while we read. The key is then as good as it can
- * be, in every snapshot that has this file. */
+/* Compare bytes: true only if nobody wrote meanwhile. The key is then updated in every snapshot
+ * that has this file. */
 static bool same_after_all(const struct curator_level *level, const char *name, int from,
                            const struct stat *here)
 {
@@ -75,8 +74,8 @@ static int copy_file(const struct curator_level *level, const char *name, int fr
     return curator_set_key(to, quiet ? here : NULL);
 }
 
-/* Two files with the same bytes must not become one: where the base has files with more than
- * one name, only the key says that a file is the same one. */
+/* Two files with the same bytes must not become one: if the base has files with more than one name,
+ * only the key decides that a file is the same. */
 static int snap_bytes(struct curator_level *level, const char *name, const struct stat *seen)
 {
     struct stat here, old;
@@ -97,7 +96,7 @@ static int snap_bytes(struct curator_level *level, const char *name, const struc
     return copy_file(level, name, from, &here);
 }
 
-/* Another name of a file that the snapshot has already. */
+/* Another name of a file that the snapshot already has. */
 static int snap_again(struct curator_level *level, const char *name,
                       const struct curator_link *link)
 {
@@ -163,7 +162,7 @@ static int snap_fifo(struct curator_level *level, const char *name, const struct
     return 0;
 }
 
-/* A socket of the store is a note: the inode that was there is in its atime's seconds. */
+/* A socket in the store is a note: the seconds of its atime hold the original inode. */
 static int snap_special(struct curator_level *level, const char *name, const struct stat *here)
 {
     const struct timespec times[2] = { { (time_t)here->st_ino, 0 }, here->st_mtim };
@@ -252,7 +251,7 @@ int curator_forget(uint32_t snapshot)
     tree_name(name, "", snapshot);
     entries_of[snapshot] = UINT32_MAX;
     curator_has_links[snapshot] = false;
-    return tree_remove(curator_places.store, name, &work);
+    return tree_remove(curator_dirs.store, name, &work);
 }
 
 int curator_snap(uint32_t snapshot, uint32_t base, bool compare, struct curator_facts *out)
@@ -263,7 +262,7 @@ int curator_snap(uint32_t snapshot, uint32_t base, bool compare, struct curator_
     if (base == snapshot)
         return EINVAL;
     int error = curator_forget(snapshot);
-    if (!error && mkdirat(curator_places.store, name, 0700) < 0)
+    if (!error && mkdirat(curator_dirs.store, name, 0700) < 0)
         error = errno;
     if (error)
         return error;

@@ -1,6 +1,6 @@
-/* Extended attributes: compared, copied, sent. In the porter alone; no heap. Names, values
- * and their number are user code's; the kernel bounds each (64 KiB), and all of a box
- * together by the inodes that it may have. */
+/* Extended attributes: compared, copied, sent. Only in the porter; no heap. User code chooses
+ * names, values and their number; the kernel limits each to 64 KiB, and all of a box by its
+ * inodes. */
 #include "box/files/curator_attrs.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/attr.h"
 
-#define ROOM (64 << 10) /* of a list, and of a value: what the kernel allows */
+#define ROOM (64 << 10) /* of a list, and of a value: the kernel's maximum */
 #define NAME_ROOM 256
 
 struct list {
@@ -34,7 +34,7 @@ static bool is_carried(const char *name)
            strcmp(name, "system.posix_acl_default") == 0;
 }
 
-/* 0 or errno. Only what is carried is in the list. */
+/* 0 or errno. The list holds only attributes that are carried. */
 static int read_list(int fd, struct list *out)
 {
     size_t kept = 0;
@@ -53,7 +53,6 @@ static int read_list(int fd, struct list *out)
     return 0;
 }
 
-/* The next name of a list, or NULL. */
 static const char *next(const struct list *list, size_t *at)
 {
     const char *name = list->names + *at;
@@ -63,7 +62,7 @@ static const char *next(const struct list *list, size_t *at)
     return name;
 }
 
-/* Values of user.* ask for the file's own permissions. */
+/* Reading values of user.* needs the file's own permissions: they are granted for a moment. */
 struct lent {
     int fd;
     mode_t mode;

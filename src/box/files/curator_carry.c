@@ -1,7 +1,7 @@
-/* A snapshot on its way to another session's store: written to a stream by one curator, made
- * anew by another. In the porter alone; no heap, no recursion. Both are porters of ours,
- * but what they carry is user code's: names, lengths and numbers are checked as if the
- * other end were not. The store is seen by nobody else, so nothing is swapped meanwhile. */
+/* Sending a snapshot to another session's store: one curator writes it to a stream, another makes
+ * it anew. Only in the porter; no heap, no recursion. Both ends are cupel's porters, but the
+ * content comes from user code: names, lengths and numbers are checked as hostile. No other process
+ * sees the store, so nothing changes meanwhile. */
 #include "box/files/curator.h"
 
 #include <errno.h>
@@ -22,16 +22,15 @@
 
 enum carried_kind {
     CARRIED_END, CARRIED_FILE, CARRIED_DIR, CARRIED_UP, CARRIED_LINK, CARRIED_FIFO, CARRIED_SOCKET,
-    CARRIED_AGAIN /* a file that has come already, by the path in its target */
+    CARRIED_AGAIN /* another name of a file that was sent already; target is its path */
 };
 
-/* Behind it: name_len bytes of the name; of a link target_len bytes; of a file its
- * pieces, each a struct piece and its bytes, until one of length 0; of a file and a
- * directory its attributes. */
+/* After it: name_len bytes of the name; for a link target_len bytes; for a file its pieces, each a
+ * struct piece and its bytes, until one of length 0; for a file and a directory the attributes. */
 struct carried {
     uint32_t kind, mode, name_len, target_len;
     int64_t size, mtime_s, mtime_ns;
-    int64_t note; /* of a directory: the atime's seconds, where its mode is kept */
+    int64_t note; /* directory: the atime's seconds, which hold its mode */
 };
 
 struct piece {
@@ -40,7 +39,7 @@ struct piece {
 
 static char chunk[CHUNK];
 
-/* --- out --- */
+/* --- sending --- */
 
 static int say(int to, const void *bytes, size_t len)
 {
@@ -101,14 +100,14 @@ static uint32_t kind_of(mode_t mode)
                             : CARRIED_END;
 }
 
-/* The way to the directory that is read, with a slash behind each name. */
+/* Path of the current directory, with a slash after each name. */
 static struct {
     char text[PATH_MAX];
     size_t len;
 } way;
 
-/* A file of a snapshot that has files with more than one name: has it gone already? Then `word`
- * and `target` say where it is. */
+/* In a snapshot with hard links: was this file sent already? Then `word` and `target` tell its
+ * path. */
 static int find_again(const char *name, const struct stat *st, struct carried *word,
                       char target[PATH_MAX])
 {
@@ -120,7 +119,7 @@ static int find_again(const char *name, const struct stat *st, struct carried *w
         return 0;
     }
     if (way.len + word->name_len >= PATH_MAX)
-        return 0; /* the snapshot has no second name of it */
+        return 0; /* the path is too long to link to */
     memcpy(target, way.text, way.len);
     memcpy(target + way.len, name, word->name_len + 1);
     int error = curator_links_add(&curator_by_kept, st->st_ino, st->st_ino);
@@ -168,7 +167,7 @@ static int say_entry(int to, int dir, const char *name, bool links, int *out_int
     return error;
 }
 
-/* Into a directory. Where its path is too long, no file in it can be found again. */
+/* Append a directory. In a directory whose path is too long, hard links are not found. */
 static void go_way(const char *name)
 {
     size_t len = strlen(name);
@@ -220,7 +219,7 @@ int curator_send(uint32_t snapshot, int to)
     return error ? error : say(to, &end, sizeof end);
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
 static int hear(int from, void *bytes, size_t len)
 {
@@ -291,7 +290,7 @@ static int hear_link(int from, int dir, const char *name, const struct carried *
                : 0;
 }
 
-/* FIFOs, and notes of sockets, which stand for no inode of this box. */
+/* FIFOs, and notes of sockets, which name no inode of this box. */
 static int hear_node(int from, int dir, const char *name, const struct carried *word)
 {
     const struct timespec times[2] = { { 0, 0 }, { word->mtime_s, word->mtime_ns } };
@@ -318,7 +317,7 @@ static int hear_name(int from, const struct carried *word, char name[NAME_MAX + 
                : 0;
 }
 
-static uint32_t now_snapshot; /* that is being made */
+static uint32_t now_snapshot; /* the snapshot that is being made */
 
 static int hear_again(int from, int dir, const char *name, const struct carried *word)
 {
@@ -331,7 +330,7 @@ static int hear_again(int from, int dir, const char *name, const struct carried 
     return curator_links_make(top, target, dir, name);
 }
 
-/* What is open of the tree that is being made, with the times that it gets at its end. */
+/* Open directories of the new tree, with the times to set at the end. */
 static struct {
     int fd;
     struct timespec times[2];
@@ -388,7 +387,7 @@ int curator_receive(uint32_t snapshot, int from)
     int error = curator_forget(snapshot);
     error = error ? error : hear(from, &word, sizeof word);
     if (!error)
-        error = word.kind == CARRIED_DIR ? go_into(from, &depth, curator_places.store, name, &word)
+        error = word.kind == CARRIED_DIR ? go_into(from, &depth, curator_dirs.store, name, &word)
                                          : EBADMSG;
     for (uint32_t count = 0; !error; count++) {
         error = count > 2 * CURATOR_ENTRIES_MAX ? E2BIG : hear(from, &word, sizeof word);
@@ -399,7 +398,7 @@ int curator_receive(uint32_t snapshot, int from)
     }
     while (depth >= 0)
         close(open_dirs[depth--].fd);
-    if (error == ENODATA) /* all of it has come */
+    if (error == ENODATA) /* the end arrived */
         return 0;
     curator_forget(snapshot);
     return error;

@@ -31,8 +31,8 @@ void curator_links_clear(void)
     text_len = 1;
 }
 
-/* Where it is, or the free place where it would be: there is always one. */
-static struct curator_link *place_of(struct curator_links *links, uint64_t from)
+/* The entry of `from`, or the free entry for it: there is always one. */
+static struct curator_link *entry_of(struct curator_links *links, uint64_t from)
 {
     size_t at = (size_t)(from * UINT64_C(0x9e3779b97f4a7c15) >> 32) % array_len(links->entry);
     while (links->entry[at].from && links->entry[at].from != from)
@@ -42,7 +42,7 @@ static struct curator_link *place_of(struct curator_links *links, uint64_t from)
 
 struct curator_link *curator_links_find(struct curator_links *links, uint64_t from)
 {
-    struct curator_link *link = place_of(links, from);
+    struct curator_link *link = entry_of(links, from);
     return link->from ? link : NULL;
 }
 
@@ -51,7 +51,7 @@ int curator_links_add(struct curator_links *links, uint64_t from, uint64_t to)
     if (links->count >= CURATOR_LINKS_MAX)
         return EMLINK;
     links->count++;
-    *place_of(links, from) = (struct curator_link){ .from = from, .to = to };
+    *entry_of(links, from) = (struct curator_link){ .from = from, .to = to };
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "box/files/tree.h"
 
 #define DEPTH_MAX 16
-#define ENTRIES_MAX 4096 /* what is more, or deeper, counts as changed */
+#define ENTRIES_MAX 4096 /* more entries, or deeper ones, count as changed */
 #define SECOND_NS INT64_C(1000000000)
 
 static int outside[2] = { -1, -1 };
@@ -18,9 +18,9 @@ static struct tree_reader readers[DEPTH_MAX];
 
 void curator_open_outside(void)
 {
-    static const char *const places[] = { "/tmp", "/dev/shm" };
-    for (size_t i = 0; i < array_len(places); i++)
-        outside[i] = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    static const char *const folders[] = { "/tmp", "/dev/shm" };
+    for (size_t i = 0; i < array_len(folders); i++)
+        outside[i] = open(folders[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static bool is_new(const struct stat *st, int64_t since_ns)
@@ -28,7 +28,7 @@ static bool is_new(const struct stat *st, int64_t since_ns)
     return st->st_ctim.tv_sec * SECOND_NS + st->st_ctim.tv_nsec >= since_ns;
 }
 
-/* One entry; *out_into: the directory to go into next, or -1. */
+/* *out_into: the directory to read next, or -1. */
 static bool looks_new(int dir, const char *name, int64_t since_ns, int *out_into)
 {
     struct stat st;

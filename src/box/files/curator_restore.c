@@ -1,7 +1,7 @@
-/* Making /workspace what a snapshot says. In the porter alone; no heap. Two walks: one
- * over /workspace, in which everything goes that is not to be there, so that a full
- * disk has room again; and one over the snapshot, in which the rest is made. Changed files
- * are written in place, for a sleeping interpreter may hold them open. */
+/* Restoring /workspace from a snapshot. Only in the porter; no heap. Two walks: the first, over
+ * /workspace, removes everything that the snapshot lacks, so that a full disk has room again; the
+ * second, over the snapshot, makes the rest. Changed files are written in place, because a parked
+ * interpreter may hold them open. */
 #include "box/files/curator.h"
 
 #include <errno.h>
@@ -19,14 +19,14 @@
 
 #define BUSY_TRIES 8
 
-static uint32_t work; /* entries that may be met yet */
+static uint32_t work; /* entries that may still be visited */
 static uint32_t now_snapshot;
 static uint32_t lost; /* bits of BOX_LOST */
 
-/* --- what goes --- */
+/* --- removing --- */
 
-/* May this name stay the file that it is? Each file here is one file of the snapshot, and the
- * other way round; a name that says otherwise goes. */
+/* May this name keep its file? Files here and files of the snapshot must map one to one; a name
+ * that breaks the mapping goes. */
 static bool may_stay(const char *name, const struct stat *here, const struct stat *kept)
 {
     static char path[PATH_MAX];
@@ -44,7 +44,7 @@ static bool may_stay(const char *name, const struct stat *here, const struct sta
     return true;
 }
 
-/* What will be written anew gives its room back now. */
+/* Free the blocks of a file that will be rewritten. */
 static int purge_file(const struct curator_level *level, const char *name, const struct stat *here,
                       const struct stat *kept)
 {
@@ -58,7 +58,7 @@ static int purge_file(const struct curator_level *level, const char *name, const
     own_fd fd = tree_open_file(level->here, name, O_RDWR, &st);
     if (fd < 0)
         return unlinkat(level->here, name, 0) < 0 ? errno : 0;
-    /* What was added goes; where holes were filled, everything. */
+    /* Cut the added bytes; if holes were filled, cut everything. */
     if ((st.st_size > kept->st_size && ftruncate(fd, kept->st_size) < 0) || fstat(fd, &st) < 0 ||
         (st.st_blocks > kept->st_blocks && ftruncate(fd, 0) < 0))
         return errno;
@@ -107,14 +107,14 @@ static int purge_entry(struct curator_level *level, const char *name)
     return tree_vanished(error) ? 0 : error;
 }
 
-/* Its own mode comes in the second walk, which must get in as well. */
+/* The second walk sets the mode, because it must enter as well. */
 static int purge_leave(struct curator_level *level)
 {
     (void)level;
     return 0;
 }
 
-/* --- what comes --- */
+/* --- making --- */
 
 static int make_file(const struct curator_level *level, const char *name)
 {
@@ -129,7 +129,7 @@ static int make_file(const struct curator_level *level, const char *name)
     return tree_open(level->here, name, O_RDWR | O_CREAT | O_EXCL, 0600);
 }
 
-/* The file that is there, if it can be written; else a new one. */
+/* The existing file, if it can be written; else a new one. */
 static int open_for_rewrite(const struct curator_level *level, const char *name)
 {
     struct stat st;
@@ -158,11 +158,11 @@ static int rebuild_bytes(struct curator_level *level, const char *name, const st
         return curator_set_key(from, &here);
     if (fchmod(to, kept->st_mode & 07777) < 0 || futimens(to, times) < 0)
         return errno;
-    return 0; /* the key is of a ctime that does not come again: compared the next time */
+    return 0; /* its ctime is new, so the next snapshot compares it */
 }
 
-/* Another name of a file that is made already. In a folder that is closed again it cannot be
- * reached: then each name has a file of its own. */
+/* Another name of a finished file. If the file lies in a folder that is closed again, it cannot be
+ * reached: then this name gets its own file. */
 static int rebuild_again(struct curator_level *level, const char *name, const struct stat *kept,
                          const struct curator_link *link)
 {
@@ -172,14 +172,14 @@ static int rebuild_again(struct curator_level *level, const char *name, const st
     int error = tree_remove(level->here, name, &work);
     if (error)
         return error;
-    if (curator_links_make(curator_places.root, curator_links_path(link), level->here, name) == 0)
+    if (curator_links_make(curator_dirs.root, curator_links_path(link), level->here, name) == 0)
         return 0;
     lost |= BOX_LOST_BIT(LINKS);
     return rebuild_bytes(level, name, kept);
 }
 
-/* The file is what it shall be: its other names lead to it. Where it cannot be noted they have
- * files of their own. */
+/* The file is complete: its other names can link to it. If it cannot be noted, they get files of
+ * their own. */
 static int note_done(const char *name, const struct stat *here, const struct stat *kept)
 {
     static char path[PATH_MAX];
@@ -203,10 +203,10 @@ static int rebuild_file(struct curator_level *level, const char *name, const str
     const struct curator_link *link = curator_links_find(&curator_by_kept, kept->st_ino);
     if (link && link->done)
         return rebuild_again(level, name, kept, link);
-    /* It may be there under another name, which somebody holds open. */
+    /* It may exist under another name, which a process holds open. */
     if (link && curator_links_path(link) &&
         fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
-        curator_links_make(curator_places.root, curator_links_path(link), level->here, name);
+        curator_links_make(curator_dirs.root, curator_links_path(link), level->here, name);
     int error = rebuild_bytes(level, name, kept);
     if (!error && fstatat(level->here, name, &here, AT_SYMLINK_NOFOLLOW) < 0)
         error = errno;
@@ -297,7 +297,7 @@ static int rebuild_entry(struct curator_level *level, const char *name)
         if ((kept.st_mode & S_IFMT) != kinds[i].type)
             continue;
         int error = kinds[i].make(level, name, &kept);
-        /* Somebody is busy with this name: what he put there goes, and once more. */
+        /* Another process uses this name: remove its entry and try again. */
         for (int tries = 0; tries < BUSY_TRIES && tree_vanished(error); tries++) {
             error = tree_remove(level->here, name, &work);
             error = error ? error : kinds[i].make(level, name, &kept);
@@ -324,14 +324,14 @@ static int rebuild_leave(struct curator_level *level)
     return 0;
 }
 
-/* The snapshot after the last: nothing, as a new box has it. */
+/* The snapshot after the last one: empty, like a new box. */
 static int make_empty_snapshot(void)
 {
     char name[TREE_NAME_ROOM];
     const struct timespec times[2] = { { 0755, 0 }, { 0, UTIME_NOW } };
     tree_name(name, "", BOX_STATES);
-    if ((mkdirat(curator_places.store, name, 0700) < 0 && errno != EEXIST) ||
-        utimensat(curator_places.store, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+    if ((mkdirat(curator_dirs.store, name, 0700) < 0 && errno != EEXIST) ||
+        utimensat(curator_dirs.store, name, times, AT_SYMLINK_NOFOLLOW) < 0)
         return errno;
     return 0;
 }

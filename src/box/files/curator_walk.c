@@ -1,5 +1,5 @@
-/* Walks over /workspace and its snapshots, without recursion: a stack of open
- * directories, at most CURATOR_DEPTH_MAX deep. In the porter alone; no heap. */
+/* Walks over /workspace and its snapshots, without recursion: a stack of at most CURATOR_DEPTH_MAX
+ * open directories. Only in the porter; no heap. */
 #include "box/files/curator_walk.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-struct curator_places curator_places = { -1, -1 };
+struct curator_dirs curator_dirs = { -1, -1 };
 bool curator_compares;
 
 static struct curator_level levels[CURATOR_DEPTH_MAX + 1];
-static int depth; /* of the level that is read; -1: none */
+static int depth; /* of the current level; -1: none */
 static bool reads_snapshot;
 
 int curator_open_kept(int dir, const char *name, int flags)
@@ -36,7 +36,7 @@ int curator_open_snapshot(uint32_t snapshot)
 {
     char name[TREE_NAME_ROOM];
     tree_name(name, "", snapshot);
-    return curator_open_kept(curator_places.store, name, O_DIRECTORY);
+    return curator_open_kept(curator_dirs.store, name, O_DIRECTORY);
 }
 
 int curator_path(const char *name, char out[PATH_MAX])
@@ -83,19 +83,19 @@ static void go_out(void)
     own_close_fd(&level->base);
 }
 
-/* /workspace itself may have lost its permissions, too. */
+/* Code may have removed the permissions of /workspace itself, too. */
 static int enter_root(uint32_t snapshot, uint32_t base)
 {
     struct stat was;
-    if (fstat(curator_places.root, &was) < 0 ||
+    if (fstat(curator_dirs.root, &was) < 0 ||
         ((was.st_mode & 0700) != 0700 &&
-         fchmod(curator_places.root, (was.st_mode & 07777) | 0700) < 0))
+         fchmod(curator_dirs.root, (was.st_mode & 07777) | 0700) < 0))
         return errno;
-    own_fd here = tree_open(curator_places.root, ".", O_RDONLY | O_DIRECTORY, 0);
+    own_fd here = tree_open(curator_dirs.root, ".", O_RDONLY | O_DIRECTORY, 0);
     own_fd kept = here < 0 ? -1 : curator_open_snapshot(snapshot);
     if (kept < 0) {
         int error = errno;
-        tree_leave(curator_places.root, &was);
+        tree_leave(curator_dirs.root, &was);
         return error;
     }
     depth = -1;
@@ -127,7 +127,7 @@ int curator_walk(const struct curator_walk *walk, uint32_t snapshot, uint32_t ba
     return error;
 }
 
-/* --- telling entries apart --- */
+/* --- comparing --- */
 
 bool curator_same_time(struct timespec one, struct timespec other)
 {
@@ -139,8 +139,7 @@ static int64_t in_ns(struct timespec time)
     return time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* Directories can be renamed into each other's place without touching what is in them:
- * hence the inode's number. */
+/* A renamed directory keeps its content's ctimes: hence the inode's number. */
 static struct timespec key_of(const struct stat *here)
 {
     return (struct timespec){ in_ns(here->st_ctim), (long)(here->st_ino % SECOND_NS) };

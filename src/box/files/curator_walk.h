@@ -1,5 +1,4 @@
-/* The curator's walks, and what tells its entries apart: shared by its files, seen by
- * no one else. */
+/* The curator's walks and comparisons. Only the curator's files use this header. */
 #ifndef BOX_FILES_CURATOR_WALK_H
 #define BOX_FILES_CURATOR_WALK_H
 
@@ -11,52 +10,51 @@
 
 #include "box/files/tree.h"
 
-#define CURATOR_WORK_MAX 1000000 /* entries that are met in one restore or forget */
+#define CURATOR_WORK_MAX 1000000 /* entries visited in one restore or forget */
 
-/* One directory on the way down, with what corresponds to it. */
+/* One directory on the way down, with its counterparts. */
 struct curator_level {
     struct tree_reader read; /* of `here`, or of `snapshot` */
     int here;                /* in /workspace */
     int snapshot;
     int base;                /* -1: none */
-    struct stat was;         /* of `here`, when it was entered */
+    struct stat was;         /* of `here`, before it was entered */
     char name[NAME_MAX + 1];
 };
 
-/* What is done with each entry, and with a directory after its last one: 0 or errno. */
+/* Callbacks for each entry, and for a directory after its last entry: 0 or errno. */
 struct curator_walk {
     int (*entry)(struct curator_level *level, const char *name);
     int (*leave)(struct curator_level *level);
     bool reads_snapshot;
 };
 
-struct curator_places {
+struct curator_dirs {
     int root, store;
 };
-extern struct curator_places curator_places;
+extern struct curator_dirs curator_dirs;
 
-/* Walk over everything beneath /workspace or the snapshot. base: BOX_STATES is none. */
+/* Walk over everything beneath /workspace or the snapshot. base BOX_STATES: none. */
 int curator_walk(const struct curator_walk *walk, uint32_t snapshot, uint32_t base);
-/* From an entry's callback: go into this directory next. Takes the descriptors over,
- * and closes them where it cannot. */
+/* From an entry's callback: enter this directory next. Owns the descriptors, also on failure. */
 int curator_go_into(const char *name, int here, int snapshot, int base, const struct stat *was);
-/* From there, too: the path of an entry, from the top. 0 or ENAMETOOLONG. */
+/* From an entry's callback: the path of an entry from the top. 0 or ENAMETOOLONG. */
 int curator_path(const char *name, char out[PATH_MAX]);
 
-/* The snapshot's own descriptor, or -1. */
+/* A descriptor of the snapshot's folder, or -1. */
 int curator_open_snapshot(uint32_t snapshot);
-/* A file or folder of the store, also one whose mode does not let its owner read. */
+/* Open a file or folder of the store, even if its mode forbids its owner to read. */
 int curator_open_kept(int dir, const char *name, int flags);
-/* Sockets, and what else can be neither copied nor made: a snapshot notes its inode. */
+/* Sockets and other types that can be neither copied nor made: a snapshot notes the inode. */
 bool curator_is_special(mode_t mode);
 
-/* Keys are not believed: each file is compared. */
+/* Ignore keys: compare each file. */
 extern bool curator_compares;
-/* Is what lies in /workspace, by its key, what the store has of it? */
+/* Is the file in /workspace unchanged, by its key? */
 bool curator_unchanged(const struct stat *here, const struct stat *kept);
-/* The same but for the key. */
+/* The same without the key. */
 bool curator_looks_same(const struct stat *here, const struct stat *kept);
-/* Write a key into a file of the store: of `here`, if it is settled, else 0. */
+/* Write the key of `here` into a file of the store; 0 if `here` is NULL or too young. */
 int curator_set_key(int kept, const struct stat *here);
 
 bool curator_same_time(struct timespec one, struct timespec other);

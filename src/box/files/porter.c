@@ -1,12 +1,11 @@
-/* The porter: a process with the occupant's uid, no capabilities and a filter of
- * its own, that writes input files before the start and reads results after the
- * end; of a session, it stays and keeps snapshots (box/files/curator.h). The engine speaks
- * to it in fixed-size messages; it never trusts a path: everything is resolved
- * beneath /workspace, with no links, no magic links and no crossing of mounts, and
- * may change at any moment. No heap.
+/* The porter: a process with the occupant's uid, no capabilities and its own filter. It writes
+ * input files before the start and reads results after the end; in a session it stays and keeps
+ * snapshots (box/files/curator.h). The engine sends it fixed-size messages. It trusts no path:
+ * everything is resolved beneath /workspace, without links, magic links and mounts, and may change
+ * at any moment. No heap.
  *
- * The list is a walk without recursion that holds every directory on its way open: 64 at
- * the most. It ends by count, by bytes of names or by time, whatever the code left there. */
+ * A list is a walk without recursion that holds at most 64 directories open. It ends by count, by
+ * bytes of names or by time. */
 #include "box/files/porter.h"
 
 #include <errno.h>
@@ -32,22 +31,22 @@
 #include "box/proto/proto.h"
 #include "box/files/tree.h"
 
-#define LIST_MAX 20000 /* entries met in one box */
+#define LIST_MAX 20000 /* entries of one list */
 #define LIST_BYTES (2u << 20) /* of their paths */
 #define DEPTH_MAX 64
-#define LOOKS 64 /* entries between two looks at the clock */
+#define LOOKS 64 /* entries between two checks of the clock */
 #define UPLOADS 4 /* at the same time; one more ends the oldest */
 
 static int root;
-static uint32_t tag; /* of the call that is served */
+static uint32_t tag; /* of the current call */
 
 static int open_beneath(const char *path, int flags, mode_t mode)
 {
     return tree_open(root, path, flags, mode);
 }
 
-/* Open the directory above a path, made where it is not there; *out_name is the last
- * component. Step by step, for mkdirat follows links in the middle of a path. */
+/* Open the directory above a path and make missing ones; *out_name is the last component. Step by
+ * step, because mkdirat follows links in the middle of a path. */
 static int open_parent(char *path, char **out_name)
 {
     own_fd dir = open_beneath(".", O_RDONLY | O_DIRECTORY, 0);
@@ -88,7 +87,7 @@ static int put(struct box_porter_call *call, int from)
     if (to < 0)
         return errno;
     if (!call->replace)
-        own_close_fd(&dir); /* nothing is held that is not needed */
+        own_close_fd(&dir); /* holds no descriptor longer than needed */
     int why = fill(to, from, call->size);
     if (!why && fchmod(to, call->readonly ? 0444 : 0644) < 0)
         why = errno;
@@ -99,7 +98,7 @@ static int put(struct box_porter_call *call, int from)
     return why;
 }
 
-/* --- files that come in parts: they have no name until the last part is there --- */
+/* --- files in parts: they get a name with the last part --- */
 
 static struct upload {
     uint32_t number; /* 0: none */
@@ -120,7 +119,7 @@ static void abandon_all(void)
         abandon(&uploads[i]);
 }
 
-/* An older upload to the same path ends: its client has most likely gone. */
+/* A new upload to a path ends an older one: its client is most likely gone. */
 static struct upload *begin_upload(const struct box_porter_call *call)
 {
     struct upload *upload = &uploads[0];
@@ -178,7 +177,7 @@ static int put_part(struct box_porter_call *call, int from, uint64_t *out_size)
     return why;
 }
 
-/* A head and what follows it, as one datagram. */
+/* Send a head and its bytes as one datagram. */
 static int answer_with(struct box_porter_answer *word, const void *bytes, size_t len)
 {
     struct iovec parts[] = { { word, sizeof *word }, { (void *)(uintptr_t)bytes, len } };
@@ -205,12 +204,12 @@ struct walk {
         size_t len; /* of the directory's path */
         struct tree_reader reader;
     } at[DEPTH_MAX];
-    int depth; /* of the directory that is being read; -1: the walk is over */
+    int depth; /* of the current directory; -1: the walk is over */
     uint32_t looked, met, cut;
     size_t names;     /* bytes of all paths */
-    int64_t since_ns; /* 0: everything is told */
+    int64_t since_ns; /* 0: list everything */
     int64_t until_ns;
-    size_t packed; /* bytes of `told` that wait to be sent */
+    size_t packed; /* bytes of `told` not sent yet */
     union {
         char told[BOX_PORTER_PART];
         uint64_t align;
@@ -239,7 +238,7 @@ static int send_told(struct walk *walk, struct box_porter_answer *word)
     return answer_with(word, walk->told, len);
 }
 
-/* Add an entry to what is told; its path is walk->path, with `len` bytes. */
+/* Add an entry to `told`; its path is walk->path, with `len` bytes. */
 static int tell(struct walk *walk, size_t len, const struct stat *st)
 {
     struct box_porter_answer word = { .error = 0 };
@@ -280,7 +279,7 @@ static void leave(struct walk *walk)
     close(walk->at[walk->depth--].reader.fd);
 }
 
-/* Look at one entry, and go into it where it is a directory. */
+/* Handle one entry, and enter it if it is a directory. */
 static int meet(struct walk *walk, const char *name)
 {
     struct stat st;
@@ -292,7 +291,7 @@ static int meet(struct walk *walk, const char *name)
         return 0;
     }
     if (fstatat(dir, name, &st, mutate(PORTER_TYPES) ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* it went while we looked */
+        return 0; /* it vanished */
     if (above > 0)
         walk->path[above] = '/';
     memcpy(walk->path + at, name, name_len);
@@ -305,7 +304,6 @@ static int meet(struct walk *walk, const char *name)
     return 0;
 }
 
-/* Is that enough? */
 static bool is_enough(struct walk *walk)
 {
     if (walk->met >= LIST_MAX || walk->names >= LIST_BYTES)
@@ -317,7 +315,7 @@ static bool is_enough(struct walk *walk)
     return true;
 }
 
-/* The next entry, or the end of a directory. 0, or -1 where nobody listens. */
+/* The next entry, or the end of a directory. 0, or -1 when the engine is gone. */
 static int step(struct walk *walk)
 {
     const char *name = tree_next(&walk->at[walk->depth].reader);
@@ -354,7 +352,7 @@ static int list(const struct box_porter_call *call)
 static int read_file(const struct box_porter_call *call)
 {
     static char part[BOX_PORTER_PART];
-    static int shown = -1; /* the file that was read last: only the first part opens it */
+    static int shown = -1; /* the file of the last READ: only the first part opens it */
     struct box_porter_answer word = { .error = 0 };
     struct stat st;
     ssize_t n = -1;
@@ -371,7 +369,7 @@ static int read_file(const struct box_porter_call *call)
         word.error = errno;
     else
         word.size = (uint64_t)st.st_size;
-    /* A large file that was removed meanwhile is not kept longer than it is needed. */
+    /* Close it at its end: a large file that was removed keeps its memory while open. */
     if (n < 0 || call->offset + (uint64_t)n >= word.size)
         own_close_fd(&shown);
     return answer_with(&word, part, n > 0 ? (size_t)n : 0);
@@ -385,7 +383,8 @@ static int keep(const struct box_porter_call *call)
     if (call->snapshot >= BOX_STATES && !empties)
         return -1;
     if (call->op == BOX_PORTER_FORGET) {
-        curator_forget(call->snapshot); /* what cannot go now goes with the next of its number */
+        curator_forget(call->snapshot); /* what cannot be removed now goes with the next snapshot
+                                         * of this number */
         return 0;
     }
     if (call->op == BOX_PORTER_SNAP)
@@ -443,8 +442,8 @@ static int serve(bool resident)
     return resident && keeps ? keep(&call) : -1;
 }
 
-/* What makes a porter resident lies in its socket before anybody else can write there.
- * 1, 0 where there is nothing, or -1. */
+/* The broker puts the STAY message into the socket before any other process can write there. 1:
+ * resident, 0: no message, or -1. */
 static int take_store(void)
 {
     struct box_porter_call call;

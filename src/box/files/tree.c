@@ -1,9 +1,9 @@
-/* Working in a tree that others change at the same time. In the porter alone, as the
- * occupant's uid without power: no heap.
+/* Working in a tree that other processes change at the same time. Only in the porter, with the
+ * occupant's uid and no privileges: no heap.
  *
- * Removing knows no depth: what is in a directory that is to go is unlinked, and the
- * directories in it are moved up beside it and go in their turn. So a tree of a hundred
- * thousand levels takes two descriptors, and a full disk does not matter. */
+ * Removal has no depth limit: it unlinks the files of a directory, moves its subdirectories up
+ * beside it and removes those in turn. So a tree of a hundred thousand levels needs two descriptors
+ * and no free disk space. */
 #include "box/files/tree.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@
 #include "box/wall/mutate.h"
 
 #define CHUNK (256 << 10)
-#define CLEAR_TRIES 8 /* while others put things into what is to go */
+#define CLEAR_TRIES 8 /* while other processes add entries */
 
 #define NAME_TRIES 100
 
 static int self_fds = -1;
-/* From the time on: no name of an earlier life, as one may lie in a snapshot. */
+/* Starts at the current time: no name of an earlier porter, which may be in a snapshot. */
 static uint64_t names_made;
 
 void tree_set_self(int fds)
@@ -84,8 +84,8 @@ static int reopen(int pin, int flags)
     return openat(self_fds, number, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-/* Lend the owner's bits in `need`, open, and give the mode back where it was a file:
- * an open descriptor asks no more. */
+/* Grant the owner's bits in `need`, open, and restore the mode of a file: an open descriptor needs
+ * it no more. */
 static int open_lent(int dir, const char *name, int flags, mode_t type, mode_t need,
                      struct stat *out)
 {
@@ -125,7 +125,7 @@ int tree_enter(int dir, const char *name, struct stat *out)
 void tree_leave(int fd, const struct stat *was)
 {
     if ((was->st_mode & 0700) != 0700 && fchmod(fd, was->st_mode & 07777) < 0)
-        return; /* it is gone, or its owner is faster: it is his */
+        return; /* it is gone, or its owner changed it: leave it */
 }
 
 /* --- reading --- */
@@ -153,7 +153,7 @@ const char *tree_next(struct tree_reader *reader)
             reader->len =
                 syscall(SYS_getdents64, reader->fd, reader->room.bytes, sizeof reader->room.bytes);
             if (reader->len <= 0) {
-                /* A directory that was removed has no entries. */
+                /* A removed directory has no entries. */
                 reader->error = reader->len < 0 && errno != ENOENT ? errno : 0;
                 reader->len = 0;
                 return NULL;
@@ -219,7 +219,7 @@ static int copy_part(int from, int to, off_t at, off_t end)
         if (n < 0)
             return tree_is_late() ? ETIMEDOUT : errno;
         if (n == 0)
-            return 0; /* somebody cut it short */
+            return 0; /* another process truncated it */
         int error = write_at(to, chunk[0], (size_t)n, at);
         if (error)
             return error;
@@ -238,7 +238,7 @@ int tree_copy(int from, int to, off_t size)
         if (data < 0 || data >= size)
             break;
         off_t hole = lseek(from, data, SEEK_HOLE);
-        if (hole <= data) /* or it was cut short just now */
+        if (hole <= data) /* or another process just truncated it */
             break;
         int error = copy_part(from, to, data, hole < size ? hole : size);
         if (error)
@@ -248,15 +248,15 @@ int tree_copy(int from, int to, off_t size)
     return ftruncate(to, size) < 0 ? errno : 0;
 }
 
-/* Where data begins from here on; `size` where there is none. */
+/* Start of the next data; `size` if there is none. */
 static off_t next_data(int fd, off_t at, off_t size)
 {
     off_t data = lseek(fd, at, SEEK_DATA);
     return data < 0 || data > size ? size : data;
 }
 
-/* The next piece in which either has data, into both chunks: its length, 0 after the
- * last, -1. What is cut short meanwhile does not read in whole, and is told by *out_whole. */
+/* Read the next piece in which either file has data into both chunks: its length, 0 after the last,
+ * -1. *out_whole is false if a file was truncated meanwhile. */
 static ssize_t next_piece(int one, int other, off_t *at, off_t size, bool *out_whole)
 {
     off_t first = next_data(one, *at, size), second = next_data(other, *at, size);
@@ -302,7 +302,7 @@ int tree_mend(int from, int to, off_t size, bool *out_wrote)
 
 /* --- removing --- */
 
-/* A directory with something in it goes up to where it is met again. */
+/* Move a non-empty directory up to `dir`, where it is cleared later. */
 static int move_up(int from, const char *name, int dir)
 {
     char fresh[TREE_NAME_ROOM];
@@ -310,7 +310,7 @@ static int move_up(int from, const char *name, int dir)
     own_fd pin = tree_pin(from, name, &st);
     if (pin < 0)
         return tree_vanished(errno) ? 0 : errno;
-    /* Its ".." changes, which takes the permission to write it. */
+    /* The rename changes its "..", which needs write permission. */
     if ((st.st_mode & 0700) != 0700 && tree_chmod(pin, 0700) < 0)
         return errno;
     for (int tries = 0; tries < NAME_TRIES; tries++) {

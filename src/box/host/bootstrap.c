@@ -53,7 +53,7 @@ static int use_callers_limits(struct err *err)
         if (getrlimit(rows[i].which, &now) < 0)
             return err_sys(err, "read %s", rows[i].name);
         if (now.rlim_max < rows[i].least) {
-            err_set(err, ERR_HOST, "%s of the caller is %llu, and a box needs %llu",
+            err_set(err, ERR_HOST, "the caller's %s is %llu; a box needs at least %llu",
                     rows[i].name, (unsigned long long)now.rlim_max,
                     (unsigned long long)rows[i].least);
             err_hint(err, "start cupel with 'ulimit -%s %llu' or more", rows[i].option,
@@ -197,7 +197,7 @@ static int refuse_root(struct err *err)
         fclose(file);
     if (got != 3 || outside != 0 || count < UINT32_MAX)
         return 0; /* not the host's root */
-    err_set(err, ERR_HOST, "root without the power to give boxes uids of their own runs no code");
+    err_set(err, ERR_HOST, "root lacks the capabilities to give boxes their own uids");
     err_hint(err, "start cupel as an ordinary user (for docker and podman: --user 1000), or leave "
              "root the capabilities SETUID, SETGID, SETPCAP, DAC_OVERRIDE and CHOWN");
     return -1;
@@ -225,10 +225,10 @@ static int clone_failure(struct err *err)
     int why = errno;
     err_sys(err, "create a user namespace");
     if (why == ENOSPC || why == EUSERS)
-        err_hint(err, "raise the number of namespaces: 'sysctl -w user.max_user_namespaces=10000'");
+        err_hint(err, "raise the limit of namespaces: 'sysctl -w user.max_user_namespaces=10000'");
     else if (why == EAGAIN)
-        err_hint(err, "raise the number of processes of this user ('ulimit -u', or pids of its "
-                      "control group), or end some");
+        err_hint(err, "raise this user's process limit ('ulimit -u', or the pids limit of its "
+                      "control group), or end some processes");
     else
         box_container_hint(err);
     return -1;
@@ -270,7 +270,7 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
     if (pid < 0)
         return -1;
     if (!failed && io_write_all(tell, "g", 1) < 0)
-        failed = err_sys(err, "speak with the new user namespace");
+        failed = err_sys(err, "send the start signal to the new user namespace");
     if (failed) {
         own_close_fd(&tell); /* the child reads the end and exits */
         waitpid((pid_t)pid, NULL, 0);

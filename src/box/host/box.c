@@ -98,12 +98,12 @@ int box_failure(const struct box_news *news, struct err *err)
         { BOX_STEP_IMAGE, ENODEV, "load the kernel's module: 'sudo modprobe overlay'" },
         { BOX_STEP_IMAGE, EPERM, "the kernel must allow overlayfs in user namespaces: Linux 5.11 "
                                  "or later" },
-        { BOX_STEP_IMAGE, EINVAL, "the kernel makes no overlay of /usr here: run 'cupel doctor' "
-                                  "and see what 'dmesg' says of overlayfs" },
-        { BOX_STEP_IMAGE, E2BIG, "too much is mounted below /usr: 'findmnt -R /usr' shows it" },
-        { BOX_STEP_SECCOMP, EBUSY, "run cupel outside of a sandbox that itself listens to system "
+        { BOX_STEP_IMAGE, EINVAL, "the kernel refuses an overlay of /usr: run 'cupel doctor', "
+                                  "and look for overlayfs in 'dmesg'" },
+        { BOX_STEP_IMAGE, E2BIG, "too many mounts below /usr: 'findmnt -R /usr' lists them" },
+        { BOX_STEP_SECCOMP, EBUSY, "run cupel outside a sandbox that itself intercepts system "
                                    "calls" },
-        { BOX_STEP_POSTURE, 0, "'cupel doctor' tells which wall this host cannot raise" },
+        { BOX_STEP_POSTURE, 0, "'cupel doctor' names the wall that this host cannot raise" },
         { BOX_STEP_EXEC, ENOENT, "install the interpreter: 'cupel doctor' names the package" },
     };
     err_set(err, ERR_HOST, "cannot %s: %s",

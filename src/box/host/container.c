@@ -153,7 +153,7 @@ void box_container_host_fix(char *out, size_t room)
         { "/proc/sys/kernel/unprivileged_userns_clone", '0',
           "sudo sysctl -w kernel.unprivileged_userns_clone=1" },
         { "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1',
-          "load cupel's AppArmor profile, 'cupel doctor' tells how, or: sudo sysctl -w "
+          "load cupel's AppArmor profile, 'cupel doctor' says how, or: sudo sysctl -w "
           "kernel.apparmor_restrict_unprivileged_userns=0" },
     };
     char value[8];
@@ -167,7 +167,7 @@ void box_container_host_fix(char *out, size_t room)
     snprintf(out, room, "%s",
              is_filtered() ? "start cupel without the system call filter that it inherited"
                            : "in a chroot the kernel allows no user namespaces: enter it by "
-                             "pivot_root, as containers do; else see what 'dmesg' says");
+                             "pivot_root, as containers do; else look at 'dmesg'");
 }
 
 void box_container_hint(struct err *err)

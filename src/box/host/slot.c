@@ -112,7 +112,7 @@ int slot_take(struct slot *out, int first, struct err *err)
         if (errno != EAGAIN && errno != EACCES)
             return err_sys(err, "lock the file 'slots'");
     }
-    err_set(err, ERR_BUSY, "all %d places for instances are taken", BOOT_SLOTS);
+    err_set(err, ERR_BUSY, "instance limit (%d) reached", BOOT_SLOTS);
     return -1;
 }
 

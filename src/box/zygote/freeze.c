@@ -1,21 +1,20 @@
-/* Freezing the image of a zygote. Runs in the zygote, once, after its imports.
+/* Freezing the memory of a zygote. Runs in the zygote, once, after its imports.
  *
- * Fork copies the page tables of every mapping that has private pages, and page by
- * page each child pays for it again at its end. Mappings of a file that nobody has
- * written to are copied as one record each. So the private memory becomes such a
- * file: content first, then the mapping over itself, at the same address.
+ * A fork copies the page tables of every mapping with private pages, and each child pays for each
+ * page again at its end. A mapping of a file without written pages is copied as one record. So the
+ * private memory becomes such a file: copy the content, then map the file over the memory, at the
+ * same address.
  *
- * What must hold:
- *  - between the copy and the last mapping this code writes to its stack and to its
- *    own scratch mapping alone, neither of which is frozen;
- *  - nothing becomes writable, and nothing that is executable becomes or was writable;
- *    code is not copied, and constants beside it in its file may be executed with it;
- *  - the kernel writes to the thread's control block (rseq, errno's neighbours) at
- *    any time: its pages stay ordinary memory;
- *  - a mapping with a flag that is not known to be harmless stays as it is: such are
- *    wiped on fork, locked, shared, sealed or devices;
- *  - the file has no hole and can neither grow nor shrink nor be written: what an
- *    occupant does can never reach another through it. */
+ * 1. Between the copy and the last mapping this code writes only to its stack and its scratch
+ *    mapping; neither is frozen.
+ * 2. Nothing becomes writable, and nothing executable becomes or was writable. Code is not copied;
+ *    constants beside it in its file may become executable with it.
+ * 3. The kernel writes to the thread's control block (rseq, errno's neighbours) at any time: its
+ *    pages stay ordinary memory.
+ * 4. A mapping with an unknown flag stays as it is: it may be wiped on fork, locked, shared, sealed
+ *    or a device.
+ * 5. The file has no hole and can neither grow nor shrink nor be written: no occupant can reach
+ *    another through it. */
 #include "box/zygote/freeze.h"
 
 #include <errno.h>
@@ -41,16 +40,16 @@
 #define PAGE UINT64_C(4096)
 #define SCRATCH_BYTES (size_t)(16u << 20)
 #define REGIONS_MAX 16384
-#define CONTROL_BLOCK_BELOW 4096 /* errno and its like lie below the thread pointer */
+#define CONTROL_BLOCK_BELOW 4096 /* errno and similar lie below the thread pointer */
 #define CONTROL_BLOCK_ABOVE 4096
 #define BLOCK_IS_MAPPED 2
-/* Memory that was asked for and never used, this much in one piece, is not copied: the
- * image would be made of zeroes (a linear algebra library reserves 128 MiB). */
+/* An unused run of this many pages is not copied: the file would be full of zeroes (a linear
+ * algebra library reserves 128 MiB). */
 #define UNUSED_RUN UINT64_C(1024)
 #define PAGEMAP_USED (UINT64_C(3) << 62) /* present, or swapped out */
 #define PAGEMAP_AT_ONCE 4096
 
-#define SMALL_STEP ((size_t)16) /* CPython: size classes of small objects, and the largest */
+#define SMALL_STEP ((size_t)16) /* CPython: the step of small size classes, and the largest */
 #define SMALL_MAX ((size_t)512)
 #define GAPS_MAX ((size_t)(64u << 20))
 #define GAP_MAX ((size_t)(16u << 20))
@@ -58,16 +57,16 @@
 
 struct region {
     uint64_t from, to;
-    uint64_t end;    /* of the whole mapping, of which this may be a part */
-    uint64_t offset; /* in the image */
+    uint64_t end;    /* of the whole mapping; the region may be a part of it */
+    uint64_t offset; /* in the frozen file */
     int prot;
     bool wanted, anonymous;
-    bool clean;       /* no page of it was written to */
-    uint64_t file_at; /* where in its file it begins */
-    const char *file; /* "dev inode path" up to the end of the line; NULL for none */
+    bool clean;       /* no page was written */
+    uint64_t file_at; /* offset in its file */
+    const char *file; /* "dev inode path" up to the end of the line; NULL: none */
 };
 
-/* Lives in a mapping of its own, which is left out of the image. */
+/* In a mapping of its own, which is not frozen. */
 struct scratch {
     size_t count;
     struct region region[REGIONS_MAX];
@@ -112,7 +111,7 @@ static const char *hex(const char *at, uint64_t *out)
     }
 }
 
-/* The flags of /proc/self/smaps that say nothing against a copy. */
+/* The flags of /proc/self/smaps that allow a copy. */
 static bool harmless_flags(const char *flags)
 {
     static const char known[] = "rd wr mr mw me ac nr hg nh sd dd";
@@ -184,7 +183,7 @@ static int parse(struct scratch *scratch)
     return 0;
 }
 
-/* Leave [from, to) out: what remains of a region on both sides stays wanted. */
+/* Exclude [from, to): the rest of a region on both sides stays wanted. */
 static int leave_out(struct scratch *scratch, uint64_t from, uint64_t to)
 {
     for (size_t i = 0, all = scratch->count; i < all; i++) {
@@ -210,10 +209,9 @@ static int leave_out(struct scratch *scratch, uint64_t from, uint64_t to)
     return 0;
 }
 
-/* Blocks of the heap that are mappings of their own stay as they are: libc grows them
- * in place, which would run past the end of the image. Each begins with its length
- * and a mark; what only looks like one stays out of the image too, which costs
- * nothing but time. libc knows how many there are. */
+/* Heap blocks in mappings of their own stay as they are: libc grows them in place, beyond the end
+ * of the frozen file. Each begins with its length and a mark; a false match is excluded too, which
+ * only costs time. libc knows how many there are. */
 static int leave_out_blocks(struct scratch *scratch)
 {
     const struct mallinfo2 heap = mallinfo2();
@@ -238,7 +236,7 @@ static int leave_out_blocks(struct scratch *scratch)
     return blocks >= heap.hblks && bytes >= heap.hblkhd ? 0 : -1;
 }
 
-/* Used pages of [from, to) between unused runs stay; a run is left out. */
+/* Exclude every long run of unused pages. */
 static int leave_out_runs(struct scratch *scratch, int pagemap, struct region region)
 {
     uint64_t entries[PAGEMAP_AT_ONCE], run = region.from;
@@ -277,7 +275,7 @@ static int leave_out_unused(struct scratch *scratch)
     return failed;
 }
 
-/* Neighbours must follow each other in the file too, or they would not merge. */
+/* Neighbours must be neighbours in the file too, or the kernel does not merge them. */
 static void sort(struct scratch *scratch)
 {
     for (size_t i = 1; i < scratch->count; i++) {
@@ -297,8 +295,8 @@ static bool follows(const struct region *one, const struct region *next)
            strncmp(one->file, next->file, strcspn(one->file, "\n")) == 0;
 }
 
-/* Code, and the constants on both sides of it in the same file, become one mapping that
- * can be read and executed: each costs every fork a microsecond. */
+/* Code and the constants on both sides of it in the same file become one readable and executable
+ * mapping: each mapping costs every fork a microsecond. */
 static void join_constants(struct scratch *scratch)
 {
     const int code = PROT_READ | PROT_EXEC;
@@ -325,7 +323,7 @@ static int choose(struct scratch *scratch)
                   (block + CONTROL_BLOCK_ABOVE + PAGE - 1) & ~(PAGE - 1)) < 0 ||
         leave_out_unused(scratch) < 0 || leave_out_blocks(scratch) < 0)
         return -1;
-    for (size_t i = 0; i < scratch->count; i++) { /* it is called [stack], but be sure */
+    for (size_t i = 0; i < scratch->count; i++) { /* usually named [stack] */
         if (scratch->region[i].from <= stack && stack < scratch->region[i].to)
             scratch->region[i].wanted = false;
     }
@@ -334,9 +332,9 @@ static int choose(struct scratch *scratch)
     return 0;
 }
 
-/* Content into the file. A mapping longer than its file cannot be read to its end,
- * and is left alone. */
-static int copy(struct scratch *scratch, int image)
+/* Copy the content into the file. A mapping longer than its file cannot be read to its end and is
+ * left alone. */
+static int copy(struct scratch *scratch, int file)
 {
     uint64_t at = 0;
     for (size_t i = 0; i < scratch->count; i++) {
@@ -345,7 +343,7 @@ static int copy(struct scratch *scratch, int image)
         const size_t len = region->to - region->from;
         size_t done = 0;
         while (region->wanted && done < len) {
-            ssize_t n = pwrite(image, bytes + done, len - done, (off_t)(at + done));
+            ssize_t n = pwrite(file, bytes + done, len - done, (off_t)(at + done));
             if (n < 0 && errno != EFAULT)
                 return -1;
             region->wanted = n > 0;
@@ -356,26 +354,26 @@ static int copy(struct scratch *scratch, int image)
         region->offset = at;
         at += len;
     }
-    return ftruncate(image, (off_t)at); /* whatever a failed copy left behind the end */
+    return ftruncate(file, (off_t)at); /* cut the rest of a failed copy */
 }
 
-static void map(const struct scratch *scratch, int image)
+static void map(const struct scratch *scratch, int file)
 {
     for (size_t i = 0; i < scratch->count; i++) {
         const struct region *region = &scratch->region[i];
         void *at = (void *)(uintptr_t)region->from;
         if (region->wanted &&
-            mmap(at, region->to - region->from, region->prot, MAP_PRIVATE | MAP_FIXED, image,
+            mmap(at, region->to - region->from, region->prot, MAP_PRIVATE | MAP_FIXED, file,
                  (off_t)region->offset) != at)
-            _exit(74); /* the old mapping may be gone: there is nothing to go back to */
+            _exit(74); /* the old mapping may be gone: there is no way back */
     }
 }
 
-static int open_image(void)
+static int open_file(void)
 {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create("image", flags | MFD_NOEXEC_SEAL);
-    return fd < 0 && errno == EINVAL ? memfd_create("image", flags) : fd; /* before 6.3 */
+    int fd = memfd_create("frozen", flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create("frozen", flags) : fd; /* before 6.3 */
 }
 
 /* --- gaps --- */
@@ -398,15 +396,15 @@ static void *take_arena(void *context, size_t len)
     return at;
 }
 
-/* Of each size class until it comes from a new arena: then its old pools are full, and
- * there is no free pool but in the new arena. What came from there is given back, but
- * for one block, which keeps the arena. */
+/* Allocate in each size class until a block comes from a new arena: then the old pools are full,
+ * and only the new arena has free pools. Return the blocks from there but one, which keeps the
+ * arena. */
 static void fill_arenas(const struct freeze_allocator *python)
 {
     python->get_arenas(&arenas);
     struct arenas ours = { arenas.context, take_arena, arenas.give_back };
     python->set_arenas(&ours);
-    size_t taken = 0; /* without end, where small objects do not come from arenas */
+    size_t taken = 0; /* bounds the loop if small objects do not come from arenas */
     void *keeper = NULL;
     for (size_t len = SMALL_MAX; len > 0 && taken < GAPS_MAX; len -= SMALL_STEP) {
         void *block;
@@ -423,7 +421,7 @@ static void fill_arenas(const struct freeze_allocator *python)
     python->set_arenas(&arenas);
 }
 
-/* The same for libc's heap, from large to small: what does not come from its end was a
+/* The same for libc's heap, from large to small: a block that is not from the heap's end was a
  * gap. */
 static void fill_heap(void)
 {
@@ -443,7 +441,7 @@ void freeze_fill_gaps(const struct freeze_allocator *python)
     fill_arenas(python);
 }
 
-int freeze_image(void)
+int freeze_memory(void)
 {
     const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
     if (!only_thread()) {
@@ -454,16 +452,16 @@ int freeze_image(void)
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (scratch == MAP_FAILED)
         return -1;
-    int image = open_image(), failed = -1;
-    if (image >= 0 && choose(scratch) == 0 && copy(scratch, image) == 0) {
-        map(scratch, image);
-        failed = mutate(IMAGE_SEALS) ? 0 : fcntl(image, F_ADD_SEALS, seals);
+    int file = open_file(), failed = -1;
+    if (file >= 0 && choose(scratch) == 0 && copy(scratch, file) == 0) {
+        map(scratch, file);
+        failed = mutate(IMAGE_SEALS) ? 0 : fcntl(file, F_ADD_SEALS, seals);
         if (failed < 0)
-            _exit(74); /* an image that can be written to is shared memory */
+            _exit(74); /* a writable file would be shared memory */
     }
     int saved = errno;
-    if (image >= 0)
-        close(image);
+    if (file >= 0)
+        close(file);
     munmap(scratch, SCRATCH_BYTES);
     errno = saved;
     return failed;

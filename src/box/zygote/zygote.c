@@ -1,18 +1,15 @@
-/* The zygote's service, loaded into an interpreter that has its packages imported
- * (drivers/zygote.py). It never runs user code and reads from nobody but the
- * broker. It is uid 0 of W with CAP_SYS_ADMIN there and nothing else, in the
- * broker's pid namespace; what it forks enters a box as src/box/inside/enter.c says, and
- * then goes on as the interpreter.
+/* The zygote's service, loaded into an interpreter with its packages imported (drivers/zygote.py).
+ * It never runs user code and reads only from the broker. It is uid 0 of W with CAP_SYS_ADMIN there
+ * and nothing else, in the broker's pid namespace. Its forks enter a box (src/box/inside/enter.c)
+ * and then continue as the interpreter.
  *
- * The fork is a bare clone3: neither libc's nor the interpreter's handlers run. There
- * is one thread, it holds no lock, and the two things that libc would set are set
- * here: its cached thread id and the robust list. No heap, no stdio; from the freeze
- * on nothing is written but the stack.
+ * The fork is a bare clone3: neither libc's nor the interpreter's handlers run. There is one thread
+ * without locks, and this code sets the two things that libc would set: the cached thread id and
+ * the robust list. No heap, no stdio; after the freeze only the stack is written.
  *
- * What a fork costs is the pages that it writes: each is copied when it is first
- * written, by a fault of its own. Which they are is known from one that was let live a
- * whole life before (training); every occupant copies them in a few calls, which takes
- * half the time. */
+ * A fork costs the pages that it writes: each first write is a fault that copies the page. A
+ * training run before the first fork shows which pages those are; every occupant copies them in a
+ * few calls, which takes half the time. */
 #include "box/zygote/zygote.h"
 
 #include <errno.h>
@@ -52,7 +49,7 @@
 #define RANGES_MAX 8000
 #define MAPS_ROOM ((size_t)(1u << 20))
 #define ENTRIES_AT_ONCE 4096
-/* /proc/self/pagemap: the page is there, is no file's, and no other process maps it. */
+/* /proc/self/pagemap: the page is present, anonymous, and mapped by no other process. */
 #define PAGEMAP_KIND (UINT64_C(1) << 63 | UINT64_C(1) << 61 | UINT64_C(1) << 56)
 #define PAGEMAP_OWN (UINT64_C(1) << 63 | UINT64_C(1) << 56)
 #ifndef MADV_POPULATE_WRITE
@@ -61,14 +58,14 @@
 
 #define TIDY_BLOCK ((size_t)(1u << 20))
 
-/* What drivers/zygote.py hands over, by the same layout. */
+/* Filled by drivers/zygote.py with the same layout. */
 struct zygote_setup {
     const char *request[ZYGOTE_TRAININGS];
     uint64_t fresh_count;
     struct {
         void *at;
         uint64_t len;
-    } fresh[FRESH_MAX]; /* must be random, and another's in every occupant */
+    } fresh[FRESH_MAX]; /* must be random and different in every occupant */
 };
 
 struct pages {
@@ -79,44 +76,44 @@ struct pages {
     } range[RANGES_MAX];
 };
 
-/* Of each training. Written by their children, read by every occupant; the address is
- * set before the freeze. */
+/* One for each training. Its child writes it, every occupant reads it; the address is set before
+ * the freeze. */
 static struct pages *trained;
 
 struct service {
     const struct zygote_setup *setup;
     int sock, own_pid_ns;
-    uint64_t tid_slot; /* where libc caches the thread id */
+    uint64_t tid_address; /* address of libc's cached thread id */
     void *robust_head;
     size_t robust_len;
-    int64_t data_bytes; /* that the interpreter has already: RLIMIT_DATA counts them */
+    int64_t data_bytes; /* that the interpreter already uses: RLIMIT_DATA counts them */
 };
 
-/* Slots that hold the thread id may be many where it is a small number. The right one
- * is that from which libc takes the owner of a mutex. */
-static bool is_tid_slot(int *slot)
+/* Many words may equal the thread id when it is a small number. The right one is where libc finds
+ * the owner of a mutex. */
+static bool is_tid_address(int *address)
 {
     pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-    const int tid = *slot, other = tid ^ 0x10000000;
-    *(volatile int *)slot = other;
+    const int tid = *address, other = tid ^ 0x10000000;
+    *(volatile int *)address = other;
     bool found = pthread_mutex_lock(&mutex) == 0 && mutex.__data.__owner == other;
     pthread_mutex_unlock(&mutex);
-    *(volatile int *)slot = tid;
+    *(volatile int *)address = tid;
     return found;
 }
 
-static int find_tid_slot(uint64_t *out)
+static int find_tid_address(uint64_t *out)
 {
     int *address = NULL;
     const int tid = (int)syscall(SYS_gettid);
     if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) == 0 && address && *address == tid &&
-        is_tid_slot(address)) {
+        is_tid_address(address)) {
         *out = (uint64_t)(uintptr_t)address;
         return 0;
     }
     int *block = __builtin_thread_pointer(); /* a kernel without checkpoint/restore */
     for (int i = 0; i < 512; i++) {
-        if (block[i] == tid && is_tid_slot(&block[i])) {
+        if (block[i] == tid && is_tid_address(&block[i])) {
             *out = (uint64_t)(uintptr_t)&block[i];
             return 0;
         }
@@ -164,7 +161,7 @@ static int answer(const struct service *service, int32_t pid, int error)
     return io_send(service->sock, &word, sizeof word, NULL, 0);
 }
 
-/* A hint: an old kernel does not know it, and a full box will fault soon enough. */
+/* A hint: an old kernel refuses it, and a full box faults soon enough. */
 static void make_ready(const struct pages *pages)
 {
     for (uint64_t i = 0; i < pages->count; i++) {
@@ -174,7 +171,7 @@ static void make_ready(const struct pages *pages)
     }
 }
 
-/* What is random must not be what another occupant has. */
+/* Random state must differ in every occupant. */
 static void refresh(const struct zygote_setup *setup)
 {
     for (uint64_t i = 0; !mutate(ZYGOTE_RANDOM) && i < setup->fresh_count; i++) {
@@ -188,7 +185,7 @@ static void refresh(const struct zygote_setup *setup)
     }
 }
 
-/* In the child. Failures are reported by enter_box, which does not return then. */
+/* In the child. On failure enter_box reports and exits. */
 static void enter(const struct service *service, const struct zygote_order *order, const int *fds)
 {
     const int *rest = fds + POSTURE_NS_COUNT + (order->has_cgroup ? 1 : 0);
@@ -231,7 +228,7 @@ static long fork_into(const struct service *service, const struct zygote_order *
 {
     struct clone_args args = {
         .flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
-        .child_tid = service->tid_slot,
+        .child_tid = service->tid_address,
     };
     if (order->has_cgroup) {
         args.flags |= CLONE_INTO_CGROUP;
@@ -243,14 +240,15 @@ static long fork_into(const struct service *service, const struct zygote_order *
     if (pid == 0)
         return 0;
     int saved = errno;
-    /* Else a dead box's namespace would be kept, and the next fork land in it. */
+    /* Otherwise the zygote would keep a dead box's namespace, and the next fork would land in
+     * it. */
     if (!mutate(ZYGOTE_PID_NS) && setns(service->own_pid_ns, CLONE_NEWPID) < 0)
         _exit(72);
     errno = saved;
     return pid;
 }
 
-/* Mostly they follow one another. */
+/* Usually the numbers are consecutive. */
 static void close_all(const int *fds, size_t count)
 {
     if (count > 0 && fds[count - 1] - fds[0] == (int)count - 1) {
@@ -269,7 +267,7 @@ static int serve(const struct service *service)
         size_t count = 0;
         int got = io_recv(service->sock, &order, sizeof order, fds, IO_FDS_MAX, &count);
         if (got != 1)
-            _exit(got == 0 ? 0 : 73); /* the broker is gone, or does not speak our language */
+            _exit(got == 0 ? 0 : 73); /* the broker is gone, or sent another size */
         errno = EBADMSG;
         long pid = count == fds_of(&order) ? fork_into(service, &order, fds) : -1;
         if (pid == 0) {
@@ -291,21 +289,20 @@ static void take_and_free(size_t len)
     free(block);
 }
 
-/* Large blocks of the heap come from the heap's end from now on, as they would after
- * the program's first big array, and not from mappings of their own, which cannot be
- * frozen. Called before the imports. */
+/* From now on large blocks come from the heap's end, as after a program's first big array, and not
+ * from mappings of their own, which cannot be frozen. Called before the imports. */
 __attribute__((visibility("default"))) void zygote_prepare(void);
 void zygote_prepare(void)
 {
     take_and_free(LARGEST_BLOCK);
 }
 
-/* Free blocks go to their places in the heap's books now. libc puts it off until a
- * large block is asked for, and each child would write to every one of them. */
+/* Sort free blocks into the heap's bins now. libc delays this until a large block is requested, and
+ * then each child would write to every free block. */
 static void tidy_heap(void)
 {
     malloc_trim(0);
-    for (int i = 0; i < 64; i++) /* at most 10,000 of them at once */
+    for (int i = 0; i < 64; i++) /* libc sorts at most 10,000 blocks at once */
         take_and_free(TIDY_BLOCK);
 }
 
@@ -322,7 +319,7 @@ static void note_page(struct pages *out, char *page)
     }
 }
 
-/* Those of one mapping that are this process's own. */
+/* Note the pages of one mapping that are private to this process. */
 static void note_mapping(struct pages *out, int pagemap, uint64_t from, uint64_t to)
 {
     uint64_t entries[ENTRIES_AT_ONCE];
@@ -364,19 +361,19 @@ void zygote_note_pages(int training)
     _exit(0);
 }
 
-/* A child that lives an occupant's life, here, with a request of ours, and is done. 0 in
- * the child. One that fails has noted nothing. */
+/* Fork a child that runs a built-in request like an occupant and notes its pages. 0 in the child. A
+ * child that fails notes nothing. */
 static int train(const struct service *service, int training)
 {
     struct clone_args args = {
         .flags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
-        .child_tid = service->tid_slot, .exit_signal = SIGCHLD,
+        .child_tid = service->tid_address, .exit_signal = SIGCHLD,
     };
     const char *request = service->setup->request[training];
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0)
         return -1;
-    /* It is short, and fits; nobody hears what is said. */
+    /* The request is short and fits into the pipe; nobody reads the answer. */
     int failed = io_write_all(pair[1], request, strlen(request));
     long pid = failed ? -1 : syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0) {
@@ -395,7 +392,7 @@ static int train(const struct service *service, int training)
     return pid > 0 ? 1 : -1;
 }
 
-/* From shared memory into memory of each one's own, at the same address. */
+/* Replace shared memory by a private copy at the same address. */
 static int keep_trained(void)
 {
     const size_t len = ZYGOTE_TRAININGS * sizeof *trained;
@@ -408,7 +405,7 @@ static int keep_trained(void)
     return mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, trained) == trained ? 0 : -1;
 }
 
-/* The keeper of a session makes those ready that its cells write. */
+/* The pages that a session's cells write: the keeper makes them ready. */
 static int tell_ready(const struct service *service)
 {
     static struct zygote_ready word;
@@ -421,15 +418,15 @@ static int tell_ready(const struct service *service)
     return io_send(service->sock, &word, sizeof word, NULL, 0);
 }
 
-/* Before the program of a large request starts. */
+/* Called before the program of a large request starts. */
 __attribute__((visibility("default"))) void zygote_make_ready(void);
 void zygote_make_ready(void)
 {
     make_ready(&trained[ZYGOTE_TRAIN_LARGE]);
 }
 
-/* In the training of a cell: go on as the copy, while the original, which shares the pages
- * that are not written, waits for the end. */
+/* In the training of a cell: continue as a copy. The original, which shares all pages that are not
+ * written, waits for its end. */
 __attribute__((visibility("default"))) void zygote_copy(void);
 void zygote_copy(void)
 {
@@ -449,9 +446,8 @@ void zygote_fill_gaps(const struct freeze_allocator *python)
     freeze_fill_gaps(python);
 }
 
-/* Freeze, train, confine, tell the broker, and fork as it orders. Returns in each
- * child, with what it shall rehearse; in the zygote it returns only -1, if it could not
- * become one. */
+/* Freeze, train, confine, report to the broker, and fork on its orders. Returns in each child, with
+ * the rehearsal to do; in the zygote it returns only -1, when the setup failed. */
 __attribute__((visibility("default"))) int zygote_serve(int sock, const struct zygote_setup *setup);
 int zygote_serve(int sock, const struct zygote_setup *setup)
 {
@@ -461,9 +457,9 @@ int zygote_serve(int sock, const struct zygote_setup *setup)
     trained = mmap(NULL, ZYGOTE_TRAININGS * sizeof *trained, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (service.own_pid_ns < 0 || service.data_bytes < 0 || trained == MAP_FAILED ||
-        find_tid_slot(&service.tid_slot) < 0 ||
+        find_tid_address(&service.tid_address) < 0 ||
         syscall(SYS_get_robust_list, 0, &service.robust_head, &service.robust_len) < 0 ||
-        freeze_image() < 0)
+        freeze_memory() < 0)
         return -1;
     for (int training = 0; training < ZYGOTE_TRAININGS; training++) {
         int state = train(&service, training);
