@@ -17,7 +17,6 @@
 #include "base/own.h"
 #include "contract/result.h"
 
-#define NS_PER_S INT64_C(1000000000)
 #define ASK_S 300         /* for an answer that needs no code to run: the engine may be busy */
 #define AROUND_CELL_S 120 /* beside a cell's own seconds: queueing, restoring, artifacts */
 #define GRACE_S 2         /* after an interrupt */
@@ -109,14 +108,14 @@ static int give_up(struct agent_box *box, struct waiting *wait, bool cancelled, 
                        cancelled ? "cancelled" : "the engine does not answer in time");
     own_json frame = json_pack("{s:s, s:s}", "op", ops[wait->asked], "id", wait->id);
     wait->asked++;
-    wait->until = clock_now_ns() + GRACE_S * NS_PER_S;
+    wait->until = clock_now_ns() + GRACE_S * CLOCK_S;
     return embed_send(box->link, frame, err);
 }
 
 static int poll_ms(int64_t until)
 {
     int64_t left = until - clock_now_ns();
-    return left <= 0 ? 0 : left > 3600 * NS_PER_S ? 3600 * 1000 : (int)(left / 1000000 + 1);
+    return left <= 0 ? 0 : left > 3600 * CLOCK_S ? 3600 * 1000 : (int)(left / 1000000 + 1);
 }
 
 static int wait_for(struct agent_box *box, struct waiting *wait, struct err *err)
@@ -157,7 +156,7 @@ static json_t *talk(struct agent_box *box, json_t *made, struct waiting *wait, d
                     struct err *err)
 {
     own_json frame = made;
-    const int64_t patience = clock_now_ns() + ASK_S * NS_PER_S;
+    const int64_t patience = clock_now_ns() + ASK_S * CLOCK_S;
     if (!frame) {
         err_input(err, "code", NULL, "UTF-8 text", "a text for the engine is no UTF-8");
         return NULL;

@@ -75,6 +75,22 @@ int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executa
     return fd;
 }
 
+int io_place(int *fds, int count, int first, int inherited)
+{
+    /* By way of numbers above all of them: a new number may be another's old one. */
+    for (int i = 0; i < count; i++) {
+        if (fds[i] >= 0 && (fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first + count)) < 0)
+            return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        if (fds[i] < 0)
+            close(first + i);
+        else if (dup3(fds[i], first + i, i < inherited ? 0 : O_CLOEXEC) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int io_close_from(int first)
 {
     struct rlimit most;

@@ -17,6 +17,10 @@ int io_read_all(int fd, void *bytes, size_t len) attr_must_use;
 /* Write everything at offset 0 of a new sealed memfd; the fd, or -1. */
 int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executable);
 
+/* Give `count` descriptors the numbers `first`, `first` + 1, ...; -1 closes its number. The first
+ * `inherited` of them stay open across exec. The old numbers stay open too. fds is overwritten.
+ * 0, or -1 with errno. */
+int io_place(int *fds, int count, int first, int inherited) attr_must_use;
 /* Close every descriptor from `first` on, also where the kernel refuses
  * close_range. 0, or -1 with errno. */
 int io_close_from(int first) attr_must_use;

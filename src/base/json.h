@@ -30,6 +30,13 @@ static inline struct str json_str(const json_t *value)
     return (struct str){ json_string_value(value), json_string_length(value) };
 }
 
+/* A member that is a string; "" where there is none. */
+static inline struct str json_get_str(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_string(value) ? json_str(value) : STR("");
+}
+
 /* A JSON string from bytes that may not be UTF-8: each bad byte becomes U+FFFD. */
 json_t *json_text(struct str bytes);
 /* Text of `value`, heap, caller frees. Real numbers get the fewest digits that read back as the

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 
-#define NS_PER_MS INT64_C(1000000)
 
 int loop_open(struct loop *loop)
 {
@@ -90,7 +89,7 @@ static int patience_ms(const struct loop *loop)
     if (left <= 0)
         return 0;
     /* Rounded up: rounding down would wake the loop before the timer is due. */
-    int64_t ms = (left + NS_PER_MS - 1) / NS_PER_MS;
+    int64_t ms = (left + CLOCK_MS - 1) / CLOCK_MS;
     return ms > 3600000 ? 3600000 : (int)ms;
 }
 

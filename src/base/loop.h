@@ -11,10 +11,11 @@
 #include <sys/epoll.h>
 
 #include "base/attr.h"
+#include "base/clock.h"
 
 #define LOOP_BATCH 64
 #define LOOP_NEVER INT64_MAX
-#define LOOP_STALL_NS INT64_C(1000000000)
+#define LOOP_STALL_NS CLOCK_S
 
 struct loop_source {
     int fd; /* -1: not watched */

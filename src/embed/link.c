@@ -22,7 +22,6 @@
 #include "contract/result.h"
 #include "embed/launch.h"
 
-#define NS_PER_MS INT64_C(1000000)
 #define HELLO_MS 2000   /* of an engine that listens */
 #define START_MS 60000  /* of one that we start */
 #define END_MS 10000    /* for one that we started to leave */
@@ -90,7 +89,7 @@ static int wait_readable(int fd, int64_t until)
 {
     for (;;) {
         struct pollfd ready = { .fd = fd, .events = POLLIN };
-        int64_t left = (until - clock_now_ns()) / NS_PER_MS;
+        int64_t left = (until - clock_now_ns()) / CLOCK_MS;
         int n = poll(&ready, 1, left > 0 ? (int)left : 0);
         if (n >= 0 || errno != EINTR)
             return n;
@@ -99,7 +98,7 @@ static int wait_readable(int fd, int64_t until)
 
 static int hear_hello(struct embed_link *link, int patience_ms, struct err *err)
 {
-    int64_t until = clock_now_ns() + patience_ms * NS_PER_MS;
+    int64_t until = clock_now_ns() + patience_ms * CLOCK_MS;
     struct str text;
     int got;
     while ((got = embed_next(link, &text, err)) == 0) {
@@ -240,14 +239,14 @@ int embed_spawn(const char *program, struct embed_link *out, struct err *err)
  * ignore its children: then there is nothing to wait for. */
 static void wait_for(pid_t pid)
 {
-    int64_t until = clock_now_ns() + END_MS * NS_PER_MS;
+    int64_t until = clock_now_ns() + END_MS * CLOCK_MS;
     for (;;) {
         pid_t got = waitpid(pid, NULL, WNOHANG);
         if (got == pid || (got < 0 && errno != EINTR))
             return;
         if (clock_now_ns() > until) {
             kill(pid, SIGKILL); /* ours and not yet waited for: the number is its own */
-            until += END_MS * NS_PER_MS;
+            until += END_MS * CLOCK_MS;
         }
         poll(NULL, 0, 5);
     }

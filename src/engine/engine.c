@@ -130,7 +130,7 @@ const struct image *engine_find_image(struct engine *engine, const struct reques
 {
     int64_t now = clock_now_ns();
     bool fresh = engine->pools.open && engine->image_ns;
-    fresh |= engine->image_ns && now - engine->image_ns < IMAGE_LOOK_MS * INT64_C(1000000);
+    fresh |= engine->image_ns && now - engine->image_ns < IMAGE_LOOK_MS * CLOCK_MS;
     if (strcmp(request->image, engine->image.name) == 0 &&
         (fresh || image_is_current(&engine->image))) {
         engine->image_ns = fresh ? engine->image_ns : now;

@@ -15,9 +15,8 @@
 #include "base/clock.h"
 #include "serve/serve_int.h"
 
-#define NS_PER_S INT64_C(1000000000)
-#define LOOK_NS (NS_PER_S / 4)
-#define STALLED_NS NS_PER_S
+#define LOOK_NS (CLOCK_S / 4)
+#define STALLED_NS CLOCK_S
 #define MIB ((size_t)1 << 20)
 
 size_t serve_conn_held(const struct serve_conn *conn)
@@ -71,7 +70,7 @@ static void end_late_frame(struct serve_conn *conn, int64_t now)
     if (frame_next(buf_str(&conn->in), FRAME_ASK_MAX, &text, &len, &err) < 0)
         return;
     int64_t most_s = SERVE_FRAME_S + (int64_t)(len / MIB);
-    if (now - conn->frame_ns < most_s * NS_PER_S)
+    if (now - conn->frame_ns < most_s * CLOCK_S)
         return;
     err_set(&err, ERR_BUSY, "a frame of %zu bytes did not come whole within %lld s", len,
             (long long)most_s);

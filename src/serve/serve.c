@@ -14,7 +14,6 @@
 #include "box/wall/mutate.h"
 #include "serve/serve_int.h"
 
-#define NS_PER_MS INT64_C(1000000)
 #define PAUSE_MS 100     /* of accepting, when no descriptor is left */
 #define IDLE_LOOK_MS 1000
 #define STOP_MS 10000    /* for runs to end and clients to read it */
@@ -62,7 +61,7 @@ static void on_connect(struct loop_source *source, uint32_t events)
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         /* Whoever waits there would wake us again at once. */
         loop_remove(serve->loop, source);
-        loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + PAUSE_MS * NS_PER_MS);
+        loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + PAUSE_MS * CLOCK_MS);
     }
 }
 
@@ -74,7 +73,7 @@ static void on_pause_over(struct loop_timer *timer)
     serve->listener.fd = serve->listen_fd;
     if (loop_add(serve->loop, &serve->listener, EPOLLIN) < 0) {
         serve->listener.fd = -1;
-        loop_set_timer(serve->loop, timer, clock_now_ns() + PAUSE_MS * NS_PER_MS);
+        loop_set_timer(serve->loop, timer, clock_now_ns() + PAUSE_MS * CLOCK_MS);
     }
 }
 
@@ -106,7 +105,7 @@ static void on_idle(struct loop_timer *timer)
     if (now - serve->idle_since_ns >= serve->idle_exit_ns)
         stop(serve);
     else
-        loop_set_timer(serve->loop, timer, now + IDLE_LOOK_MS * NS_PER_MS);
+        loop_set_timer(serve->loop, timer, now + IDLE_LOOK_MS * CLOCK_MS);
 }
 
 static void on_stop(struct loop_source *source, uint32_t events)
@@ -149,7 +148,7 @@ static bool is_done(const struct serve *serve)
  * read at once is written. */
 static void last_words(struct serve *serve, const struct err *err)
 {
-    int64_t until = clock_now_ns() + LAST_WORDS_MS * NS_PER_MS;
+    int64_t until = clock_now_ns() + LAST_WORDS_MS * CLOCK_MS;
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
         while (conn->runs)
             serve_run_fail(conn->runs, err);
@@ -161,7 +160,7 @@ static void last_words(struct serve *serve, const struct err *err)
     for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
         next = conn->after;
         while (!serve_conn_is_quiet(conn)) {
-            int64_t left_ms = (until - clock_now_ns()) / NS_PER_MS;
+            int64_t left_ms = (until - clock_now_ns()) / CLOCK_MS;
             struct pollfd ready = { .fd = conn->source.fd, .events = POLLOUT };
             if (left_ms <= 0 || poll(&ready, 1, (int)left_ms) == 0)
                 break;
@@ -189,7 +188,7 @@ int serve_go(struct serve *serve, struct err *err)
         pump_all(serve);
         if (serve->stopping == 1 && !serve->pause.set) {
             loop_due(&serve->pause, on_late);
-            loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + STOP_MS * NS_PER_MS);
+            loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + STOP_MS * CLOCK_MS);
         } else if (serve->stopping > 1) {
             break;
         }
@@ -211,7 +210,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->owner = options->owner;
     loop_due(&serve->idle, on_idle);
     serve_held_open(serve);
-    serve->idle_exit_ns = options->idle_exit_s * 1000 * NS_PER_MS;
+    serve->idle_exit_ns = options->idle_exit_s * 1000 * CLOCK_MS;
     serve->idle_since_ns = clock_now_ns();
     if (serve->idle_exit_ns > 0)
         loop_set_timer(serve->loop, &serve->idle, serve->idle_since_ns);

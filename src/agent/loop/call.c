@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/own.h"
 
-#define NS_PER_MS INT64_C(1000000)
 
 static void on_text(void *user, struct str text)
 {
@@ -90,7 +89,7 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
         return;
     if (agent->spent.limit.wall_s >= 0)
         request.deadline_ms =
-            (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) / NS_PER_MS;
+            (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) / CLOCK_MS;
     bool paid = agent->spent.limit.money_usd >= 0;
     double bound = paid ? llm_cost_bound(call->model, &request) : -1;
     llm_ask(call->model, &request, &watch, out);

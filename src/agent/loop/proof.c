@@ -13,7 +13,6 @@
 
 #define REPAIRS 3
 #define SECONDS_LEAST 1
-#define NS_PER_MS INT64_C(1000000)
 
 static struct str content_of(void *user, const char *path)
 {
@@ -72,7 +71,7 @@ static void ask_verifier(struct agent *agent, const struct agent_claim *claim)
     int64_t until = agent->spent.limit.wall_s < 0
                         ? 0
                         : (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) /
-                              NS_PER_MS;
+                              CLOCK_MS;
     agent_check_model(claim, agent->task.verifier, &watch, until, &reply, agent->checks);
     agent_budget_add_reply(&agent->spent, &reply, clock_ms_between(before, clock_now_ns()) / 1000);
     llm_reply_done(&reply);

@@ -17,12 +17,6 @@
 #define PICTURE_MAX (1u << 20) /* characters of base64 */
 #define BRIEF_LINE 160
 
-static struct str text_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_string(value) ? json_str(value) : STR("");
-}
-
 static void add_cut(struct buf *out, struct str text, size_t max)
 {
     size_t len = str_cut_utf8(text, max);
@@ -34,7 +28,7 @@ static void add_cut(struct buf *out, struct str text, size_t max)
 
 static void add_stream(struct buf *out, const json_t *result, const char *name, size_t max)
 {
-    struct str text = text_of(result, name);
+    struct str text = json_get_str(result, name);
     char counter[32];
     snprintf(counter, sizeof counter, "%s_bytes", name);
     json_int_t all = json_integer_value(json_object_get(result, counter));
@@ -52,7 +46,7 @@ static void add_values(struct buf *out, const json_t *result, size_t max)
     size_t i;
     json_t *value;
     json_array_foreach (json_object_get(result, "results"), i, value) {
-        struct str plain = text_of(value, "text/plain");
+        struct str plain = json_get_str(value, "text/plain");
         if (!plain.len)
             continue;
         buf_add_text(out, json_object_get(value, "image/png") ? "[picture] " : "[value] ");
@@ -65,11 +59,11 @@ static void add_values(struct buf *out, const json_t *result, size_t max)
 /* `df DataFrame 120x4 columns [...]` */
 static void add_name(struct buf *out, const json_t *entry)
 {
-    struct str type = text_of(entry, "type"), text = text_of(entry, "text");
+    struct str type = json_get_str(entry, "type"), text = json_get_str(entry, "text");
     const json_t *shape = json_object_get(entry, "shape"), *size;
     const json_t *length = json_object_get(entry, "length");
     size_t i;
-    add_cut(out, text_of(entry, "name"), 60);
+    add_cut(out, json_get_str(entry, "name"), 60);
     if (!type.len)
         return;
     buf_add_text(out, " (");
@@ -87,7 +81,7 @@ static void add_name(struct buf *out, const json_t *entry)
 
 static bool is_noise(const json_t *entry)
 {
-    return str_is(text_of(entry, "type"), "module");
+    return str_is(json_get_str(entry, "type"), "module");
 }
 
 static void add_names(struct buf *out, const json_t *result, const char *list, const char *title)
@@ -120,7 +114,7 @@ static void add_files(struct buf *out, const json_t *result)
     size_t i, shown = 0;
     json_t *file;
     json_array_foreach (json_object_get(result, "artifacts"), i, file) {
-        struct str path = text_of(file, "path");
+        struct str path = json_get_str(file, "path");
         if (is_own(path) || shown >= FILES_MAX)
             continue;
         buf_add_text(out, shown++ ? ", " : "[files written] ");
@@ -134,9 +128,9 @@ static void add_files(struct buf *out, const json_t *result)
         if (i >= FILES_MAX)
             break;
         buf_add_text(out, "[not kept] ");
-        add_cut(out, text_of(file, "path"), 120);
+        add_cut(out, json_get_str(file, "path"), 120);
         buf_add_text(out, ": ");
-        add_cut(out, text_of(file, "reason"), 120);
+        add_cut(out, json_get_str(file, "reason"), 120);
         buf_add_text(out, "\n");
     }
 }
@@ -146,7 +140,7 @@ void agent_observe_result(const json_t *result, size_t max, struct buf *out)
     add_stream(out, result, "stdout", max);
     add_stream(out, result, "stderr", max / STDERR_SHARE);
     add_values(out, result, max / VALUE_SHARE);
-    if (str_is(text_of(result, "state"), "kept")) {
+    if (str_is(json_get_str(result, "state"), "kept")) {
         add_names(out, result, "names_added", "new names");
         add_names(out, result, "names_changed", "changed names");
         add_names(out, result, "names_removed", "names that are gone");
@@ -156,22 +150,23 @@ void agent_observe_result(const json_t *result, size_t max, struct buf *out)
 
 void agent_observe_brief(const json_t *result, int64_t n, struct buf *out)
 {
-    struct str status = text_of(result, "status"), stdout_text = text_of(result, "stdout");
+    struct str status = json_get_str(result, "status");
+    struct str stdout_text = json_get_str(result, "stdout");
     const json_t *error = json_object_get(result, "error");
     buf_printf(out, "[older observation, shortened] cell %lld: ", (long long)n);
     add_cut(out, status, 40);
     if (json_is_object(error)) {
         buf_add_text(out, ", ");
-        add_cut(out, text_of(error, "name"), 60);
+        add_cut(out, json_get_str(error, "name"), 60);
         buf_add_text(out, ": ");
-        add_cut(out, text_of(error, "message"), BRIEF_LINE);
+        add_cut(out, json_get_str(error, "message"), BRIEF_LINE);
     }
     if (stdout_text.len) {
         buf_printf(out, "; printed %zu bytes: ", stdout_text.len);
         add_cut(out, stdout_text, 2 * BRIEF_LINE);
     }
     buf_add_text(out, "\n");
-    if (str_is(text_of(result, "state"), "kept"))
+    if (str_is(json_get_str(result, "state"), "kept"))
         add_names(out, result, "names_added", "new names");
     add_files(out, result);
 }
@@ -196,7 +191,7 @@ json_t *agent_observe_pictures(const json_t *result,
     if (json_array_size(pictures) == 0) { /* saved, and not shown */
         json_array_foreach (json_object_get(result, "artifacts"), i, entry) {
             const char *path = json_string_value(json_object_get(entry, "path"));
-            struct str bytes = path && str_is(text_of(entry, "mime"), "image/png")
+            struct str bytes = path && str_is(json_get_str(entry, "mime"), "image/png")
                                    ? content(user, path)
                                    : STR_NONE;
             bool fits = bytes.len && bytes.len < PICTURE_MAX / 4 * 3;

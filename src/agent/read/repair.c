@@ -19,12 +19,6 @@
 #define PROBLEMS_MAX 6
 #define STATE_SAID "the session goes on from the state "
 
-static struct str text_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_string(value) ? json_str(value) : STR("");
-}
-
 /* --- fingerprints --- */
 
 void agent_repair_done(struct agent_repair *repair)
@@ -83,8 +77,8 @@ uint64_t agent_repair_error_print(const json_t *result)
     if (!json_is_object(error) || !kind)
         return 0;
     own_buf text = BUF_INIT(1u << 20);
-    struct str message = text_of(error, "message");
-    buf_add_str(&text, text_of(error, "name"));
+    struct str message = json_get_str(error, "message");
+    buf_add_str(&text, json_get_str(error, "name"));
     buf_add(&text, message.at, message.len < MESSAGE_MAX ? message.len : MESSAGE_MAX);
     return agent_repair_print(kind, buf_str(&text));
 }
@@ -97,7 +91,7 @@ static void add_frames(const json_t *frames, struct buf *out)
     size_t count = json_array_size(frames), i;
     json_t *frame;
     json_array_foreach (frames, i, frame) {
-        struct str function = text_of(frame, "function"), text = text_of(frame, "text");
+        struct str function = json_get_str(frame, "function"), text = json_get_str(frame, "text");
         if (count < 2 || (i > 0 && i + FRAMES_MAX - 1 < count))
             continue;
         buf_printf(out, "  line %lld, in %.*s: %.*s\n",
@@ -120,8 +114,8 @@ static void add_values(const json_t *values, struct buf *out)
     size_t shown = 0, i;
     json_t *value;
     json_array_foreach (values, i, value)
-        if (shown < VALUES_MAX && text_of(value, "name").len)
-            add_value(out, text_of(value, "name"), text_of(value, "text"), shown++ == 0);
+        if (shown < VALUES_MAX && json_get_str(value, "name").len)
+            add_value(out, json_get_str(value, "name"), json_get_str(value, "text"), shown++ == 0);
     if (shown)
         buf_add_text(out, "\n");
 }
@@ -129,7 +123,7 @@ static void add_values(const json_t *values, struct buf *out)
 /* The engine's hint, without what it says of the state: that is told in our words. */
 static struct str hint_of(const json_t *error)
 {
-    struct str hint = text_of(error, "hint");
+    struct str hint = json_get_str(error, "hint");
     const char *state = hint.len ? memmem(hint.at, hint.len, STATE_SAID, strlen(STATE_SAID)) : NULL;
     if (state)
         hint.len = (size_t)(state - hint.at);
@@ -142,8 +136,8 @@ void agent_repair_error(const json_t *result, struct buf *out)
 {
     const json_t *error = json_object_get(result, "error");
     const json_t *line = json_object_get(error, "line");
-    struct str name = text_of(error, "name"), message = text_of(error, "message");
-    struct str snippet = text_of(error, "snippet");
+    struct str name = json_get_str(error, "name"), message = json_get_str(error, "message");
+    struct str snippet = json_get_str(error, "snippet");
     if (!json_is_object(error))
         return;
     add_frames(json_object_get(error, "frames"), out);
@@ -204,7 +198,7 @@ static const struct {
 static void add_hint(const json_t *error, struct buf *out)
 {
     for (size_t i = 0; !hint_of(error).len && i < array_len(hints); i++) {
-        if (!str_is(text_of(error, hints[i].field), hints[i].is))
+        if (!str_is(json_get_str(error, hints[i].field), hints[i].is))
             continue;
         buf_printf(out, "Hint: %s\n", hints[i].hint);
         return;
@@ -224,7 +218,7 @@ void agent_repair_again(int64_t times, struct buf *out)
 void agent_repair_advice(const json_t *result, int64_t times, struct buf *out)
 {
     const json_t *error = json_object_get(result, "error");
-    struct str state = text_of(result, "state");
+    struct str state = json_get_str(result, "state");
     for (size_t i = 0; i < array_len(survived); i++)
         if (str_is(state, survived[i].state))
             buf_printf(out, "%s\n", survived[i].text);
@@ -241,7 +235,7 @@ static bool is_certain(const json_t *problem)
 {
     static const char *const kinds[] = { "syntax", "name", "module", "import" };
     const json_t *certain = json_object_get(problem, "certain");
-    struct str kind = text_of(problem, "kind");
+    struct str kind = json_get_str(problem, "kind");
     for (size_t i = 0; i < array_len(kinds); i++)
         if (str_is(kind, kinds[i]))
             return !json_is_false(certain);
@@ -253,12 +247,12 @@ void agent_repair_problems(const json_t *problems, struct buf *out)
     size_t i, shown = 0;
     json_t *problem;
     json_array_foreach (problems, i, problem) {
-        struct str message = text_of(problem, "message"), hint = text_of(problem, "hint");
+        struct str message = json_get_str(problem, "message"), hint = json_get_str(problem, "hint");
         if (!is_certain(problem) || shown++ >= PROBLEMS_MAX)
             continue;
         buf_printf(out, "line %lld: ",
                    (long long)json_integer_value(json_object_get(problem, "line")));
-        agent_observe_text(message.len ? message : text_of(problem, "name"), 300, out);
+        agent_observe_text(message.len ? message : json_get_str(problem, "name"), 300, out);
         if (hint.len) {
             buf_add_text(out, "  hint: ");
             agent_observe_text(hint, 300, out);

@@ -349,7 +349,7 @@ int main(void)
         if (waits.patience_ms >= 0 && now >= broker.watch_ns)
             look();
         if (waits.patience_ms < 0 || now >= broker.watch_ns)
-            broker.watch_ns = clock_now_ns() + broker.pause_ms * INT64_C(1000000);
+            broker.watch_ns = clock_now_ns() + broker.pause_ms * CLOCK_MS;
         for (nfds_t i = 2; ready > 0 && i < waits.count; i++) {
             if (waits.at[i].revents)
                 waits.whose[i].serve(waits.whose[i].id);

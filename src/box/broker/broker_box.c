@@ -86,7 +86,7 @@ static enum box_step let_raise(struct broker *broker, uint32_t id)
         io_send(box->word, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
         return BOX_STEP_PEER;
     box->stage = BROKER_RAISING;
-    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * INT64_C(1000000);
+    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * CLOCK_MS;
     return BOX_STEP_NONE;
 }
 

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "box/wall/mutate.h"
 
-#define MS INT64_C(1000000)
 #define GRACE_MS 250 /* for the engine, which should be first */
 #define GRACE_CPU_US 250000
 #define LOOK_MS 1000 /* for times that are new, and for CPU time */
@@ -23,13 +22,13 @@ static int64_t wall_of(const struct broker *broker, uint32_t id)
 int broker_due_patience_ms(const struct broker *broker)
 {
     const int64_t now = clock_now_ns();
-    int64_t next = now + LOOK_MS * MS;
+    int64_t next = now + LOOK_MS * CLOCK_MS;
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         int64_t wall = wall_of(broker, i);
-        if (wall && wall < next - GRACE_MS * MS)
-            next = wall + GRACE_MS * MS;
+        if (wall && wall < next - GRACE_MS * CLOCK_MS)
+            next = wall + GRACE_MS * CLOCK_MS;
     }
-    return next <= now ? 0 : (int)((next - now) / MS) + 1;
+    return next <= now ? 0 : (int)((next - now) / CLOCK_MS) + 1;
 }
 
 static bool cpu_is_over(const struct broker *broker, uint32_t id)
@@ -44,13 +43,13 @@ void broker_due_look(struct broker *broker)
     const int64_t now = clock_now_ns();
     bool count = now >= broker->due_ns;
     if (count)
-        broker->due_ns = now + LOOK_MS * MS;
+        broker->due_ns = now + LOOK_MS * CLOCK_MS;
     for (uint32_t i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
         int64_t wall = wall_of(broker, i);
         if (!wall || mutate(BROKER_DUE))
             continue;
-        bool late = now - GRACE_MS * MS > wall;
+        bool late = now - GRACE_MS * CLOCK_MS > wall;
         if (!late && !(count && cpu_is_over(broker, i)))
             continue;
         box->due_serial = atomic_load(&broker->due->box[i].serial);

@@ -26,7 +26,6 @@
 
 #define FIRST_GROUP (BOX_MAX + BOX_ZYGOTES_MAX)
 #define PARKED_PIDS 4096 /* the places bound it */
-#define MS INT64_C(1000000)
 #define ROUND (INT64_C(4) << 20) /* the limit is not changed for less */
 
 static void tell_kept(const struct broker *broker, const struct broker_box *box, uint32_t kind,
@@ -124,7 +123,7 @@ static int send_order(struct broker_box *box, const struct keeper_order *order, 
     if (io_send(keep->sock, order, sizeof *order, channel, channel ? BOX_CHANNEL : 0) < 0)
         return -1;
     if (keep->ordered == keep->answered)
-        keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
+        keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * CLOCK_MS;
     keep->order[keep->ordered++ % BROKER_KEEP_ORDERS] =
         (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->place, order->ticket };
     return 0;
@@ -414,7 +413,7 @@ void broker_keep_hear(struct broker *broker, uint32_t id)
         return;
     }
     keep->answered++;
-    keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * MS;
+    keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * CLOCK_MS;
     answers[order.op].take(broker, box, order.ticket, &answer);
 }
 

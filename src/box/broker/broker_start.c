@@ -154,7 +154,7 @@ static void copy_counters(const struct broker_box *box, int *out)
 static enum box_step await_word(struct broker_box *box, enum broker_stage stage)
 {
     box->stage = stage;
-    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * INT64_C(1000000);
+    box->word_until_ns = clock_now_ns() + BROKER_PATIENCE_MS * CLOCK_MS;
     return BOX_STEP_NONE;
 }
 

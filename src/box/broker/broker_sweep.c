@@ -22,7 +22,6 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-#define MS INT64_C(1000000)
 #define AGAIN_MS 5000
 #define AGAIN_ONE_UID_MS 3
 #define ROUNDS 8 /* by a warden, until those that are left are looked for */
@@ -163,7 +162,7 @@ static void send_killer(struct broker *broker, uint32_t id)
     if (broker_keep_sweep(box)) {
         if (all_known && ++box->sweep.rounds > ROUNDS)
             for_each_left(box, kill_by_name);
-        box->sweep.again_ns = clock_now_ns() + AGAIN_ONE_UID_MS * MS;
+        box->sweep.again_ns = clock_now_ns() + AGAIN_ONE_UID_MS * CLOCK_MS;
         return;
     }
     long pid = broker_box_clone(broker, box, -1);
@@ -171,7 +170,7 @@ static void send_killer(struct broker *broker, uint32_t id)
         kill_others(broker->two_ids ? BROKER_ID_OCCUPANT(id) : (uid_t)-1);
     box->sweep.pid = pid > 0 ? (pid_t)pid : 0;
     int64_t pause_ms = pid > 0 && broker->two_ids ? AGAIN_MS : AGAIN_ONE_UID_MS;
-    box->sweep.again_ns = clock_now_ns() + pause_ms * MS;
+    box->sweep.again_ns = clock_now_ns() + pause_ms * CLOCK_MS;
 }
 
 /* We are told that memory has run out just before the kernel kills for it: let it, so that
@@ -180,7 +179,7 @@ static bool kernel_is_about_to_kill(const struct broker_box *box)
 {
     struct box_stats stats;
     if (!box->oom_seen || box->cgroup.counter[BOX_COUNTER_OOM] < 0 ||
-        clock_now_ns() - box->sweep.since_ns > OOM_PATIENCE_MS * MS)
+        clock_now_ns() - box->sweep.since_ns > OOM_PATIENCE_MS * CLOCK_MS)
         return false;
     int64_t kills = counters_oom_kills(box->cgroup.counter[BOX_COUNTER_OOM]);
     broker_box_stats(box, &stats);
@@ -229,7 +228,7 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     if (box->occupant > 0 && dir >= 0 && !kernel_is_about_to_kill(box) &&
         !group_has_left(box, dir, box->occupant)) {
         kill(box->occupant, SIGKILL); /* mostly it is alone; else more is done below, later */
-        sweep->again_ns = sweep->since_ns + AGAIN_ONE_UID_MS * MS;
+        sweep->again_ns = sweep->since_ns + AGAIN_ONE_UID_MS * CLOCK_MS;
         return;
     }
     cgroup_ease(&box->cgroup, true);
@@ -266,7 +265,7 @@ void broker_sweep_look(struct broker *broker)
         } else if (is_swept(box)) {
             cgroup_ease(&box->cgroup, false);
             finish(broker, box);
-        } else if (now - box->sweep.since_ns > GIVE_UP_MS * MS) {
+        } else if (now - box->sweep.since_ns > GIVE_UP_MS * CLOCK_MS) {
             broker_box_kill(box, /* lift= */ true);
         } else if (!box->sweep.pid && now >= box->sweep.again_ns && !kernel_is_about_to_kill(box)) {
             send_killer(broker, i);

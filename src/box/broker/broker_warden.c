@@ -12,9 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -26,6 +24,7 @@
 #include "base/io.h"
 #include "box/wall/drop.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 
 #define FD_SOCK 3
 #define FD_LAST 4
@@ -116,29 +115,12 @@ static int sweep(const struct warden *warden, const struct warden_order *order)
 
 /* --- becoming it --- */
 
-static int confine(void)
-{
-    struct sock_fprog filter = {
-        .len = array_len(box_filter_warden),
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_warden,
-    };
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-                        &filter);
-}
-
 /* Nothing stays open but stdio, which leads nowhere, and these. */
 static int settle_fds(int sock)
 {
-    int from[] = { sock, open("/proc/sys/kernel/ns_last_pid", O_RDWR | O_CLOEXEC) };
-    for (size_t i = 0; i < array_len(from); i++) {
-        from[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, FD_LAST + 1);
-        if (from[i] < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < array_len(from); i++) {
-        if (dup3(from[i], FD_SOCK + (int)i, O_CLOEXEC) < 0)
-            return -1;
-    }
+    int fds[] = { sock, open("/proc/sys/kernel/ns_last_pid", O_RDWR | O_CLOEXEC) };
+    if (fds[1] < 0 || io_place(fds, array_len(fds), FD_SOCK, /* inherited= */ 0) < 0)
+        return -1;
     return io_close_from(FD_LAST + 1);
 }
 
@@ -151,7 +133,7 @@ static int become(struct warden *out, int sock)
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
     *out = (struct warden){ .own = getpid() };
-    return confine();
+    return seccomp_raise(box_filter_warden, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
 static int obey(struct warden *warden, const struct warden_order *order)

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#define MS INT64_C(1000000)
 #define OTHERS_MS 1000
 #define TALLY_MS 250 /* mappings are seen by a tally alone */
 #define PAUSE_MOST_MS 50
@@ -118,7 +117,7 @@ static int64_t look_at(struct broker_box *box, int64_t now)
     broker_watch_glance(box, /* gone= */ false);
     const int64_t room = box->memory_limit - box->seen.bytes;
     if (room < 0 || box->seen.more || now >= box->watched.tally_ns) {
-        box->watched.tally_ns = now + TALLY_MS * MS;
+        box->watched.tally_ns = now + TALLY_MS * CLOCK_MS;
         box->watched.uncounted = box->tally > 0; /* one that runs may have begun too early */
         broker_tally_start(box);
         box->watched.uncounted |= box->tally == 0;
@@ -142,7 +141,7 @@ int64_t broker_watch_all(struct broker *broker)
     const int64_t now = clock_now_ns();
     int64_t pause_ms = PAUSE_MOST_MS;
     if (now >= broker->others_ns && any_is_alone(broker)) {
-        broker->others_ns = now + OTHERS_MS * MS;
+        broker->others_ns = now + OTHERS_MS * CLOCK_MS;
         look_for_others(broker);
     }
     for (int i = 0; i < BOX_MAX; i++) {
@@ -157,7 +156,7 @@ int64_t broker_watch_all(struct broker *broker)
         pause_ms = wanted_ms < pause_ms ? wanted_ms : pause_ms;
     }
     /* Never more than a fifth of the time, however much there is to be seen. */
-    const int64_t least_ms = (clock_now_ns() - now) * 4 / MS;
+    const int64_t least_ms = (clock_now_ns() - now) * 4 / CLOCK_MS;
     pause_ms = pause_ms < least_ms ? least_ms : pause_ms;
     return pause_ms < PAUSE_LEAST_MS ? PAUSE_LEAST_MS
            : pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS : pause_ms;

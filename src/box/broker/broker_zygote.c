@@ -48,17 +48,10 @@ static void fail(int sock, enum box_step step)
 static int settle_fds(int sock, int exec_block)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int from[] = { null, null, null, sock, exec_block };
-    for (int i = 0; i <= FD_EXEC; i++) {
-        from[i] = fcntl(from[i], mutate(ZYGOTE_FDS) ? F_DUPFD : F_DUPFD_CLOEXEC, FD_EXEC + 1);
-        if (from[i] < 0)
-            return -1;
-    }
-    for (int i = 0; i <= FD_EXEC; i++) {
-        if (dup3(from[i], i, i == FD_EXEC ? O_CLOEXEC : 0) < 0)
-            return -1;
-    }
-    return mutate(ZYGOTE_FDS) ? 0 : io_close_from(FD_EXEC + 1);
+    int fds[] = { null, null, null, sock, exec_block };
+    if (null < 0 || io_place(fds, FD_EXEC + 1, 0, /* inherited= */ FD_EXEC) < 0)
+        return -1;
+    return mutate(ZYGOTE_FDS) ? fcntl(ZYGOTE_FD, F_DUPFD, FD_EXEC + 1) : io_close_from(FD_EXEC + 1);
 }
 
 static void become(const struct cgroup *group, const struct mount_plan *mounts, int sock,

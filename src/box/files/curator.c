@@ -271,7 +271,7 @@ int curator_snap(uint32_t snapshot, uint32_t base, bool compare, struct curator_
     may_compare = base >= BOX_STATES || !curator_has_links[base];
     curator_compares = compare;
     curator_links_clear();
-    tree_set_deadline(clock_now_ns() + CURATOR_SNAP_MS * INT64_C(1000000));
+    tree_set_deadline(clock_now_ns() + CURATOR_SNAP_MS * CLOCK_MS);
     error = curator_walk(&walk, snapshot, base);
     tree_set_deadline(0);
     if (error) {

@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "box/files/tree.h"
 
 #define DEPTH_MAX 16
 #define ENTRIES_MAX 4096 /* more entries, or deeper ones, count as changed */
-#define SECOND_NS INT64_C(1000000000)
 
 static int outside[2] = { -1, -1 };
 static struct tree_reader readers[DEPTH_MAX];
@@ -25,7 +25,7 @@ void curator_open_outside(void)
 
 static bool is_new(const struct stat *st, int64_t since_ns)
 {
-    return st->st_ctim.tv_sec * SECOND_NS + st->st_ctim.tv_nsec >= since_ns;
+    return clock_ns(st->st_ctim) >= since_ns;
 }
 
 /* *out_into: the directory to read next, or -1. */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "box/files/curator.h"
 #include "box/proto/proto.h"
 
-#define SECOND_NS INT64_C(1000000000)
 
 struct curator_dirs curator_dirs = { -1, -1 };
 bool curator_compares;
@@ -134,15 +134,10 @@ bool curator_same_time(struct timespec one, struct timespec other)
     return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
-static int64_t in_ns(struct timespec time)
-{
-    return time.tv_sec * SECOND_NS + time.tv_nsec;
-}
-
 /* A renamed directory keeps its content's ctimes: hence the inode's number. */
 static struct timespec key_of(const struct stat *here)
 {
-    return (struct timespec){ in_ns(here->st_ctim), (long)(here->st_ino % SECOND_NS) };
+    return (struct timespec){ clock_ns(here->st_ctim), (long)(here->st_ino % CLOCK_S) };
 }
 
 bool curator_looks_same(const struct stat *here, const struct stat *kept)
@@ -162,7 +157,7 @@ int curator_set_key(int kept, const struct stat *here)
 {
     struct timespec now, times[2] = { { 0, 0 }, { 0, UTIME_OMIT } };
     if (here && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
-        in_ns(now) - in_ns(here->st_ctim) >= CURATOR_SETTLED_NS)
+        clock_ns(now) - clock_ns(here->st_ctim) >= CURATOR_SETTLED_NS)
         times[0] = key_of(here);
     return futimens(kept, times) < 0 ? errno : 0;
 }

@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,13 +18,14 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "box/files/curator.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 #include "box/wall/mutate.h"
 #include "box/proto/proto.h"
 #include "box/files/tree.h"
@@ -216,13 +215,6 @@ struct walk {
     };
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now = { 0 };
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static uint32_t type_of(mode_t mode)
 {
     return S_ISREG(mode)   ? BOX_ENTRY_FILE
@@ -244,7 +236,7 @@ static int tell(struct walk *walk, size_t len, const struct stat *st)
     struct box_porter_answer word = { .error = 0 };
     struct box_porter_entry entry = {
         .size = (uint64_t)st->st_size, .type = type_of(st->st_mode), .mode = st->st_mode & 07777,
-        .ctime_ns = st->st_ctim.tv_sec * INT64_C(1000000000) + st->st_ctim.tv_nsec,
+        .ctime_ns = clock_ns(st->st_ctim),
         .path_len = (uint32_t)len,
     };
     size_t room = BOX_PORTER_ENTRY_ROOM(len);
@@ -308,7 +300,7 @@ static bool is_enough(struct walk *walk)
 {
     if (walk->met >= LIST_MAX || walk->names >= LIST_BYTES)
         walk->cut |= BOX_CUT_COUNT;
-    else if (walk->looked++ % LOOKS == 0 && now_ns() >= walk->until_ns)
+    else if (walk->looked++ % LOOKS == 0 && clock_now_ns() >= walk->until_ns)
         walk->cut |= BOX_CUT_TIME;
     else
         return false;
@@ -337,7 +329,7 @@ static int list(const struct box_porter_call *call)
     walk.names = walk.packed = 0;
     walk.depth = -1;
     walk.since_ns = call->since_ns;
-    walk.until_ns = now_ns() + call->within_ns;
+    walk.until_ns = clock_now_ns() + call->within_ns;
     enter(&walk, root, ".", 0);
     while (walk.depth >= 0) {
         if (step(&walk) < 0)
@@ -463,16 +455,9 @@ static int take_store(void)
 
 static int confine(bool resident)
 {
-    struct sock_fprog filter = {
-        .len = sizeof box_filter_porter / sizeof box_filter_porter[0],
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_porter,
-    };
-    if (resident) {
-        filter.len = sizeof box_filter_curator / sizeof box_filter_curator[0];
-        filter.filter = (struct sock_filter *)(uintptr_t)box_filter_curator;
-    }
-    return mutate(SECCOMP_PORTER) ? 0
-                                  : (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+    if (mutate(SECCOMP_PORTER))
+        return 0;
+    return resident ? seccomp_raise(box_filter_curator, 0) : seccomp_raise(box_filter_porter, 0);
 }
 
 void porter_run(int report_fd)

@@ -35,7 +35,7 @@ void tree_set_self(int fds)
 {
     struct timespec now = { 0 };
     clock_gettime(CLOCK_REALTIME, &now);
-    names_made = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    names_made = (uint64_t)clock_ns(now);
     self_fds = fds;
 }
 

@@ -19,7 +19,6 @@
 #include "base/own.h"
 #include "box/fork/transplant_int.h"
 
-#define MS INT64_C(1000000)
 #define SHARED_MAX (UINT64_C(256) << 20)
 #define NUMBER_MAX 12 /* of a decimal number's characters */
 
@@ -263,7 +262,7 @@ enum inject_end transplant(const struct park_session *from, const struct park *p
         return INJECT_REFUSED;
     t->from.pagemap = t->to.pagemap = t->from.mem = t->to.mem = -1;
     t->shared_left = SHARED_MAX;
-    t->deadline_ns = clock_now_ns() + timeout_ms * MS;
+    t->deadline_ns = clock_now_ns() + timeout_ms * CLOCK_MS;
     enum inject_end end = work(t, from, parked, to, fresh, timeout_ms);
     int saved = errno;
     own_close_fd(&t->from.pagemap);

@@ -123,12 +123,8 @@ static void grow(const struct seed *seed)
      * takes its number. */
     int from[] = { null, null, null, seed->engine, seed->lifeline,
                    seed->slot < 0 ? null : seed->slot, seed->program };
-    for (int i = 0; i < KEPT; i++)
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, KEPT);
-    for (int i = 0; i < KEPT; i++) {
-        if (from[i] < 0 || dup3(from[i], i, i == KEPT - 1 ? O_CLOEXEC : 0) < 0)
-            _exit(94);
-    }
+    if (null < 0 || io_place(from, KEPT, 0, /* inherited= */ KEPT - 1) < 0)
+        _exit(94);
     if (!mutate(BROKER_FDS) && io_close_from(KEPT) < 0)
         _exit(95);
     syscall(SYS_execveat, KEPT - 1, "", argv, mutate(INIT_ENVIRONMENT) ? environ : no_env,

@@ -49,17 +49,7 @@ static int keep_only(const struct hierarchy *h, int life_read, int slot_fd)
         if (h->base[i] >= 0)
             kept[count++] = h->base[i];
     }
-    /* By way of unused numbers. */
-    for (int i = 0; i < count; i++) {
-        kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, LIFE_FD + count);
-        if (kept[i] < 0)
-            return -1;
-    }
-    for (int i = 0; i < count; i++) {
-        if (dup2(kept[i], LIFE_FD + i) < 0)
-            return -1;
-    }
-    return io_close_from(LIFE_FD + count);
+    return io_place(kept, count, LIFE_FD, count) < 0 ? -1 : io_close_from(LIFE_FD + count);
 }
 
 static void stay(const struct hierarchy *h, int life_read, int slot_fd)

@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -22,6 +20,7 @@
 #include "base/own.h"
 #include "box/wall/drop.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 #include "box/wall/landlock.h"
 #include "box/wall/mutate.h"
 #include "box/files/porter.h"
@@ -122,36 +121,23 @@ static int landlock(uint32_t *walls)
 /* Without a cgroup that counts memory: one more filter, below the usual one. */
 static int filter_uncounted(void)
 {
-    const struct sock_fprog filter = {
-        .len = array_len(box_filter_uncounted),
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_uncounted,
-    };
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-                        &filter);
+    return seccomp_raise(box_filter_uncounted, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
 /* The filter with its listener, through which the engine learns of forbidden calls. */
 static int filter_self(bool parkable, bool two_ids)
 {
-    struct sock_filter everything = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog filter = {
-        .len = sizeof box_filter_occupant / sizeof box_filter_occupant[0],
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_occupant,
-    };
+    static const struct sock_filter everything[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+    struct sock_fprog filter = seccomp_program(box_filter_occupant);
     if (parkable)
-        filter = (struct sock_fprog){ .len = array_len(box_filter_session),
-                                      .filter = (void *)(uintptr_t)box_filter_session };
-    if (parkable && !two_ids)
-        filter = (struct sock_fprog){ .len = array_len(box_filter_session_one_uid),
-                                      .filter = (void *)(uintptr_t)box_filter_session_one_uid };
+        filter = two_ids ? seccomp_program(box_filter_session)
+                         : seccomp_program(box_filter_session_one_uid);
     if (mutate(SECCOMP))
-        filter = (struct sock_fprog){ .len = 1, .filter = &everything };
+        filter = seccomp_program(everything);
     const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     const unsigned wait_killable = 1u << 5; /* Linux 5.19 */
-    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base | wait_killable, &filter);
-    if (fd < 0 && errno == EINVAL)
-        fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, base, &filter);
-    return (int)fd;
+    int fd = seccomp_install(&filter, base | wait_killable);
+    return fd < 0 && errno == EINVAL ? seccomp_install(&filter, base) : fd;
 }
 
 static int read_exec_block(int fd, char ***out_argv, char ***out_env)
@@ -190,27 +176,17 @@ static int read_exec_block(int fd, char ***out_argv, char ***out_env)
 /* Put stdio, channel, report, rules and exec block at fixed numbers; close all others. */
 static int settle_fds(const struct enter_plan *plan, const struct enter_start *start)
 {
-    const int from[] = { start->stdio[0], start->stdio[1],           start->stdio[2],
-                         start->channel[BOX_WORDS], start->channel[BOX_REQUESTS],
-                         plan->report,    plan->rules,               start->exec_block };
-    static const int to[] = { 0, 1, 2, BOX_FD_WORDS, BOX_FD_REQUESTS, FD_REPORT, FD_RULES,
-                              FD_EXEC };
-    int high[array_len(to)];
-    for (size_t i = 0; i < array_len(to); i++) {
-        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, FD_EXEC + 1);
-        if (from[i] >= 0 && high[i] < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < array_len(to); i++) {
-        if (high[i] < 0 && !mutate(FDS))
-            close(to[i]);
-        else if (high[i] >= 0 && dup3(high[i], to[i], to[i] > BOX_FD_LAST ? O_CLOEXEC : 0) < 0)
-            return -1;
-    }
-    if (mutate(FDS))
-        return 0;
-    io_close_between(BOX_FD_LAST + 1, FD_REPORT - 1);
-    return io_close_from(FD_EXEC + 1);
+    int fds[FD_EXEC + 1];
+    memset(fds, -1, sizeof fds);
+    memcpy(fds, start->stdio, sizeof start->stdio);
+    fds[BOX_FD_WORDS] = start->channel[BOX_WORDS];
+    fds[BOX_FD_REQUESTS] = start->channel[BOX_REQUESTS];
+    fds[FD_REPORT] = plan->report;
+    fds[FD_RULES] = plan->rules;
+    fds[FD_EXEC] = start->exec_block;
+    if (io_place(fds, FD_EXEC + 1, 0, /* inherited= */ BOX_FD_LAST + 1) < 0)
+        return -1;
+    return mutate(FDS) ? open("/", O_PATH) : io_close_from(FD_EXEC + 1);
 }
 
 static int more_easily_killed(void)
@@ -297,16 +273,13 @@ void enter_and_port(const struct enter_plan *plan, int sock)
      * the memory that it reads is charged already. */
     if (join_box(plan, plan->join_count > 0) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
-    int high = fcntl(sock, F_DUPFD_CLOEXEC, FD_REPORT + 1);
-    int report = fcntl(plan->report, F_DUPFD_CLOEXEC, FD_REPORT + 1);
-    if (high < 0 || report < 0 || dup3(high, PORTER_FD, O_CLOEXEC) < 0 ||
-        dup3(report, FD_REPORT, O_CLOEXEC) < 0 ||
+    int fds[FD_REPORT + 1];
+    memset(fds, -1, sizeof fds);
+    fds[PORTER_FD] = sock;
+    fds[FD_REPORT] = plan->report;
+    if (io_place(fds, FD_REPORT + 1, 0, /* inherited= */ 0) < 0 ||
         (!mutate(PORTER_FDS) && io_close_from(FD_REPORT + 1) < 0))
         fail(plan->report, BOX_STEP_PORTER, 0);
-    for (int fd = 0; fd < FD_REPORT; fd++) {
-        if (fd != PORTER_FD && !mutate(PORTER_FDS))
-            close(fd);
-    }
     drop_signals();
     struct drop_rlimits limits = { .open_files = PORTER_OPEN_FILES };
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||

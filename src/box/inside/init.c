@@ -3,8 +3,6 @@
  * ignored, so the kernel reaps orphans. It has no authority. Its death ends the box, and the broker
  * believes nothing from it but the one fixed-size report sent before any user code runs. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +12,7 @@
 
 #include "base/io.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 #include "box/inside/inside.h"
 #include "box/wall/mutate.h"
 #include "box/wall/posture.h"
@@ -26,17 +25,6 @@
      BOX_WALL_BIT(CGROUP_NS) | BOX_WALL_BIT(READ_ONLY_ROOT) | BOX_WALL_BIT(OWN_PROC) |      \
      BOX_WALL_BIT(NO_CAPS) | BOX_WALL_BIT(NO_NEW_PRIVS) | BOX_WALL_BIT(CLOSED_FDS) |        \
      BOX_WALL_BIT(RLIMITS))
-
-static int confine(void)
-{
-    struct sock_fprog filter = {
-        .len = sizeof box_filter_init / sizeof box_filter_init[0],
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_init,
-    };
-    if (mutate(SECCOMP_INIT))
-        return 0;
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
-}
 
 int main(void)
 {
@@ -54,7 +42,7 @@ int main(void)
     if (!mutate(POSTURE) && (report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
         report.step = BOX_STEP_INIT_POSTURE;
         report.error = EPERM;
-    } else if (confine() < 0) {
+    } else if (!mutate(SECCOMP_INIT) && seccomp_raise(box_filter_init, 0) < 0) {
         report.step = BOX_STEP_INIT;
         report.error = errno;
     }

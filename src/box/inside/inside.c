@@ -122,16 +122,9 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
 static int settle_fds(const struct inside_plan *plan)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int from[] = { null, null, null, plan->report, plan->init_fd };
-    for (int i = 0; i < 5; i++) {
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_INIT + 1);
-        if (from[i] < 0)
-            return -1;
-    }
-    for (int i = 0; i < 5; i++) {
-        if (dup3(from[i], i, i == FD_INIT ? O_CLOEXEC : 0) < 0)
-            return -1;
-    }
+    int fds[] = { null, null, null, plan->report, plan->init_fd };
+    if (null < 0 || io_place(fds, FD_INIT + 1, 0, /* inherited= */ FD_INIT) < 0)
+        return -1;
     return mutate(INIT_FDS) ? 0 : io_close_from(FD_INIT + 1);
 }
 

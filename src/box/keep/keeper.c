@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -24,6 +22,7 @@
 #include "base/own.h"
 #include "box/wall/drop.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 #include "box/park/park.h"
 #include "box/fork/transplant.h"
 
@@ -92,8 +91,7 @@ static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
 /* Nothing stays open but stdio, which leads nowhere, and these. */
 static int settle_fds(struct keeper *out)
 {
-    int *kept[KEPT_MAX] = { &out->sock, &out->session.proc };
-    int count = 2;
+    int *kept[KEPT_MAX] = { &out->sock, &out->session.proc }, fds[KEPT_MAX], count = 2;
     if (out->session.warden)
         kept[count++] = &out->session.warden;
     for (size_t i = 0; i < out->parked.count; i++)
@@ -101,26 +99,11 @@ static int settle_fds(struct keeper *out)
     for (size_t i = 0; i < out->live.count; i++)
         kept[count++] = &out->live.fd[i];
     for (int i = 0; i < count; i++) {
-        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, FD_FIRST + KEPT_MAX);
-        if (*kept[i] < 0)
-            return -1;
-    }
-    for (int i = 0; i < count; i++) {
-        if (dup3(*kept[i], FD_FIRST + i, O_CLOEXEC) < 0)
-            return -1;
+        fds[i] = *kept[i];
         *kept[i] = FD_FIRST + i;
     }
-    return io_close_from(FD_FIRST + count);
-}
-
-static int confine(void)
-{
-    struct sock_fprog filter = {
-        .len = sizeof box_filter_keeper / sizeof box_filter_keeper[0],
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_keeper,
-    };
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-                        &filter);
+    return io_place(fds, count, FD_FIRST, /* inherited= */ 0) < 0 ? -1
+                                                                  : io_close_from(FD_FIRST + count);
 }
 
 /* SIGCHLD stays blocked, as in the broker: box/park/inject.c waits for it. */
@@ -136,7 +119,7 @@ static int become(const struct keeper_plan *plan, struct keeper *out)
     /* Both are taken back by a change of ids: last. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
-    if (confine() < 0)
+    if (seccomp_raise(box_filter_keeper, SECCOMP_FILTER_FLAG_SPEC_ALLOW) < 0)
         return -1;
     /* An interpreter has its zygote's filter and its own where we have ours, and one more where
      * no cgroup counts its memory. */

@@ -51,7 +51,6 @@ const char *inject_end_name(enum inject_end end)
  * if it were blocked. (Who ignores it does so no longer: nothing can be done there.) */
 #define HELD_SIGNALS (~(UINT64_C(1) << (SIGTRAP - 1)))
 
-#define MS INT64_C(1000000)
 #define LOOK_AGAIN_MS 20    /* should a SIGCHLD have been missed */
 #define KILL_MS 2000        /* for a killed process to end */
 #define STRAY_MS 20         /* for a copy to show up whose maker was killed */
@@ -78,7 +77,7 @@ static bool sleep_until(int64_t deadline_ns)
     int64_t left = deadline_ns - clock_now_ns();
     if (left <= 0)
         return false;
-    left = left < LOOK_AGAIN_MS * MS ? left : LOOK_AGAIN_MS * MS;
+    left = left < LOOK_AGAIN_MS * CLOCK_MS ? left : LOOK_AGAIN_MS * CLOCK_MS;
     struct timespec nap = { .tv_nsec = left };
     sigset_t child;
     sigemptyset(&child);
@@ -137,7 +136,7 @@ void inject_begin_kill(pid_t pid)
 
 void inject_kill(pid_t pid)
 {
-    struct inject at = { .pid = pid, .deadline_ns = clock_now_ns() + KILL_MS * MS };
+    struct inject at = { .pid = pid, .deadline_ns = clock_now_ns() + KILL_MS * CLOCK_MS };
     int status;
     do {
         inject_begin_kill(pid);
@@ -157,7 +156,7 @@ static enum inject_end gone(struct inject *at)
  * have can newly stop, so that the one that does is it. */
 static void kill_stray(void)
 {
-    const int64_t deadline = clock_now_ns() + STRAY_MS * MS;
+    const int64_t deadline = clock_now_ns() + STRAY_MS * CLOCK_MS;
     do {
         siginfo_t info = { .si_pid = 0 };
         if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) == 0 && info.si_pid > 0) {
@@ -253,7 +252,7 @@ static enum inject_end count_threads(const struct inject_target *target)
 static void begin(struct inject *out, pid_t pid, int timeout_ms)
 {
     const int64_t now = clock_now_ns();
-    *out = (struct inject){ .pid = pid, .since_ns = now, .deadline_ns = now + timeout_ms * MS,
+    *out = (struct inject){ .pid = pid, .since_ns = now, .deadline_ns = now + timeout_ms * CLOCK_MS,
                             .home = -1 };
 }
 
@@ -333,7 +332,7 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
 
 enum inject_end inject_attach(const struct inject_target *target, struct inject *out)
 {
-    const int64_t deadline = clock_now_ns() + target->settle_ms * MS;
+    const int64_t deadline = clock_now_ns() + target->settle_ms * CLOCK_MS;
     int64_t nap_ns = NAP_MIN_NS;
     for (;;) {
         enum inject_end end = try_attach(target, out);

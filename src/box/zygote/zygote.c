@@ -14,9 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -37,6 +35,7 @@
 #include "base/io.h"
 #include "box/inside/enter.h"
 #include "box/wall/filter.h"
+#include "box/wall/seccomp.h"
 #include "box/zygote/freeze.h"
 #include "box/wall/mutate.h"
 
@@ -143,16 +142,11 @@ static int64_t data_now(void)
 
 static int confine(void)
 {
-    struct sock_fprog filter = {
-        .len = sizeof box_filter_zygote / sizeof box_filter_zygote[0],
-        .filter = (struct sock_filter *)(uintptr_t)box_filter_zygote,
-    };
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    if (mutate(ZYGOTE_SECCOMP))
-        return 0;
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-                        &filter);
+    return mutate(ZYGOTE_SECCOMP)
+               ? 0
+               : seccomp_raise(box_filter_zygote, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
 static int answer(const struct service *service, int32_t pid, int error)

@@ -20,7 +20,6 @@
 #include "cli/term/term.h"
 #include "embed/launch.h"
 
-#define NS_PER_S INT64_C(1000000000)
 #define START_S 60 /* for the engine that we start */
 #define OTHER_S 20 /* for one that another has begun to start */
 #define PAUSE_MS 20
@@ -51,7 +50,7 @@ static int look_after(pid_t *pid, int errors, int64_t *until, struct err *err)
         return 0;
     *pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == err_exit_code(ERR_BUSY)) {
-        *until = clock_now_ns() + OTHER_S * NS_PER_S;
+        *until = clock_now_ns() + OTHER_S * CLOCK_S;
         return 0;
     }
     read_reason(errors, err);
@@ -60,7 +59,7 @@ static int look_after(pid_t *pid, int errors, int64_t *until, struct err *err)
 
 static int wait_for_engine(struct cli_remote *remote, pid_t *pid, int errors, struct err *err)
 {
-    int64_t until = clock_now_ns() + START_S * NS_PER_S;
+    int64_t until = clock_now_ns() + START_S * CLOCK_S;
     for (;;) {
         struct err why = ERR_INIT;
         if (cli_remote_connect(remote, &why) == 0)

@@ -37,12 +37,6 @@ static void print_help(void)
     opt_print_help(cli_models_options_table, cli_models_options_rows, stdout);
 }
 
-static struct str text_of(const json_t *entry, const char *member)
-{
-    const json_t *text = json_object_get(entry, member);
-    return json_is_string(text) ? json_str(text) : STR("");
-}
-
 /* Dollars for a million tokens, in and out. */
 static void add_price(struct buf *out, const json_t *entry)
 {
@@ -58,14 +52,14 @@ static void add_price(struct buf *out, const json_t *entry)
 static void add_row(struct buf *out, const json_t *entry)
 {
     const json_t *reachable = json_object_get(entry, "reachable");
-    struct str detail = text_of(entry, "detail");
+    struct str detail = json_get_str(entry, "detail");
     bool chosen = json_is_true(json_object_get(entry, "chosen"));
     own_buf name = BUF_INIT(4096);
-    cli_visible_line(text_of(entry, "model"), NAME_WIDTH, &name);
+    cli_visible_line(json_get_str(entry, "model"), NAME_WIDTH, &name);
     buf_printf(out, "%s%s %-*s%s  ", chosen ? cli_term_style(1, CLI_BOLD) : "", chosen ? "*" : " ",
                NAME_WIDTH, buf_str(&name).at, chosen ? cli_term_style(1, CLI_PLAIN) : "");
     buf_add_text(out, "key: ");
-    cli_visible_line(text_of(entry, "key"), 20, out);
+    cli_visible_line(json_get_str(entry, "key"), 20, out);
     buf_add_text(out, "; ");
     add_price(out, entry);
     if (json_is_boolean(reachable))

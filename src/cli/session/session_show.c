@@ -90,12 +90,6 @@ static void add_table(const struct table *table, const char *indent, struct buf 
 
 /* --- values --- */
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
 static void add_text(struct buf *out, const char *text)
 {
     own_json cell = cell_of(str_of(text), 400);
@@ -163,11 +157,12 @@ static void add_list_row(struct table *table, const json_t *info)
     const json_t *ended = json_object_get(info, "ended");
     own_buf cell = BUF_INIT(64), state = BUF_INIT(4096);
     buf_printf(&cell, "%.0f", number_of(info, "cell"));
-    buf_add_text(&state, text_of(info, "status"));
+    buf_add_text(&state, json_get_str(info, "status").at);
     if (json_is_object(ended))
-        buf_printf(&state, " %.40s: %.200s", text_of(ended, "at"), text_of(ended, "why"));
-    add_cell(table, str_of(text_of(info, "session")), NAME_WIDTH);
-    add_cell(table, str_of(text_of(info, "language")), 20);
+        buf_printf(&state, " %.40s: %.200s", json_get_str(ended, "at").at,
+                   json_get_str(ended, "why").at);
+    add_cell(table, json_get_str(info, "session"), NAME_WIDTH);
+    add_cell(table, json_get_str(info, "language"), 20);
     add_cell(table, buf_str(&cell), 20);
     cell_seconds(table, info, "age_s");
     cell_seconds(table, info, json_is_object(ended) ? "" : "idle_s");
@@ -201,11 +196,11 @@ static void add_names(const json_t *info, struct buf *out)
     json_t *entry;
     json_array_foreach(json_object_get(info, "names"), i, entry)
     {
-        add_cell(&table, str_of(text_of(entry, "name")), NAME_WIDTH);
-        add_cell(&table, str_of(text_of(entry, "type")), 30);
+        add_cell(&table, json_get_str(entry, "name"), NAME_WIDTH);
+        add_cell(&table, json_get_str(entry, "type"), 30);
         cell_shape(&table, entry);
         cell_size(&table, entry, "size_bytes");
-        add_cell(&table, str_of(text_of(entry, "text")), TEXT_WIDTH);
+        add_cell(&table, json_get_str(entry, "text"), TEXT_WIDTH);
     }
     add_table(&table, "  ", out);
     if (more > 0)
@@ -222,7 +217,7 @@ void cli_session_show_names(const json_t *info)
 static void add_times(const json_t *info, struct buf *out)
 {
     buf_add_text(out, "created      ");
-    add_text(out, text_of(info, "created_at"));
+    add_text(out, json_get_str(info, "created_at").at);
     buf_add_text(out, ", ");
     add_seconds(out, number_of(info, "age_s"));
     buf_add_text(out, " ago\nends         after ");
@@ -244,7 +239,7 @@ static void add_list(const json_t *list, const char *title, const char *member, 
     json_array_foreach(list, i, one)
     {
         buf_add_text(out, i ? ", " : "");
-        add_text(out, json_is_string(one) ? json_string_value(one) : text_of(one, member));
+        add_text(out, json_is_string(one) ? json_string_value(one) : json_get_str(one, member).at);
         if (json_is_number(json_object_get(one, "cell")))
             buf_printf(out, " (cell %.0f)", number_of(one, "cell"));
     }
@@ -266,7 +261,7 @@ static void add_memory(const json_t *info, struct buf *out)
                number_of(limits, "pids"));
     cli_term_add_size(out, number_of(limits, "disk_bytes"));
     buf_add_text(out, " (");
-    add_text(out, text_of(info, "profile"));
+    add_text(out, json_get_str(info, "profile").at);
     buf_add_text(out, ")\n");
 }
 
@@ -274,16 +269,16 @@ static void add_head(const json_t *info, struct buf *out)
 {
     const json_t *ended = json_object_get(info, "ended");
     buf_add_text(out, "session      ");
-    add_text(out, text_of(info, "session"));
+    add_text(out, json_get_str(info, "session").at);
     buf_add_text(out, ", ");
-    add_text(out, text_of(info, "language"));
+    add_text(out, json_get_str(info, "language").at);
     buf_add_text(out, "\nstatus       ");
-    add_text(out, text_of(info, "status"));
+    add_text(out, json_get_str(info, "status").at);
     if (json_is_object(ended)) {
         buf_add_text(out, " at ");
-        add_text(out, text_of(ended, "at"));
+        add_text(out, json_get_str(ended, "at").at);
         buf_add_text(out, ": ");
-        add_text(out, text_of(ended, "why"));
+        add_text(out, json_get_str(ended, "why").at);
     }
     buf_printf(out, ", cell %.0f\n", number_of(info, "cell"));
 }
@@ -293,10 +288,10 @@ static void add_state(const json_t *info, struct buf *out)
 {
     char name[RESULT_STATE_TEXT];
     add_text(out, result_state_text((int64_t)number_of(info, "state_cell"), name));
-    if (!text_of(info, "news")[0])
+    if (!json_get_str(info, "news").at[0])
         return;
     buf_add_text(out, ": ");
-    add_text(out, text_of(info, "news"));
+    add_text(out, json_get_str(info, "news").at);
 }
 
 void cli_session_show_info(const json_t *info)
@@ -307,9 +302,9 @@ void cli_session_show_info(const json_t *info)
     if (!json_is_object(json_object_get(info, "ended"))) {
         bool safe = json_is_true(json_object_get(info, "protected"));
         buf_printf(&out, "protected    %s", safe ? "yes" : "no");
-        if (!safe && text_of(info, "unprotected")[0]) {
+        if (!safe && json_get_str(info, "unprotected").at[0]) {
             buf_add_text(&out, ": ");
-            add_text(&out, text_of(info, "unprotected"));
+            add_text(&out, json_get_str(info, "unprotected").at);
         }
         buf_add_text(&out, "\nstate        ");
         add_state(info, &out);
@@ -340,8 +335,8 @@ void cli_session_show_files(const json_t *answer)
     json_array_foreach(json_object_get(answer, "files"), i, file)
     {
         own_buf path = BUF_INIT(8192);
-        const char *type = text_of(file, "type");
-        buf_add_text(&path, text_of(file, "path"));
+        const char *type = json_get_str(file, "type").at;
+        buf_add_text(&path, json_get_str(file, "path").at);
         for (size_t j = 0; j < array_len(marks); j++)
             if (strcmp(type, marks[j].type) == 0)
                 buf_add_text(&path, marks[j].mark);
@@ -368,8 +363,8 @@ void cli_session_show_changes(const json_t *result)
         json_array_foreach(json_object_get(result, kinds[i].member), j, entry)
         {
             add_cell(&table, str_of(kinds[i].mark), 1);
-            add_cell(&table, str_of(text_of(entry, "name")), NAME_WIDTH);
-            add_cell(&table, str_of(text_of(entry, "type")), 30);
+            add_cell(&table, json_get_str(entry, "name"), NAME_WIDTH);
+            add_cell(&table, json_get_str(entry, "type"), 30);
             cell_shape(&table, entry);
         }
     }

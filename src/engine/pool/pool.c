@@ -20,7 +20,6 @@
 #include "box/zygote/zygote.h"
 #include "engine/engine_int.h"
 
-#define MS INT64_C(1000000)
 #define PAUSE_MS 8       /* without a request, before boxes are made */
 #define TEND_MS 1000     /* between two looks at the image, sizes and zygotes */
 #define SHRINK_MS 60000  /* without a request, before a pool shrinks */
@@ -61,7 +60,7 @@ static bool is_fixed(const struct pool *pool)
 
 static void refill_soon(struct pools *pools)
 {
-    int64_t quiet = pools->taken_ns + PAUSE_MS * MS, now = clock_now_ns();
+    int64_t quiet = pools->taken_ns + PAUSE_MS * CLOCK_MS, now = clock_now_ns();
     if (pools->open)
         loop_set_timer(&pools->engine->loop, &pools->refill, quiet > now ? quiet : now);
 }
@@ -228,7 +227,7 @@ static void on_refill(struct loop_timer *timer)
 {
     struct pools *pools = loop_owner(timer, struct pools, refill);
     struct pool *best = NULL;
-    if (clock_now_ns() < pools->taken_ns + PAUSE_MS * MS) {
+    if (clock_now_ns() < pools->taken_ns + PAUSE_MS * CLOCK_MS) {
         refill_soon(pools);
         return;
     }
@@ -250,8 +249,8 @@ static void on_tend(struct loop_timer *timer)
 {
     struct pools *pools = loop_owner(timer, struct pools, tend);
     int64_t now = clock_now_ns();
-    bool idle = now - pools->taken_ns > SHRINK_MS * MS;
-    loop_set_timer(&pools->engine->loop, timer, now + TEND_MS * MS);
+    bool idle = now - pools->taken_ns > SHRINK_MS * CLOCK_MS;
+    loop_set_timer(&pools->engine->loop, timer, now + TEND_MS * CLOCK_MS);
     for (int i = 0; i < POOL_COUNT; i++) {
         struct pool *pool = &pools->at[i];
         pool->failures = 0;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MS INT64_C(1000000)
 #define LIFE_MS (30 * 60000) /* of one zygote */
 #define FORKS_MAX 20000
 #define FAILURES_MAX 3
@@ -61,16 +60,16 @@ static void tend(struct pools *pools, enum pool_zygote_kind kind, int64_t now)
     struct pool_zygotes *zygotes = &pools->zygotes[kind];
     const struct pool_zygote *serving = &zygotes->serving;
     bool old = serving->state == ZYGOTE_NONE || serving->forks > FORKS_MAX ||
-               now - serving->since_ns > LIFE_MS * MS;
+               now - serving->since_ns > LIFE_MS * CLOCK_MS;
     if (zygotes->coming.state == ZYGOTE_STARTING &&
-        now - zygotes->coming.since_ns > START_MS * MS) {
+        now - zygotes->coming.since_ns > START_MS * CLOCK_MS) {
         retire(pools, &zygotes->coming);
         count_failure(pools, kind);
     }
     if (zygotes->coming.state != ZYGOTE_NONE || !old)
         return;
     bool too_often = zygotes->failures >= FAILURES_MAX;
-    if (!too_often || now - zygotes->coming.since_ns > RETRY_MS * MS)
+    if (!too_often || now - zygotes->coming.since_ns > RETRY_MS * CLOCK_MS)
         start(pools, kind);
 }
 
@@ -168,7 +167,7 @@ bool pools_session_zygote(struct pools *pools, const struct request *request, ui
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
 {
     bool coming = false;
-    int64_t since_ns = clock_now_ns() - AWAIT_MS * MS;
+    int64_t since_ns = clock_now_ns() - AWAIT_MS * CLOCK_MS;
     for (int i = 0; i < ZYGOTE_KINDS; i++) {
         const struct pool_zygotes *zygotes = &pools->zygotes[i];
         if (zygotes->serving.state == ZYGOTE_READY)

@@ -208,7 +208,7 @@ static void start_occupant(struct engine_run *run)
         return;
     }
     due_set(run->engine->house.broker.due, run->box,
-            clock_now_ns() + (RUN_START_MS + run_limit(run, LIMITS_TIMEOUT)) * INT64_C(1000000), 0);
+            clock_now_ns() + (RUN_START_MS + run_limit(run, LIMITS_TIMEOUT)) * CLOCK_MS, 0);
     house_call(&run->engine->house, call, fds + run->forked, array_len(fds) - run->forked);
     close(fds[1 + BOX_WORDS]);
     close(fds[1 + BOX_REQUESTS]);

@@ -19,7 +19,6 @@
 #define AGAIN_MS 250
 #define CPU_LOOK_MS 10 /* the least time between two looks at the CPU counter */
 #define DRAIN_MAX 64   /* chunks that are read of a box that may still write */
-#define MS INT64_C(1000000)
 #define AWAKE_NS INT64_C(400000) /* a lone run from a pool of Python is often done within this */
 
 static void close_pipe(struct engine_run *run, enum run_pipe_id id)
@@ -41,7 +40,7 @@ void run_kill(struct engine_run *run, enum result_status why)
         return;
     run->killed = true;
     run->facts.killed_for = why;
-    run->deadline_ns = clock_now_ns() + WEDGED_MS * MS;
+    run->deadline_ns = clock_now_ns() + WEDGED_MS * CLOCK_MS;
     run->cpu_look_ns = run->again_ns = LOOP_NEVER;
     set_timer(run);
     house_ask(&run->engine->house, run->session ? BOX_OP_SWEEP : BOX_OP_KILL, run->box);
@@ -243,7 +242,7 @@ static void plan_cpu_look(struct engine_run *run)
     int64_t cpus = run_limit(run, LIMITS_CPUS);
     cpus = cpus < online * 1000 ? cpus : online * 1000;
     int64_t wait_ms = left_ms * 1000 / (cpus > 0 ? cpus : 1000);
-    run->cpu_look_ns = clock_now_ns() + (wait_ms > CPU_LOOK_MS ? wait_ms : CPU_LOOK_MS) * MS;
+    run->cpu_look_ns = clock_now_ns() + (wait_ms > CPU_LOOK_MS ? wait_ms : CPU_LOOK_MS) * CLOCK_MS;
     set_timer(run);
 }
 
@@ -265,7 +264,7 @@ void run_wish_to_stop(struct engine_run *run)
      * V8's watch for signals to its own it loses one that comes just then: it is sent once
      * more to a run that goes on. */
     if (run->request->language == REQUEST_JAVASCRIPT || run->session)
-        run->again_ns = clock_now_ns() + AGAIN_MS * MS;
+        run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
     set_timer(run);
 }
 
@@ -402,7 +401,7 @@ static void begin(struct engine_run *run, const struct box_news *news)
     run->stage = RUN_GOING;
     run->stats = news->stats;
     run->started_ns = clock_now_ns();
-    run->deadline_ns = run->started_ns + run_limit(run, LIMITS_TIMEOUT) * MS;
+    run->deadline_ns = run->started_ns + run_limit(run, LIMITS_TIMEOUT) * CLOCK_MS;
     run->result.start_ms = clock_ms_between(run->began_ns, run->started_ns);
     run->facts.started = true;
     loop_due(&run->timer, on_timer);

@@ -25,7 +25,7 @@ static void on_answer(struct loop_source *source, uint32_t events);
 
 static void be_patient(struct files_job *job)
 {
-    loop_set_timer(job->loop, &job->patience, clock_now_ns() + PATIENCE_MS * INT64_C(1000000));
+    loop_set_timer(job->loop, &job->patience, clock_now_ns() + PATIENCE_MS * CLOCK_MS);
 }
 
 /* What a session's collect met is what is known now. */

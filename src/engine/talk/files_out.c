@@ -17,7 +17,6 @@
 #include "box/wall/mutate.h"
 #include "engine/talk/files_int.h"
 
-#define MS INT64_C(1000000)
 /* For collecting: a second, and for what the caps let through so much a file and a MiB, which
  * a busy machine may need. The walk alone has half of the second. */
 #define COLLECT_MS 1000
@@ -100,7 +99,7 @@ static int hear_entries(struct files_job *job, const struct box_porter_answer *w
 int files_ask_list(struct files_job *job, int64_t since_ns)
 {
     const struct box_porter_call call = { .op = BOX_PORTER_LIST, .since_ns = since_ns,
-                                          .within_ns = WALK_MS * MS };
+                                          .within_ns = WALK_MS * CLOCK_MS };
     job->heard = hear_entries;
     return files_ask(job, &call, -1);
 }
@@ -361,7 +360,7 @@ void files_set_deadline(struct files_job *job)
     int64_t more_ms = caps[LIMITS_ARTIFACT_FILES] * FILE_MS +
                       (caps[LIMITS_ARTIFACT_BYTES] >> 20) * MIB_MS;
     loop_due(&job->deadline, on_deadline);
-    loop_set_timer(job->loop, &job->deadline, clock_now_ns() + (COLLECT_MS + more_ms) * MS);
+    loop_set_timer(job->loop, &job->deadline, clock_now_ns() + (COLLECT_MS + more_ms) * CLOCK_MS);
     size_t count = job->request->file_count;
     job->inputs = count ? buf_alloc_zero(count, sizeof *job->inputs) : NULL;
     for (size_t i = 0; i < count; i++)
