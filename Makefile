@@ -5,12 +5,13 @@
 #   make ecosystem   the fake model servers, proven by the official SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
-# Variants: V=1 shows commands; CC=clang; B=build/NAME SAN=address,undefined;
+# Variants: V=1 shows commands; WERROR=1 makes warnings errors; CC=clang; CFLAGS and LDFLAGS come
+#   after ours; B=build/NAME SAN=address,undefined;
 #   CC=aarch64-linux-gnu-gcc B=build/aarch64 for another processor
 VERSION := 0.1.0
 CC      := gcc
 # The processor that cupel is for, and whether it is another one than this.
-ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
+ARCH    := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
 CROSS   := $(filter-out $(shell uname -m),$(ARCH))
 B       := build
 SAN     :=
@@ -22,7 +23,7 @@ Q       := $(if $(V),,@)
 PYTHON  := /usr/bin/python3
 BUILD_PYTHON := $(shell readlink $(PYTHON))
 
-WARN   := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
+WARN   := $(if $(WERROR),-Werror) -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
           -Wvla -Walloca -Wswitch-enum -Wcast-qual -Wpointer-arith -Wundef
 HARDEN := -fstack-protector-strong -fstack-clash-protection \
           $(if $(filter x86_64,$(ARCH)),-fcf-protection)
@@ -30,14 +31,14 @@ ifneq ($(findstring clang,$(CC)),clang)
 HARDEN += -ftrivial-auto-var-init=zero
 endif
 BASE   := -std=gnu17 -O2 -g -D_GNU_SOURCE -DCUPEL_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(B)/gen \
-          -include src/base/banned.h $(WARN) $(HARDEN) -MMD -MP
+          -include src/base/banned.h $(WARN) $(HARDEN) $(CFLAGS) -MMD -MP
 # The sanitizers and fortify do not mix, and neither goes into the static programs' variant.
 ifeq ($(SAN),)
 HOST_CFLAGS := $(BASE) -fPIE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-HOST_LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+HOST_LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
 else
 HOST_CFLAGS := $(BASE) -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-HOST_LDFLAGS := -pie -fsanitize=$(SAN)
+HOST_LDFLAGS := -pie -fsanitize=$(SAN) $(LDFLAGS)
 endif
 # jansson and libcrypto's SHA-256 are linked statically: loading them costs more than using them.
 comma := ,
@@ -50,7 +51,7 @@ EMBED_LIBS := -ljansson
 # On a musl host the compiler is musl's own; for another processor glibc will do.
 STATIC_CC     := $(if $(CROSS),$(CC),$(if $(shell command -v musl-gcc),musl-gcc,$(CC)))
 STATIC_CFLAGS := $(filter-out -fcf-protection -O2,$(BASE)) -Os -fPIE \
-                 $(if $(CROSS),,-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch)) -ffunction-sections -fdata-sections
+                 $(if $(CROSS),,-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)) -ffunction-sections -fdata-sections
 # musl-gcc knows no -static-pie, and links with libc.so for it: its start files are named here.
 MUSL_CRT      := $(if $(CROSS),,$(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' -x c /dev/null 2>&1 | grep -o '[^ "]*Scrt1\.o' | head -1)))
 STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)--no-dynamic-linker \
@@ -72,6 +73,9 @@ ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/inside/enter.c src/box/wall/drop.c src/box/
                src/box/wall/posture.c src/base/io.c
 ZYGOTE_CFLAGS = $(BASE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c src/*/*/*.c))
+EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
+             src/base/io.c src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
 
 host_obj   = $(patsubst %.c,$(B)/host/%.o,$(1))
 static_obj = $(patsubst %.c,$(B)/static/%.o,$(1))
@@ -83,40 +87,59 @@ FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
         check unit replay format
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
-deps:
-	@dev/bootstrap
+# The objects depend on a stamp of compiler and flags, the programs on a stamp of their sources: a
+# change of either builds them again. A stamp is written only when its text changes.
+FLAGS   := $(strip $(shell $(CC) --version 2>/dev/null | head -n 1) | $(CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) $(HOST_LIBS) | \
+           $(STATIC_CC) $(STATIC_CFLAGS) $(STATIC_LDFLAGS) | $(EMBED_CFLAGS) | $(ZYGOTE_CFLAGS) | $(BUILD_PYTHON))
+SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c))
+ifneq ($(file <$(B)/stamp/flags),$(FLAGS))
+$(B)/stamp/flags: FORCE
+endif
+ifneq ($(file <$(B)/stamp/sources),$(SOURCES))
+$(B)/stamp/sources: FORCE
+endif
+$(B)/stamp/flags: export STAMP = $(FLAGS)
+$(B)/stamp/flags:
+	@dev/check-tools '$(CC)' '$(STATIC_CC)' '$(PYTHON)'
+	@mkdir -p $(@D) && printf '%s\n' "$$STAMP" >$@
+$(B)/stamp/sources: export STAMP = $(SOURCES)
+$(B)/stamp/sources:
+	@mkdir -p $(@D) && printf '%s\n' "$$STAMP" >$@
+FORCE:
 
-$(B)/cupel: $(LIB_OBJ) $(B)/host/src/cli/main.o
-	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
+# Only these install packages, each no more than its target needs.
+deps: deps-test
+deps-%:
+	@dev/bootstrap $*
+
+$(B)/cupel: $(LIB_OBJ) $(B)/host/src/cli/main.o $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 
 # libcupel: the client's side alone; all that it shows is cupel_*. Never sanitized: it is
 # loaded by programs that are not.
-EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
-             src/base/io.c src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
 embed_obj := $(patsubst %.c,$(B)/pic/%.o,$(EMBED_SRC))
-$(B)/pic/%.o: %.c
+$(B)/pic/%.o: %.c $(B)/stamp/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(EMBED_CFLAGS) -c -o $@ $<
-$(B)/libcupel.so.0: $(embed_obj)
-	$(Q)$(CC) -shared -Wl,-soname,libcupel.so.0 -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -o $@ $^ $(EMBED_LIBS)
+$(B)/libcupel.so.0: $(embed_obj) $(B)/stamp/sources
+	$(Q)$(CC) -shared -Wl,-soname,libcupel.so.0 -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs $(LDFLAGS) -o $@ $(filter %.o,$^) $(EMBED_LIBS)
 $(B)/libcupel.so: $(B)/libcupel.so.0
 	$(Q)ln -sf libcupel.so.0 $@
 # One object, whose other names are local: a program's own buf_add is not ours.
-$(B)/libcupel.a: $(embed_obj)
-	$(Q)$(LD) -r -o $(B)/pic/cupel.o $^
+$(B)/libcupel.a: $(embed_obj) $(B)/stamp/sources
+	$(Q)$(LD) -r -o $(B)/pic/cupel.o $(filter %.o,$^)
 	$(Q)objcopy --wildcard --keep-global-symbol='cupel_*' $(B)/pic/cupel.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/pic/cupel.o
 
-$(B)/broker: $(call static_obj,$(BROKER_SRC))
-	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $^
-$(B)/init: $(call static_obj,$(INIT_SRC))
-	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $^
+$(B)/broker: $(call static_obj,$(BROKER_SRC)) $(B)/stamp/sources
+	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $(filter %.o,$^)
+$(B)/init: $(call static_obj,$(INIT_SRC)) $(B)/stamp/sources
+	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $(filter %.o,$^)
 
 # No constructor, nothing exported but zygote_*, every symbol bound at load: nothing is written later.
-$(B)/zygote.so: $(patsubst %.c,$(B)/shared/%.o,$(ZYGOTE_SRC))
-	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $^
-$(B)/shared/%.o: %.c | $(B)/gen/box/wall/filter.h
+$(B)/zygote.so: $(patsubst %.c,$(B)/shared/%.o,$(ZYGOTE_SRC)) $(B)/stamp/sources
+	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $(filter %.o,$^)
+$(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ZYGOTE_CFLAGS) -c -o $@ $<
 
@@ -132,41 +155,41 @@ $(B)/gen/driver.pyc: drivers/driver.py
 
 # The system call policy becomes BPF at build time; cupel itself has no libseccomp.
 POLICIES := $(wildcard policy/*.policy)
-$(B)/policyc: dev/policyc.c dev/policyc.h
+$(B)/policyc: dev/policyc.c dev/policyc.h $(B)/stamp/flags
 	@mkdir -p $(@D)
 	$(Q)$(if $(CROSS),gcc,$(CC)) -std=gnu17 -O1 -g -D_GNU_SOURCE $(WARN) -o $@ $< -lseccomp
 $(B)/gen/box/wall/filter.h: $(B)/policyc $(POLICIES)
 	@mkdir -p $(@D)
 	$(Q)$(B)/policyc policy $@.tmp $(ARCH) && mv $@.tmp $@
 
-$(B)/host/%.o: %.c | $(B)/gen/box/wall/filter.h
+$(B)/host/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(HOST_CFLAGS) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -c -o $@ $<
-$(B)/static/%.o: %.c | $(B)/gen/box/wall/filter.h
+$(B)/static/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(STATIC_CC) $(STATIC_CFLAGS) -c -o $@ $<
 
-$(B)/unit: $(UNIT_OBJ) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC))
-	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
+$(B)/unit: $(UNIT_OBJ) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC)) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 unit: $(B)/unit
 	$(B)/unit
 
 # The stopwatch of `make bench`: a client of the engine, not installed.
-$(B)/bench: $(call host_obj,$(wildcard bench/warm/*.c)) $(LIB_OBJ)
-	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
+$(B)/bench: $(call host_obj,$(wildcard bench/warm/*.c)) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 $(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
 
 # Each fuzz target twice: a replayer of its corpus for the tests, and libFuzzer.
-$(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB_OBJ)
+$(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB_OBJ) $(B)/stamp/sources
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $^ $(HOST_LIBS)
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/wall/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)
-fuzz: deps $(FUZZ:%=$(B)/fuzz/%)
+fuzz: deps-fuzz $(FUZZ:%=$(B)/fuzz/%)
 	@for t in $(FUZZ); do mkdir -p $(B)/corpus/$$t; \
 	    $(B)/fuzz/$$t -max_total_time=$(SECONDS) -max_len=65536 -print_final_stats=1 \
 	        $(B)/corpus/$$t tests/fuzz/corpus/$$t 2>&1 | tail -12 || exit 1; done
@@ -176,7 +199,7 @@ check:
 	dev/check-size
 	dev/check-style
 
-run: deps
+run: deps-run
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@examples/agent.sh $(B)/cupel
 	@examples/tour.sh $(B)/cupel
@@ -187,38 +210,34 @@ test: deps
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 
 # From the network, into build/ecosystem; skipped, and said so, only where npm's registry is out of reach.
-ecosystem: deps
+ecosystem: deps-test
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
 test-mutation: deps
 	@tests/mutation/run.py
-test-long: deps
-	@dev/bootstrap long
+test-long: deps-long
 	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench replay
 	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 	@tests/mutation/run.py
 # Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
-test-v2: deps
-	@dev/bootstrap v2
+test-v2: deps-v2
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/v2/boot.py
 # Root file systems of other releases, by mmdebstrap; SUITES="trixie".
-test-distros: deps
-	@dev/bootstrap distros
+test-distros: deps-distros
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@BUILD=$(abspath $(B)) CUPEL=$(abspath $(B)/cupel) $(PYTHON) tests/distros.py
 # Another processor: built by a cross compiler, its unit tests in qemu's user emulation.
 AARCH64 := B=build/aarch64 CC=aarch64-linux-gnu-gcc
-test-aarch64: deps
+test-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || \
 	    { echo "first: sudo dpkg --add-architecture arm64 && sudo apt-get update" >&2; exit 1; }
 	@dev/bootstrap aarch64
 	@$(MAKE) --no-print-directory -j2 $(AARCH64) build/aarch64/cupel build/aarch64/unit
 	@BUILD=build/aarch64 $(PYTHON) tests/aarch64.py
-soak: deps
-	@dev/bootstrap bench
+soak: deps-bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/leak.py
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak.py
@@ -227,45 +246,46 @@ soak: deps
 asan: deps
 	@$(MAKE) --no-print-directory test B=build/asan SAN=address,undefined
 
-bench: deps
-	@dev/bootstrap bench
+bench: deps-bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/bench
 	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/run.py
 
 format:
 	clang-format-14 -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] bench/warm/*.[ch] dev/*.c)
 
-install: all
-	install -D -m 0755 $(B)/cupel $(DESTDIR)$(PREFIX)/bin/cupel
-	install -D -m 0755 $(B)/libcupel.so.0 $(DESTDIR)$(PREFIX)/lib/libcupel.so.0
-	ln -sf libcupel.so.0 $(DESTDIR)$(PREFIX)/lib/libcupel.so
-	install -D -m 0644 $(B)/libcupel.a $(DESTDIR)$(PREFIX)/lib/libcupel.a
-	install -D -m 0644 include/cupel.h $(DESTDIR)$(PREFIX)/include/cupel.h
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/systemd/user
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' dev/cupel.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/cupel.pc
-	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/cupel.service
-	sed 's|@BINDIR@|$(PREFIX)/bin|' dev/systemd/cupel-user.service >$(DESTDIR)$(PREFIX)/lib/systemd/user/cupel.service
-	install -D -m 0644 dev/apparmor/cupel $(DESTDIR)$(PREFIX)/share/cupel/apparmor/cupel
-	install -D -m 0644 dev/containers/seccomp.json $(DESTDIR)$(PREFIX)/share/cupel/seccomp.json
-	for p in man/*.1; do install -D -m 0644 $$p $(DESTDIR)$(PREFIX)/share/man/man1/$${p##*/} || exit 1; done
-	install -D -m 0644 completions/cupel.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cupel
-	install -D -m 0644 completions/_cupel $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cupel
-	install -D -m 0644 completions/cupel.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cupel.fish
-	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/cupel/LICENSE
-	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/cupel/README.md
+# What is installed: FILE:PLACE below PREFIX; the templates get their paths and version on the way.
+# Install builds nothing, so that `sudo make install` leaves no files of root in build/.
+INSTALLED := $(B)/cupel:bin/cupel $(B)/libcupel.so.0:lib/libcupel.so.0 $(B)/libcupel.a:lib/libcupel.a \
+    include/cupel.h:include/cupel.h dev/apparmor/cupel:share/cupel/apparmor/cupel \
+    dev/containers/seccomp.json:share/cupel/seccomp.json \
+    completions/cupel.bash:share/bash-completion/completions/cupel \
+    completions/_cupel:share/zsh/site-functions/_cupel \
+    completions/cupel.fish:share/fish/vendor_completions.d/cupel.fish \
+    $(foreach f,$(wildcard man/*.1),$(f):share/man/man1/$(notdir $(f))) \
+    $(foreach f,$(wildcard api/*.json),$(f):share/cupel/$(f)) \
+    $(foreach f,LICENSE README.md SECURITY.md $(wildcard docs/*.* docs/*/*.*),$(f):share/doc/cupel/$(f))
+TEMPLATES := dev/cupel.pc.in:lib/pkgconfig/cupel.pc dev/systemd/cupel.service:lib/systemd/system/cupel.service \
+    dev/systemd/cupel-user.service:lib/systemd/user/cupel.service
+INTO := $(DESTDIR)$(PREFIX)
+LDCONFIG := if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi
+install:
+	@$(MAKE) --no-print-directory -q -o $(B)/stamp/flags all || { echo '$(B) is not up to date: run make first' >&2; exit 1; }
+	@set -e; for pair in $(INSTALLED); do to='$(INTO)'/$${pair#*:}; case $$to in */bin/*|*.so.0) mode=755 ;; *) mode=644 ;; esac; \
+	    install -D -m $$mode $${pair%:*} "$$to"; done
+	@set -e; for pair in $(TEMPLATES); do \
+	    sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|' $${pair%:*} | \
+	    install -D -m 644 /dev/stdin '$(INTO)'/$${pair#*:}; done
+	@ln -sf libcupel.so.0 '$(INTO)/lib/libcupel.so'
+	@$(LDCONFIG)
+	@echo 'installed below $(INTO)'
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/cupel $(DESTDIR)$(PREFIX)/include/cupel.h
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libcupel.so libcupel.so.0 libcupel.a pkgconfig/cupel.pc \
-	    systemd/system/cupel.service systemd/user/cupel.service)
-	rm -f $(patsubst man/%,$(DESTDIR)$(PREFIX)/share/man/man1/%,$(wildcard man/*.1))
-	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cupel
-	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cupel
-	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cupel.fish
-	rm -rf $(DESTDIR)$(PREFIX)/share/cupel $(DESTDIR)$(PREFIX)/share/doc/cupel
+	@for pair in $(INSTALLED) $(TEMPLATES) :lib/libcupel.so; do rm -f '$(INTO)'/$${pair#*:}; done
+	@for f in share/doc/cupel share/cupel; do [ ! -d '$(INTO)'/$$f ] || find '$(INTO)'/$$f -depth -type d -empty -delete; done
+	@$(LDCONFIG)
 
 clean:
 	rm -rf build
 
-.SECONDARY:
--include $(shell find $(B) -path $(B)/distros -prune -o -name '*.d' -type f -print 2>/dev/null)
+.SECONDARY: $(FUZZ:%=$(B)/host/tests/fuzz/fuzz_%.o)
+-include $(shell find $(addprefix $(B)/,host static shared pic) -name '*.d' 2>/dev/null)

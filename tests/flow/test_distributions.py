@@ -115,7 +115,7 @@ rm -rf root/usr/lib/python3/dist-packages/numpy root/usr/lib/python3/dist-packag
 ])
 def test_the_bootstrap_names_the_command_of_other_distributions(place, system, words):
     prepare = f"rm -f root/usr/bin/dpkg-query root/etc/os-release; printf '{system}\n' >root/etc/os-release"
-    done = in_root(place, prepare, f"{host.REPO}/dev/bootstrap")
+    done = in_root(place, prepare, f"{host.REPO}/dev/bootstrap test")
     assert done.returncode == 1 and words in done.stderr, done.stderr
     assert "not found" not in done.stderr
 

@@ -108,7 +108,8 @@ def build(mutant):
     flag = "-DCUPEL_MUTATION=" + ",".join("MUTATE_" + name for name in mutant.off) \
         if mutant.off else "-UCUPEL_MUTATION"
     where = folder.relative_to(REPO)
-    call(["make", f"B={where}", f"CC=gcc {flag}", f"STATIC_CC=musl-gcc {flag}", f"{where}/cupel"])
+    call(["make", "-o", f"{where}/stamp/flags", f"B={where}", f"CC=gcc {flag}", f"STATIC_CC=musl-gcc {flag}",
+          f"{where}/cupel"])
     return folder
 
 
