@@ -1,5 +1,6 @@
 """kill -9 of any process of a warm engine under load: every request ends with a result or a clear
 error, no client hangs, nothing survives, and the next start finds a clean house."""
+import ctypes
 import os
 import random
 import signal
@@ -197,6 +198,23 @@ def test_zygotes_that_die_again_and_again_do_not_stop_the_engine(cupel_as, place
             assert last.get("result", {}).get("stdout") == "1\n", last
             time.sleep(0.1)
         assert engine.process.poll() is None
+
+
+def test_a_dead_child_that_cannot_be_reaped_holds_the_broker_up_for_a_bounded_time(cupel_as, place):
+    """A tracer that does not wait keeps the zombie of a killed zygote from its parent, the broker."""
+    ptrace_seize = 0x4206
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Watched(cupel_as.cold, socket_path(place, cupel_as)) as engine, engine.client() as client:
+        engine.wait_until_full()
+        pid = facts.below(engine.process.pid)["zygote"][0]
+        assert libc.ptrace(ptrace_seize, pid, None, None) == 0, os.strerror(ctypes.get_errno())
+        try:
+            os.kill(pid, signal.SIGKILL)
+            last = client.run({"code": "print(1)", "limits": {"memory_bytes": 500 << 20, "timeout_s": 60}})[1]
+            assert last.get("result", {}).get("stdout") == "1\n", last
+        finally:
+            os.waitpid(pid, 0x40000000)  # __WALL: the broker's loop reaps it now
+        assert host.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5)
 
 
 def test_one_that_dies_as_soon_as_it_is_there_is_seen_to_die(cupel_as, engine):

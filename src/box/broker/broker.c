@@ -212,7 +212,7 @@ static void on_children(int signals)
     struct signalfd_siginfo info[8];
     if (read(signals, info, sizeof info) < 0 && errno != EAGAIN)
         _exit(74);
-    while (broker_reap(&broker, /* wait= */ false))
+    while (broker_reap(&broker))
         continue;
 }
 

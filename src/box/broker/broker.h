@@ -23,7 +23,8 @@
 #define BROKER_ID_OCCUPANT(box) (BROKER_ID_INIT(box) + 1)
 #define BROKER_ID_HOLDER(box) (BROKER_ID_INIT(BOX_MAX) + (unsigned)(box))
 #define BROKER_DEAD 16
-#define BROKER_PATIENCE_MS 10000 /* with a child that should say something */
+#define BROKER_PATIENCE_MS 10000 /* maximum wait for a report or an answer of a child */
+#define BROKER_REAP_MS 2000      /* maximum wait for the end of a killed child */
 
 /* What the broker waits for. It waits in its loop alone: while one box is built,
  * others are started and end. */
@@ -203,7 +204,7 @@ bool broker_keep_forget(struct broker *broker, pid_t pid);
 /* End the keeper, and with it all that is parked: before the box can end. */
 void broker_keep_kill(struct broker_box *box);
 /* The last of it, for a box whose processes are all reaped. */
-void broker_keep_release(struct broker *broker, struct broker_box *box);
+void broker_keep_release(struct broker *broker, struct broker_box *box, int64_t until_ns);
 
 /* The same as the warden of a box with one uid does it: order it. False: there is none. */
 bool broker_keep_sweep(struct broker_box *box);
@@ -240,7 +241,7 @@ void broker_take_oom(struct broker *broker, uint32_t id);
 /* Those that wait for a zygote's answer wait no more. */
 void broker_zygote_over(struct broker *broker, uint32_t id);
 /* Take the end of one child; false: there is none to take. */
-bool broker_reap(struct broker *broker, bool wait);
+bool broker_reap(struct broker *broker);
 /* We are told whose this process is; it may have died already. */
 void broker_recall_death(struct broker *broker, pid_t pid);
 
@@ -257,8 +258,11 @@ void broker_zygote_end(struct broker *broker, uint32_t id);
 /* Waits, for a limited time, for one report of a child that has not called exec yet, or returns
  * the failure. Received descriptors go into `fds`, which hold -1 before. */
 enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, size_t room);
-/* Kill, wait, and set to 0; errno is kept. */
-void broker_child_reap(pid_t *pid);
+/* Kill a child, wait for it until then, and set *pid to 0; errno is kept. The loop reaps a child
+ * that ends later. */
+void broker_child_reap(pid_t *pid, int64_t until_ns);
+/* Sleep for a moment, longer each time (*pause_ns is 0 at first); false: until_ns has passed. */
+bool broker_child_pause(int64_t until_ns, long *pause_ns);
 void broker_child_close(int *fds, int count);
 
 /* Where no cgroup holds the memory or counts the CPU: look at the processes. */

@@ -226,18 +226,21 @@ void broker_box_release(struct broker *broker, uint32_t id)
     /* Copies that are under way have pids that only the keeper knew, and init cannot
      * finish dying before they are reaped: take whatever ends. */
     box->releasing = true;
-    while (box->session && box->init > 0 && broker_reap(broker, /* wait= */ true))
+    const int64_t until_ns = clock_now_ns() + BROKER_REAP_MS * CLOCK_MS;
+    long pause_ns = 0;
+    while (box->session && box->init > 0 &&
+           (broker_reap(broker) || broker_child_pause(until_ns, &pause_ns)))
         continue;
     /* The occupant first: init cannot finish dying while its child, which is the
      * broker's to reap, is a zombie in its namespace. */
-    broker_child_reap(&box->occupant);
-    broker_child_reap(&box->sweep.pid);
+    broker_child_reap(&box->occupant, until_ns);
+    broker_child_reap(&box->sweep.pid, until_ns);
     if (box->tally > 0)
         kill(box->tally, SIGKILL); /* reaped in the loop: it may wait for what it looks at */
     box->tally = 0;
-    broker_child_reap(&box->porter);
-    broker_child_reap(&box->init);
-    broker_keep_release(broker, box);
+    broker_child_reap(&box->porter, until_ns);
+    broker_child_reap(&box->init, until_ns);
+    broker_keep_release(broker, box, until_ns);
     broker_child_close(box->ns, POSTURE_NS_COUNT);
     broker_child_close(box->ours, BOX_NEWS_FDS);
     broker_child_close(&box->word, 1);

@@ -7,9 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
+
+#define FIRST_PAUSE_NS 50000
+#define LAST_PAUSE_NS 4000000
 
 static int await(int sock)
 {
@@ -37,14 +42,24 @@ enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, s
     return report->step;
 }
 
-void broker_child_reap(pid_t *pid)
+bool broker_child_pause(int64_t until_ns, long *pause_ns)
+{
+    *pause_ns = *pause_ns == 0             ? FIRST_PAUSE_NS
+                : *pause_ns < LAST_PAUSE_NS ? *pause_ns * 2
+                                            : *pause_ns;
+    nanosleep(&(struct timespec){ .tv_nsec = *pause_ns }, NULL);
+    return clock_now_ns() < until_ns;
+}
+
+void broker_child_reap(pid_t *pid, int64_t until_ns)
 {
     int saved = errno;
-    if (*pid > 0) {
+    long pause_ns = 0;
+    if (*pid > 0)
         kill(*pid, SIGKILL);
-        while (waitpid(*pid, NULL, __WALL) < 0 && errno == EINTR)
-            continue;
-    }
+    while (*pid > 0 && waitpid(*pid, NULL, WNOHANG | __WALL) == 0 &&
+           broker_child_pause(until_ns, &pause_ns))
+        continue;
     *pid = 0;
     errno = saved;
 }

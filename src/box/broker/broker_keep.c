@@ -467,11 +467,11 @@ bool broker_keep_forget(struct broker *broker, pid_t pid)
     return false;
 }
 
-void broker_keep_release(struct broker *broker, struct broker_box *box)
+void broker_keep_release(struct broker *broker, struct broker_box *box, int64_t until_ns)
 {
     struct broker_keep *keep = &box->keep;
-    broker_child_reap(&keep->keeper);
-    broker_child_reap(&keep->warden);
+    broker_child_reap(&keep->keeper, until_ns);
+    broker_child_reap(&keep->warden, until_ns);
     own_close_fd(&keep->sock);
     forget_channel(keep);
     if (keep->cgroup.name[0])

@@ -263,14 +263,14 @@ static void on_death(struct broker *broker, pid_t pid, int status, const struct 
     broker_tell_if_empty(broker, box);
 }
 
-bool broker_reap(struct broker *broker, bool wait)
+bool broker_reap(struct broker *broker)
 {
     int status;
     struct rusage used;
-    pid_t pid = wait4(-1, &status, (wait ? 0 : WNOHANG) | __WALL, &used);
+    pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &used);
     if (pid > 0)
         on_death(broker, pid, status, &used);
-    return pid > 0 || (pid < 0 && errno == EINTR);
+    return pid > 0;
 }
 
 void broker_take_oom(struct broker *broker, uint32_t id)

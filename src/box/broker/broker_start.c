@@ -163,7 +163,7 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
 {
     broker_child_close(box->ours, BOX_NEWS_FDS);
     broker_child_close(&box->word, 1);
-    broker_child_reap(&box->occupant);
+    broker_child_reap(&box->occupant, clock_now_ns() + BROKER_REAP_MS * CLOCK_MS);
     box->stage = BROKER_STILL;
     return step;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "box/inside/enter.h"
@@ -95,7 +96,7 @@ enum box_step broker_store_porter(struct broker *broker, const struct box_call *
         errno = EBUSY;
         return BOX_STEP_PORTER;
     }
-    broker_child_reap(&box->porter);
+    broker_child_reap(&box->porter, clock_now_ns() + BROKER_REAP_MS * CLOCK_MS);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) < 0)
         return BOX_STEP_PORTER;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0) {
@@ -112,7 +113,7 @@ enum box_step broker_store_porter(struct broker *broker, const struct box_call *
     broker_child_close(report, 1);
     if (step) {
         broker_child_close(channel, 1);
-        broker_child_reap(&box->porter);
+        broker_child_reap(&box->porter, clock_now_ns() + BROKER_REAP_MS * CLOCK_MS);
         return step;
     }
     *out_sock = channel[0];

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "box/wall/clone.h"
 #include "box/wall/drop.h"
@@ -152,7 +153,7 @@ void broker_zygote_end(struct broker *broker, uint32_t id)
     struct broker_zygote *zygote = &broker->zygote[id];
     if (!zygote->used)
         return;
-    broker_child_reap(&zygote->pid);
+    broker_child_reap(&zygote->pid, clock_now_ns() + BROKER_REAP_MS * CLOCK_MS);
     broker_child_close(&zygote->sock, 1);
     cgroup_close(&broker->bases, &zygote->cgroup);
     zygote->used = zygote->ready = zygote->retired = false;

@@ -74,7 +74,7 @@ static int open_tasks(const struct cgroup *group, struct park_tasks *out)
 static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
 {
     const uid_t same = (uid_t)-1;
-    if (out->session.warden) /* groups of one uid are v2's: the broker moves what is in them */
+    if (out->session.warden >= 0) /* groups of one uid are v2's: the broker moves what is in them */
         return 0;
     if (syscall(SYS_setresuid, same, plan->holder, same) < 0)
         return -1;
@@ -92,7 +92,7 @@ static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
 static int settle_fds(struct keeper *out)
 {
     int *kept[KEPT_MAX] = { &out->sock, &out->session.proc }, fds[KEPT_MAX], count = 2;
-    if (out->session.warden)
+    if (out->session.warden >= 0)
         kept[count++] = &out->session.warden;
     for (size_t i = 0; i < out->parked.count; i++)
         kept[count++] = &out->parked.fd[i];
@@ -234,7 +234,7 @@ static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order
     (void)order;
     (void)channel;
     (void)out;
-    if (!keeper->session.warden)
+    if (keeper->session.warden < 0)
         return refuse(ENOTSUP);
     return park_sweep(&keeper->session, keeper->place, array_len(keeper->place)) < 0
                ? INJECT_REFUSED
@@ -321,7 +321,7 @@ void keeper_run(const struct keeper_plan *plan)
         .own = BOX_ID_OCCUPANT, .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
         .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
         .copies = BOX_STATES + 2, /* with the spare, and init where it has the same uid */
-        .warden = one_uid ? plan->warden : 0, .timeout_ms = TIMEOUT_MS,
+        .warden = plan->warden, .timeout_ms = TIMEOUT_MS,
         .settle_ms = SETTLE_MS, .pages = plan->pages,
     };
     for (int i = 0; i <= SPARE; i++)

@@ -140,7 +140,7 @@ static enum inject_end clone_copy(const struct park_session *session, struct inj
         end = INJECT_REFUSED;
     if (end != INJECT_OK)
         return end;
-    return live && session->warden ? clone_reserved(session, from, slot, out_inside)
+    return live && session->warden >= 0 ? clone_reserved(session, from, slot, out_inside)
                                         : clone_once(from, slot, out_inside);
 }
 

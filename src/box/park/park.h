@@ -51,7 +51,7 @@ struct park_session {
     uid_t seen_own, seen_holder; /* the same, as our /proc shows them */
     int filters;       /* how many system call filters an interpreter has; 0: not known */
     int copies;        /* of one interpreter at once: its limit of processes must allow them */
-    int warden;        /* where S and H are one: the socket with it; 0: none */
+    int warden;        /* where S and H are one: the socket with it; -1: none */
     int timeout_ms;    /* for each call: what does not answer by then is killed */
     int settle_ms;     /* how long a live interpreter may take to become quiet */
     const struct park_pages *pages; /* NULL: none are known */

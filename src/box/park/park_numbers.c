@@ -16,7 +16,7 @@ static int ask(const struct park_session *session, const struct warden_order *or
     struct pollfd ready = { .fd = session->warden, .events = POLLIN };
     struct warden_answer answer;
     size_t none = 0;
-    if (!session->warden)
+    if (session->warden < 0)
         return 0;
     if (io_send(session->warden, order, sizeof *order, NULL, 0) < 0 ||
         poll(&ready, 1, ANSWER_MS) != 1 ||

@@ -48,9 +48,7 @@ int house_ask(struct house *house, enum box_op op, uint32_t box)
 
 static void let_go(struct house *house, uint32_t box)
 {
-    if (house->box[box].hold > 0)
-        close(house->box[box].hold);
-    house->box[box].hold = 0;
+    own_close_fd(&house->box[box].hold);
 }
 
 static void release(struct house *house, uint32_t box)
@@ -131,6 +129,8 @@ int house_open(struct house *house, struct loop *loop)
     house->loop = loop;
     loop_due(&house->quiet, kill_doomed);
     house->limit = BOX_MAX;
+    for (uint32_t i = 0; i < BOX_MAX; i++)
+        house->box[i].hold = -1;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -146,7 +146,7 @@ int house_open(struct house *house, struct loop *loop)
 
 void house_close(struct house *house)
 {
-    for (uint32_t i = 0; i < BOX_MAX; i++)
+    for (uint32_t i = 0; house->loop && i < BOX_MAX; i++)
         let_go(house, i);
     house->on_broken = house->on_released = NULL;
     if (house->loop)
@@ -178,7 +178,7 @@ void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
 {
     due_set(house->broker.due, box, 0, 0);
     house->box[box].tenant = NULL;
-    house->box[box].hold = hold > 0 ? hold : 0;
+    house->box[box].hold = hold;
     if (house->box[box].empty) {
         release(house, box);
     } else if (house->box[box].created && clean && !mutate(BOX_ONCE)) {

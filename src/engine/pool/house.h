@@ -26,7 +26,7 @@ struct house {
         bool taken;   /* by a tenant, or being vacated */
         bool created; /* the broker has it: it must be released */
         bool empty;   /* and every process of it is gone */
-        int hold;     /* kept open until it is killed; 0: nothing */
+        int hold;     /* kept open until it is killed; -1: nothing */
     } box[BOX_MAX];
     uint32_t next, taken, limit;
     uint32_t doomed[BOX_MAX]; /* vacated and clean: killed in a quiet moment */
