@@ -30,7 +30,7 @@ HARDEN := -fstack-protector-strong -fstack-clash-protection \
 ifneq ($(findstring clang,$(CC)),clang)
 HARDEN += -ftrivial-auto-var-init=zero
 endif
-BASE   := -std=gnu17 -O2 -g -D_GNU_SOURCE -DCUPEL_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(B)/gen \
+BASE   := -std=gnu17 -O2 -g -D_GNU_SOURCE -DCUPEL_VERSION='"$(VERSION)"' -Isrc -I. -Iinclude -I$(B)/gen \
           -include src/base/banned.h $(WARN) $(HARDEN) $(CFLAGS) -MMD -MP
 # The sanitizers and fortify do not mix, and neither goes into the static programs' variant.
 ifeq ($(SAN),)
@@ -79,19 +79,20 @@ EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_n
 
 host_obj   = $(patsubst %.c,$(B)/host/%.o,$(1))
 static_obj = $(patsubst %.c,$(B)/static/%.o,$(1))
+COMPLETION_OBJ := $(call host_obj,$(wildcard dev/completion/*.c))
 LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
 .PHONY: all run test ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
-        check unit replay format
+        check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
 # The objects depend on a stamp of compiler and flags, the programs on a stamp of their sources: a
 # change of either builds them again. A stamp is written only when its text changes.
 FLAGS   := $(strip $(shell $(CC) --version 2>/dev/null | head -n 1) | $(CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) $(HOST_LIBS) | \
            $(STATIC_CC) $(STATIC_CFLAGS) $(STATIC_LDFLAGS) | $(EMBED_CFLAGS) | $(ZYGOTE_CFLAGS) | $(BUILD_PYTHON))
-SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c))
+SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c dev/completion/*.c))
 ifneq ($(file <$(B)/stamp/flags),$(FLAGS))
 $(B)/stamp/flags: FORCE
 endif
@@ -169,7 +170,7 @@ $(B)/static/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(STATIC_CC) $(STATIC_CFLAGS) -c -o $@ $<
 
-$(B)/unit: $(UNIT_OBJ) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC)) $(B)/stamp/sources
+$(B)/unit: $(UNIT_OBJ) $(filter-out %/main.o,$(COMPLETION_OBJ)) $(LIB_OBJ) $(call host_obj,$(PORTER_SRC)) $(B)/stamp/sources
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 unit: $(B)/unit
 	$(B)/unit
@@ -178,6 +179,16 @@ unit: $(B)/unit
 $(B)/bench: $(call host_obj,$(wildcard bench/warm/*.c)) $(LIB_OBJ) $(B)/stamp/sources
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 $(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
+
+# The writer of completions/, whose files are built into cupel. It is not installed.
+
+$(B)/completion: $(COMPLETION_OBJ) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
+$(B)/host/src/cli/list/cmd_completion.o: $(wildcard completions/*)
+completions: $(B)/completion
+	$(B)/completion bash >completions/cupel.bash
+	$(B)/completion zsh >completions/_cupel
+	$(B)/completion fish >completions/cupel.fish
 
 # Each fuzz target twice: a replayer of its corpus for the tests, and libFuzzer.
 $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB_OBJ) $(B)/stamp/sources
@@ -205,7 +216,7 @@ run: deps-run
 	@examples/tour.sh $(B)/cupel
 
 test: deps
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench $(B)/completion replay
 	@$(MAKE) --no-print-directory check
 	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 

@@ -4,11 +4,12 @@
 #define CLI_CLI_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/opt.h"
 
-/* One command. The rows of src/cli/main.c start it, list it in the overview and
- * are what completions are made from. */
+/* One command. Its row in src/cli/commands.c starts it, lists it in the overview,
+ * and gives the completions their words. */
 struct cli_commands;
 struct cli_command {
     const char *name;
@@ -24,6 +25,11 @@ struct cli_commands {
     const struct cli_command *at;
     size_t count;
 };
+extern const struct cli_commands cli_all_commands;
+/* By name or by another spelling (--help); NULL: there is none. */
+const struct cli_command *cli_find_command(const char *name);
+int cli_refuse_command(const char *name);
+void cli_print_overview(FILE *to);
 
 int cli_cmd_run(int argc, char **argv);
 int cli_cmd_ask(int argc, char **argv);

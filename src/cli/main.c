@@ -1,141 +1,11 @@
-/* cupel: the table of commands. The one entry of the program; as the broker and
- * init are programs of their own, nothing else starts here. */
+/* cupel: the one entry of the program. The broker and init are programs of their own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/attr.h"
-#include "base/err.h"
-#include "base/opt.h"
-#include "cli/ask/ask_options.h"
 #include "cli/cli.h"
-#include "cli/completion/cmd_completion.h"
-#include "cli/list/list_options.h"
-#include "cli/list/models_options.h"
-#include "cli/repl/repl_options.h"
-#include "cli/run/run_options.h"
-#include "cli/serve/serve_options.h"
-#include "cli/session/session_options.h"
 #include "cli/term/term.h"
-
-#define LIST cli_list_options_table, &cli_list_options_rows
-
-static const struct cli_command commands[] = {
-    { "run", cli_cmd_run, "run code in a box", cli_run_options_table, &cli_run_options_rows,
-      "SCRIPT", NULL },
-    { "ask", cli_cmd_ask, "answer a question by code that is run and checked",
-      cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
-    { "session", cli_cmd_session, "runs that share their state: variables, imports, files",
-      cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
-    { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,
-      &cli_repl_options_rows, "ID", NULL },
-    { "serve", cli_cmd_serve, "keep an engine ready, for runs that start at once",
-      cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
-    { "models", cli_cmd_models, "models that cupel ask can use", cli_models_options_table,
-      &cli_models_options_rows, NULL, NULL },
-    { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },
-    { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL,
-      NULL },
-    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL, NULL },
-    { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
-      cli_completion_options_table, &cli_completion_options_rows, "SHELL", NULL },
-    { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL, NULL },
-    { "help", cli_cmd_help, "this text, or a command's: cupel help run", NULL, NULL, "COMMAND",
-      NULL },
-};
-
-/* Other spellings that people try. */
-static const struct {
-    const char *spelling, *name;
-} spellings[] = {
-    { "--version", "version" },
-    { "-V", "version" },
-    { "--help", "help" },
-    { "-h", "help" },
-};
-
-static const char *command_name(const void *table, size_t i)
-{
-    return ((const struct cli_command *)table)[i].name;
-}
-
-static const struct cli_command *find(const char *name)
-{
-    for (size_t i = 0; i < array_len(spellings); i++)
-        if (strcmp(name, spellings[i].spelling) == 0)
-            name = spellings[i].name;
-    for (size_t i = 0; i < array_len(commands); i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
-    return NULL;
-}
-
-static int refuse_command(const char *name)
-{
-    struct err err = ERR_INIT;
-    const char *near = opt_nearest(name, array_len(commands), command_name, commands);
-    err_set(&err, ERR_USAGE, "unknown command '%.80s'", name);
-    if (near)
-        err_hint(&err, "did you mean cupel %s?", near);
-    else
-        err_hint(&err, "cupel help lists the commands; code is run by cupel run 'CODE'");
-    return cli_term_refuse(&err, /* json= */ false);
-}
-
-static void print_overview(FILE *to)
-{
-    fputs("usage: cupel COMMAND [OPTION]...\n\nRun untrusted code in a box it cannot leave.\n\n",
-          to);
-    for (size_t i = 0; i < array_len(commands); i++)
-        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
-    fputs("\ncupel COMMAND --help shows a command's options. For example:\n"
-          "  cupel run 'print(1+1)'\n"
-          "  cupel run -f sales.csv -o out report.py\n"
-          "  cupel ask 'Which customer spent most?' sales.csv\n",
-          to);
-}
-
-int cli_cmd_help(int argc, char **argv)
-{
-    if (argc == 0) {
-        print_overview(stdout);
-        return 0;
-    }
-    const struct cli_command *command = find(argv[0]);
-    if (!command)
-        return refuse_command(argv[0]);
-    if (command->run == cli_cmd_help) {
-        print_overview(stdout);
-        return 0;
-    }
-    char help[] = "--help";
-    char *words[] = { argc > 1 && command->subs ? argv[1] : help, help, NULL };
-    return command->run(argc > 1 && command->subs ? 2 : 1, words);
-}
-
-int cli_cmd_completion(int argc, char **argv)
-{
-    const struct cli_commands all = { commands, array_len(commands) };
-    return cli_cmd_completion_of(&all, argc, argv);
-}
-
-int cli_cmd_version(int argc, char **argv)
-{
-    if (argc > 0 && strcmp(argv[0], "--help") == 0) {
-        puts("usage: cupel version\n\nPrint the version of cupel.");
-        return 0;
-    }
-    if (argc > 0) {
-        struct err err = ERR_INIT;
-        err_set(&err, ERR_USAGE, "'cupel version' takes no operand, but got '%.80s'", argv[0]);
-        return cli_term_refuse(&err, /* json= */ false);
-    }
-    puts("cupel " CUPEL_VERSION);
-    return 0;
-}
 
 /* Started with one of 0 to 2 closed, the next open would become it, and the
  * code's output could end in a file. */
@@ -164,12 +34,12 @@ int main(int argc, char **argv)
     if (fill_standard_fds() < 0)
         return 125;
     if (argc < 2) {
-        print_overview(stderr);
+        cli_print_overview(stderr);
         return 2;
     }
-    const struct cli_command *command = find(argv[1]);
+    const struct cli_command *command = cli_find_command(argv[1]);
     if (!command)
-        return refuse_command(argv[1]);
+        return cli_refuse_command(argv[1]);
     int code = command->run(argc - 2, argv + 2);
     bool arrived = fflush(stdout) == 0 && !ferror(stdout) && !cli_term_lost_output();
     return arrived || code != 0 ? code : 125;

@@ -5,7 +5,7 @@
 #include "base/attr.h"
 #include "base/own.h"
 #include "check.h"
-#include "cli/completion/completion.h"
+#include "dev/completion/completion.h"
 #include "cli/run/run_options.h"
 
 struct sample {
@@ -58,32 +58,32 @@ static bool has(const char *text, const char *part)
 
 TEST(cli_completion_finds_a_value_by_the_options_name_and_then_by_the_values)
 {
-    CHECK_INT(cli_completion_of_option(&options[0])->fill, CLI_COMPLETE_NOTHING);
-    CHECK_INT(cli_completion_of_option(&options[1])->fill, CLI_COMPLETE_WORDS);
-    CHECK_INT(cli_completion_of_option(&options[2])->fill, CLI_COMPLETE_FILES);
-    CHECK_INT(cli_completion_of_option(&options[3])->fill, CLI_COMPLETE_FOLDERS);
-    CHECK_INT(cli_completion_of_option(&options[4])->fill, CLI_COMPLETE_NOTHING);
-    CHECK_INT(cli_completion_of_operand("SCRIPT")->fill, CLI_COMPLETE_FILES);
-    CHECK_INT(cli_completion_of_operand(NULL)->fill, CLI_COMPLETE_NOTHING);
+    CHECK_INT(completion_of_option(&options[0])->fill, COMPLETE_NOTHING);
+    CHECK_INT(completion_of_option(&options[1])->fill, COMPLETE_WORDS);
+    CHECK_INT(completion_of_option(&options[2])->fill, COMPLETE_FILES);
+    CHECK_INT(completion_of_option(&options[3])->fill, COMPLETE_FOLDERS);
+    CHECK_INT(completion_of_option(&options[4])->fill, COMPLETE_NOTHING);
+    CHECK_INT(completion_of_operand("SCRIPT")->fill, COMPLETE_FILES);
+    CHECK_INT(completion_of_operand(NULL)->fill, COMPLETE_NOTHING);
 }
 
 TEST(cli_completion_knows_what_run_takes)
 {
     static const struct {
         const char *name;
-        enum cli_completion_fill fill;
+        enum completion_fill fill;
     } wanted[] = {
-        { "language", CLI_COMPLETE_WORDS }, { "profile", CLI_COMPLETE_WORDS },
-        { "file", CLI_COMPLETE_FILES },     { "stdin", CLI_COMPLETE_FILES },
-        { "request", CLI_COMPLETE_FILES },  { "out", CLI_COMPLETE_FOLDERS },
-        { "code", CLI_COMPLETE_NOTHING },
+        { "language", COMPLETE_WORDS }, { "profile", COMPLETE_WORDS },
+        { "file", COMPLETE_FILES },     { "stdin", COMPLETE_FILES },
+        { "request", COMPLETE_FILES },  { "out", COMPLETE_FOLDERS },
+        { "code", COMPLETE_NOTHING },
     };
     size_t found = 0;
     for (size_t i = 0; i < cli_run_options_rows; i++) {
         for (size_t j = 0; j < array_len(wanted); j++) {
             if (strcmp(cli_run_options_table[i].name, wanted[j].name) != 0)
                 continue;
-            CHECK_INT(cli_completion_of_option(&cli_run_options_table[i])->fill, wanted[j].fill);
+            CHECK_INT(completion_of_option(&cli_run_options_table[i])->fill, wanted[j].fill);
             found++;
         }
     }
@@ -92,7 +92,7 @@ TEST(cli_completion_knows_what_run_takes)
 
 TEST(cli_completion_writes_bash)
 {
-    own_str text = written(cli_completion_bash);
+    own_str text = written(completion_bash);
     CHECK(has(text, "'') fill=words words='go stay tell pair' ;;"));
     CHECK(has(text, "fill=files options='--quiet -q --language -l --file -f --out "));
     CHECK(has(text, "--language | -l) options='' fill=words words='python javascript bash' ;;"));
@@ -104,9 +104,9 @@ TEST(cli_completion_writes_bash)
 
 TEST(cli_completion_knows_commands_of_two_words)
 {
-    own_str bash = written(cli_completion_bash);
-    own_str zsh = written(cli_completion_zsh);
-    own_str fish = written(cli_completion_fish);
+    own_str bash = written(completion_bash);
+    own_str zsh = written(completion_zsh);
+    own_str fish = written(completion_fish);
     CHECK(has(bash, "    pair) command=\"$command ${COMP_WORDS[2]}\" ;;\n"));
     CHECK(has(bash, "    pair)\n        fill=words words='one two'\n"));
     CHECK(has(bash, "    'pair one')\n        fill=files options='--quiet -q "));
@@ -121,7 +121,7 @@ TEST(cli_completion_knows_commands_of_two_words)
 
 TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
 {
-    own_str text = written(cli_completion_zsh);
+    own_str text = written(completion_zsh);
     CHECK(strncmp(text, "#compdef cupel\n", 15) == 0);
     CHECK(has(text, "'go:the cat'\\''s way'"));
     CHECK(has(text, "'(-q --quiet)'{-q,--quiet}'[don'\\''t say\\: \\[much\\]]' \\\n"));
@@ -134,7 +134,7 @@ TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
 
 TEST(cli_completion_writes_fish_and_escapes_for_its_quotes)
 {
-    own_str text = written(cli_completion_fish);
+    own_str text = written(completion_fish);
     CHECK(has(text, "-n __cupel_first -a go -d 'the cat\\'s way'\n"));
     CHECK(has(text, "-n '__cupel_in go' -s q -l quiet -d 'don\\'t say: [much]'\n"));
     CHECK(has(text, "-s l -l language -x -a 'python javascript bash' -d 'which one'\n"));

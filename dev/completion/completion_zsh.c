@@ -1,6 +1,6 @@
 /* The completion script for zsh. Pure but for printing. Its texts stand in single
  * quotes; inside them _arguments reads brackets, colons and backslashes. */
-#include "cli/completion/completion.h"
+#include "dev/completion/completion.h"
 
 static const char head[] =
     "#compdef cupel\n"
@@ -37,11 +37,11 @@ static const char tail[] =
     "    compdef _cupel cupel\n"
     "fi\n";
 
-static const char *const fills[CLI_COMPLETE_FILLS] = {
-    [CLI_COMPLETE_NOTHING] = " ",
-    [CLI_COMPLETE_WORDS] = "(",
-    [CLI_COMPLETE_FILES] = "_files",
-    [CLI_COMPLETE_FOLDERS] = "_files -/",
+static const char *const fills[COMPLETE_FILLS] = {
+    [COMPLETE_NOTHING] = " ",
+    [COMPLETE_WORDS] = "(",
+    [COMPLETE_FILES] = "_files",
+    [COMPLETE_FOLDERS] = "_files -/",
 };
 
 /* Text for inside single quotes: a quote ends them, stands escaped, begins anew. */
@@ -52,17 +52,17 @@ static void print_quoted(const char *text, const char *special, FILE *to)
         if (*text == '\'')
             fputs("'\\''", to);
         else
-            cli_completion_escape(one, special, to);
+            completion_escape(one, special, to);
     }
 }
 
-static void print_fill(const struct cli_completion_value *value,
+static void print_fill(const struct completion_value *value,
                        const struct cli_commands *commands, FILE *to)
 {
     fputs(fills[value->fill], to);
     if (!value->word)
         return;
-    cli_completion_words(value, commands, to);
+    completion_words(value, commands, to);
     fputc(')', to);
 }
 
@@ -86,7 +86,7 @@ static void print_option(const struct opt *option, const struct cli_commands *co
         fputc(':', to);
         print_quoted(option->arg, ":\\", to);
         fputc(':', to);
-        print_fill(cli_completion_of_option(option), commands, to);
+        print_fill(completion_of_option(option), commands, to);
     }
     fputs("' \\\n", to);
 }
@@ -94,7 +94,7 @@ static void print_option(const struct opt *option, const struct cli_commands *co
 static void print_command(const struct cli_command *command, const char *name,
                           const struct cli_commands *commands, FILE *to)
 {
-    const struct cli_completion_value *operand = cli_completion_of_operand(command->operand);
+    const struct completion_value *operand = completion_of_operand(command->operand);
     if (!command->options && !command->operand)
         return;
     fprintf(to, "        %s)\n            _arguments -s -S \\\n", name);
@@ -127,7 +127,7 @@ static void print_subs(const struct cli_command *command, const struct cli_comma
     }
 }
 
-void cli_completion_zsh(const struct cli_commands *commands, FILE *to)
+void completion_zsh(const struct cli_commands *commands, FILE *to)
 {
     fputs(head, to);
     for (size_t i = 0; i < commands->count; i++) {

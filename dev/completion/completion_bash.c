@@ -1,7 +1,7 @@
 /* The completion script for bash. Pure but for printing. It needs bash 4 and none
  * of the bash-completion package. File names are left to readline, which quotes
  * them rightly; no name found on disk is ever expanded by the script. */
-#include "cli/completion/completion.h"
+#include "dev/completion/completion.h"
 
 static const char head[] =
     "# bash completion of cupel. Made by: cupel completion bash\n"
@@ -41,21 +41,21 @@ static const char tail[] =
     "}\n"
     "complete -F _cupel cupel\n";
 
-static const char *const fills[CLI_COMPLETE_FILLS] = {
-    [CLI_COMPLETE_NOTHING] = "''",
-    [CLI_COMPLETE_WORDS] = "words",
-    [CLI_COMPLETE_FILES] = "files",
-    [CLI_COMPLETE_FOLDERS] = "folders",
+static const char *const fills[COMPLETE_FILLS] = {
+    [COMPLETE_NOTHING] = "''",
+    [COMPLETE_WORDS] = "words",
+    [COMPLETE_FILES] = "files",
+    [COMPLETE_FOLDERS] = "folders",
 };
 
-static void print_fill(const struct cli_completion_value *value,
+static void print_fill(const struct completion_value *value,
                        const struct cli_commands *commands, FILE *to)
 {
     fprintf(to, "fill=%s", fills[value->fill]);
     if (!value->word)
         return;
     fputs(" words='", to);
-    cli_completion_words(value, commands, to);
+    completion_words(value, commands, to);
     fputc('\'', to);
 }
 
@@ -83,7 +83,7 @@ static void print_values(const struct cli_command *command, const struct cli_com
         if (option->letter)
             fprintf(to, " | -%c", option->letter);
         fputs(") options='' ", to);
-        print_fill(cli_completion_of_option(option), commands, to);
+        print_fill(completion_of_option(option), commands, to);
         fputs(" ;;\n", to);
     }
     fputs("        esac\n", to);
@@ -101,7 +101,7 @@ static void print_command(const struct cli_command *command, const char *name,
                           const struct cli_commands *commands, FILE *to)
 {
     fprintf(to, "    %s)\n        ", name);
-    print_fill(cli_completion_of_operand(command->operand),
+    print_fill(completion_of_operand(command->operand),
                command->subs ? command->subs : commands, to);
     if (command->options)
         print_options(command, to);
@@ -130,13 +130,13 @@ static void print_subs(const struct cli_command *command, const struct cli_comma
     }
 }
 
-void cli_completion_bash(const struct cli_commands *commands, FILE *to)
+void completion_bash(const struct cli_commands *commands, FILE *to)
 {
     fputs(head, to);
     print_pairs(commands, to);
     fputs(middle, to);
     fputs("    '') ", to);
-    print_fill(cli_completion_of_operand("COMMAND"), commands, to);
+    print_fill(completion_of_operand("COMMAND"), commands, to);
     fputs(" ;;\n", to);
     for (size_t i = 0; i < commands->count; i++) {
         print_command(&commands->at[i], commands->at[i].name, commands, to);

@@ -1,5 +1,5 @@
 /* The completion script for fish. Pure but for printing. */
-#include "cli/completion/completion.h"
+#include "dev/completion/completion.h"
 
 static const char head[] =
     "# fish completion of cupel. Made by: cupel completion fish\n"
@@ -18,31 +18,31 @@ static const char head[] =
     "complete -c cupel -f\n";
 
 /* How `complete` says it: -r a value is needed, -F it is a file, -x it is none. */
-static const char *const fills[CLI_COMPLETE_FILLS] = {
-    [CLI_COMPLETE_NOTHING] = " -x",
-    [CLI_COMPLETE_WORDS] = " -x -a '",
-    [CLI_COMPLETE_FILES] = " -r -F",
-    [CLI_COMPLETE_FOLDERS] = " -x -a '(__fish_complete_directories)'",
+static const char *const fills[COMPLETE_FILLS] = {
+    [COMPLETE_NOTHING] = " -x",
+    [COMPLETE_WORDS] = " -x -a '",
+    [COMPLETE_FILES] = " -r -F",
+    [COMPLETE_FOLDERS] = " -x -a '(__fish_complete_directories)'",
 };
 
 static void print_text(const char *text, FILE *to)
 {
     fputs(" -d '", to);
-    cli_completion_escape(text, "'\\", to);
+    completion_escape(text, "'\\", to);
     fputc('\'', to);
 }
 
-static void print_words(const struct cli_completion_value *value,
+static void print_words(const struct completion_value *value,
                         const struct cli_commands *commands, FILE *to)
 {
-    cli_completion_words(value, commands, to);
+    completion_words(value, commands, to);
     fputc('\'', to);
 }
 
 static void print_option(const char *name, const struct opt *option,
                          const struct cli_commands *commands, FILE *to)
 {
-    const struct cli_completion_value *value = cli_completion_of_option(option);
+    const struct completion_value *value = completion_of_option(option);
     fprintf(to, "complete -c cupel -n '__cupel_in %s'", name);
     if (option->letter)
         fprintf(to, " -s %c", option->letter);
@@ -58,8 +58,8 @@ static void print_option(const char *name, const struct opt *option,
 static void print_operand(const struct cli_command *command, const char *name,
                           const struct cli_commands *commands, FILE *to)
 {
-    const struct cli_completion_value *value = cli_completion_of_operand(command->operand);
-    if (value->fill == CLI_COMPLETE_NOTHING || command->subs)
+    const struct completion_value *value = completion_of_operand(command->operand);
+    if (value->fill == COMPLETE_NOTHING || command->subs)
         return;
     fprintf(to, "complete -c cupel -n '__cupel_in %s'", name);
     if (value->word) {
@@ -93,7 +93,7 @@ static void print_subs(const struct cli_command *command, const struct cli_comma
     }
 }
 
-void cli_completion_fish(const struct cli_commands *commands, FILE *to)
+void completion_fish(const struct cli_commands *commands, FILE *to)
 {
     fputs(head, to);
     for (size_t i = 0; i < commands->count; i++) {

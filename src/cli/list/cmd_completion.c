@@ -1,13 +1,28 @@
-/* `cupel completion SHELL`: the script that makes a shell complete our command
- * line. The cli process; reads argv and the tables, nothing else. */
-#include "cli/completion/cmd_completion.h"
+/* `cupel completion SHELL`: prints the script that makes a shell complete cupel's command line.
+ * The cli process. The scripts are built in; dev/completion makes them from the tables. */
+#include "cli/list/cmd_completion.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
-#include "cli/completion/completion.h"
+#include "base/builtin.h"
+#include "cli/cli.h"
 #include "cli/term/term.h"
+
+BUILTIN(script_bash, "completions/cupel.bash");
+BUILTIN(script_zsh, "completions/_cupel");
+BUILTIN(script_fish, "completions/cupel.fish");
+
+static const struct {
+    const char *name;
+    const char *script;
+    const char *place; /* where the shell looks for the script */
+} shells[] = {
+    { "bash", script_bash, "~/.local/share/bash-completion/completions/cupel" },
+    { "zsh", script_zsh, "_cupel in a folder of $fpath" },
+    { "fish", script_fish, "~/.config/fish/completions/cupel.fish" },
+};
 
 struct options {
     bool help;
@@ -20,7 +35,8 @@ const size_t cli_completion_options_rows = array_len(cli_completion_options_tabl
 
 static const char *shell_name(const void *table, size_t i)
 {
-    return ((const struct cli_completion_shell *)table)[i].name;
+    (void)table;
+    return shells[i].name;
 }
 
 static void print_help(void)
@@ -31,16 +47,15 @@ static void print_help(void)
           "puts all of them in place; by hand, write it to\n"
           "\n",
           stdout);
-    for (size_t i = 0; i < cli_completion_shell_count; i++)
-        printf("  %-5s  %s\n", cli_completion_shells[i].name, cli_completion_shells[i].place);
+    for (size_t i = 0; i < array_len(shells); i++)
+        printf("  %-5s  %s\n", shells[i].name, shells[i].place);
     fputs("\nOptions:\n", stdout);
     opt_print_help(cli_completion_options_table, cli_completion_options_rows, stdout);
 }
 
 static int refuse_shell(const char *name, struct err *err)
 {
-    const char *near = opt_nearest(name, cli_completion_shell_count, shell_name,
-                                   cli_completion_shells);
+    const char *near = opt_nearest(name, array_len(shells), shell_name, shells);
     err_set(err, ERR_USAGE, "unknown shell '%.80s'", name);
     if (near)
         err_hint(err, "did you mean cupel completion %s?", near);
@@ -49,8 +64,7 @@ static int refuse_shell(const char *name, struct err *err)
     return -1;
 }
 
-static int print_shell(const struct cli_commands *commands, const struct opt_operands *operands,
-                       struct err *err)
+static int print_shell(const struct opt_operands *operands, struct err *err)
 {
     if (operands->count == 0) {
         err_set(err, ERR_USAGE, "'cupel completion' needs the name of a shell");
@@ -60,16 +74,16 @@ static int print_shell(const struct cli_commands *commands, const struct opt_ope
     if (operands->count > 1)
         return err_set(err, ERR_USAGE, "'cupel completion' takes one shell, but got '%.80s' too",
                        operands->at[1]);
-    for (size_t i = 0; i < cli_completion_shell_count; i++) {
-        if (strcmp(cli_completion_shells[i].name, operands->at[0]) != 0)
+    for (size_t i = 0; i < array_len(shells); i++) {
+        if (strcmp(shells[i].name, operands->at[0]) != 0)
             continue;
-        cli_completion_shells[i].print(commands, stdout);
+        fputs(shells[i].script, stdout);
         return 0;
     }
     return refuse_shell(operands->at[0], err);
 }
 
-int cli_cmd_completion_of(const struct cli_commands *commands, int argc, char **argv)
+int cli_cmd_completion(int argc, char **argv)
 {
     struct options options = { 0 };
     struct opt_operands operands;
@@ -81,7 +95,7 @@ int cli_cmd_completion_of(const struct cli_commands *commands, int argc, char **
         print_help();
         return 0;
     }
-    if (print_shell(commands, &operands, &err) < 0)
+    if (print_shell(&operands, &err) < 0)
         return cli_term_refuse(&err, /* json= */ false);
     return 0;
 }

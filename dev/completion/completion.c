@@ -1,6 +1,6 @@
 /* What the three writers of completions share: which shells there are, and what
  * completes a value. Pure but for printing. */
-#include "cli/completion/completion.h"
+#include "dev/completion/completion.h"
 
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "contract/limits.h"
 #include "contract/request.h"
 
-const struct cli_completion_shell cli_completion_shells[] = {
-    { "bash", "~/.local/share/bash-completion/completions/cupel", cli_completion_bash },
-    { "zsh", "_cupel in a folder of $fpath", cli_completion_zsh },
-    { "fish", "~/.config/fish/completions/cupel.fish", cli_completion_fish },
+const struct completion_shell completion_shells[] = {
+    { "bash", completion_bash },
+    { "zsh", completion_zsh },
+    { "fish", completion_fish },
 };
-const size_t cli_completion_shell_count = array_len(cli_completion_shells);
+const size_t completion_shell_count = array_len(completion_shells);
 
 static const char *language_at(const struct cli_commands *commands, size_t i)
 {
@@ -30,7 +30,7 @@ static const char *profile_at(const struct cli_commands *commands, size_t i)
 static const char *shell_at(const struct cli_commands *commands, size_t i)
 {
     (void)commands;
-    return i < cli_completion_shell_count ? cli_completion_shells[i].name : NULL;
+    return i < completion_shell_count ? completion_shells[i].name : NULL;
 }
 
 static const char *command_at(const struct cli_commands *commands, size_t i)
@@ -54,25 +54,25 @@ static const char *mode_at(const struct cli_commands *commands, size_t i)
 
 /* Aliases of languages are left out: they are short enough to type, and would
  * keep `j` from being one word. */
-static const struct cli_completion_value values[] = {
-    { "language", CLI_COMPLETE_WORDS, language_at },
-    { "profile", CLI_COMPLETE_WORDS, profile_at },
-    { "on-error", CLI_COMPLETE_WORDS, on_error_at },
-    { "mode", CLI_COMPLETE_WORDS, mode_at },
-    { "SHELL", CLI_COMPLETE_WORDS, shell_at },
-    { "COMMAND", CLI_COMPLETE_WORDS, command_at },
-    { "VERB", CLI_COMPLETE_WORDS, command_at },
-    { "FILE", CLI_COMPLETE_FILES, NULL },
-    { "SCRIPT", CLI_COMPLETE_FILES, NULL },
-    { "QUESTION", CLI_COMPLETE_FILES, NULL }, /* and after it files */
-    { "ID|FILE", CLI_COMPLETE_FILES, NULL },
-    { "PATH", CLI_COMPLETE_FILES, NULL },
-    { "HOST[:PATH][:ro]", CLI_COMPLETE_FILES, NULL },
-    { "DIR", CLI_COMPLETE_FOLDERS, NULL },
+static const struct completion_value values[] = {
+    { "language", COMPLETE_WORDS, language_at },
+    { "profile", COMPLETE_WORDS, profile_at },
+    { "on-error", COMPLETE_WORDS, on_error_at },
+    { "mode", COMPLETE_WORDS, mode_at },
+    { "SHELL", COMPLETE_WORDS, shell_at },
+    { "COMMAND", COMPLETE_WORDS, command_at },
+    { "VERB", COMPLETE_WORDS, command_at },
+    { "FILE", COMPLETE_FILES, NULL },
+    { "SCRIPT", COMPLETE_FILES, NULL },
+    { "QUESTION", COMPLETE_FILES, NULL }, /* and after it files */
+    { "ID|FILE", COMPLETE_FILES, NULL },
+    { "PATH", COMPLETE_FILES, NULL },
+    { "HOST[:PATH][:ro]", COMPLETE_FILES, NULL },
+    { "DIR", COMPLETE_FOLDERS, NULL },
 };
-static const struct cli_completion_value nothing = { "", CLI_COMPLETE_NOTHING, NULL };
+static const struct completion_value nothing = { "", COMPLETE_NOTHING, NULL };
 
-static const struct cli_completion_value *find(const char *key)
+static const struct completion_value *find(const char *key)
 {
     for (size_t i = 0; key && i < array_len(values); i++)
         if (strcmp(values[i].key, key) == 0)
@@ -80,18 +80,18 @@ static const struct cli_completion_value *find(const char *key)
     return &nothing;
 }
 
-const struct cli_completion_value *cli_completion_of_option(const struct opt *option)
+const struct completion_value *completion_of_option(const struct opt *option)
 {
-    const struct cli_completion_value *by_name = find(option->arg ? option->name : NULL);
+    const struct completion_value *by_name = find(option->arg ? option->name : NULL);
     return by_name == &nothing ? find(option->arg) : by_name;
 }
 
-const struct cli_completion_value *cli_completion_of_operand(const char *operand)
+const struct completion_value *completion_of_operand(const char *operand)
 {
     return find(operand);
 }
 
-void cli_completion_words(const struct cli_completion_value *value,
+void completion_words(const struct completion_value *value,
                           const struct cli_commands *commands, FILE *to)
 {
     const char *word;
@@ -99,7 +99,7 @@ void cli_completion_words(const struct cli_completion_value *value,
         fprintf(to, "%s%s", i > 0 ? " " : "", word);
 }
 
-void cli_completion_escape(const char *text, const char *special, FILE *to)
+void completion_escape(const char *text, const char *special, FILE *to)
 {
     for (; *text; text++) {
         if (strchr(special, *text))
