@@ -229,7 +229,7 @@ ecosystem: deps-test
 test-mutation: deps
 	@tests/mutation/run.py
 test-long: deps-long
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench replay
+	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench $(B)/completion replay
 	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
 	@tests/mutation/run.py
 # Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
