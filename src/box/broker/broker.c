@@ -1,8 +1,7 @@
-/* The broker: the only process that builds, starts, kills and measures boxes. It
- * is pid 1 of its own pid namespace, so its death takes everything with it; uid 0
- * of the user namespace W; single-threaded; and parses nothing free-form: fixed
- * structs from the engine, fixed structs from its own children before they exec,
- * numbers from the kernel. A message that is not as agreed ends it. */
+/* The broker: the only process that builds, starts, kills and measures boxes. It is pid 1 of its
+ * own pid namespace, so its death ends everything; uid 0 of the user namespace W; single-threaded.
+ * It parses nothing free-form: fixed structs from the engine, fixed structs from its own children
+ * before they exec, numbers from the kernel. Any other message ends it. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -43,7 +42,7 @@ static void on_start(const struct box_call *call, const int *fds)
 
 static void on_zygote(const struct box_call *call, const int *fds)
 {
-    broker_zygote_over(&broker, call->box); /* one that was retired, and is not done yet */
+    broker_zygote_over(&broker, call->box); /* a retired zygote that has not ended yet */
     enum box_step step = broker_zygote_start(&broker, call->box, call, fds);
     if (step)
         broker_tell_zygote_gone(&broker, call->box, step);
@@ -75,14 +74,15 @@ static void on_begin(const struct box_call *call, const int *fds)
     struct broker_box *box = &broker.box[call->box];
     (void)fds;
     box->started = true;
-    box->cpu_us_waited += broker_watch_cpu_us(box, /* brief= */ true); /* it is alone yet */
+    box->cpu_us_waited += broker_watch_cpu_us(box, /* brief= */ true); /* the occupant is still
+                                                                        * alone */
 }
 
 static void on_signal(const struct box_call *call, const int *fds)
 {
     const struct broker_box *box = &broker.box[call->box];
     (void)fds;
-    /* The occupant leads a session of its own: its group is what it started. */
+    /* The occupant leads its own session: its group holds the processes it started. */
     if (box->occupant > 0 && (call->signal.signal == SIGINT || call->signal.signal == SIGTERM))
         kill(-box->occupant, call->signal.signal);
 }
@@ -125,14 +125,13 @@ static void on_release(const struct box_call *call, const int *fds)
     broker_box_release(&broker, call->box);
 }
 
-/* A zygote may die while a call for it is on its way; boxes live until they are
- * released, whatever dies in them. */
+/* A zygote may die while a call for it is on its way; a box exists until it is released. */
 enum target { FREE_BOX, USED_BOX, FREE_ZYGOTE, ANY_ZYGOTE };
 
 static const struct {
     void (*run)(const struct box_call *call, const int *fds);
     enum target target;
-    size_t fds; /* exactly so many beside the plants */
+    size_t fds; /* exact number beside the plants */
 } calls[] = {
     [BOX_OP_CREATE] = { on_create, FREE_BOX, 0 },
     [BOX_OP_PORTER] = { on_porter, USED_BOX, 0 },
@@ -233,7 +232,7 @@ static void on_zygote_word(uint32_t id)
     uint32_t box;
     pid_t pid;
     if (!zygote->used)
-        return; /* it ended in this very round */
+        return; /* it ended in this same round */
     if (zygote->ready && broker_zygote_answer(zygote, &box, &pid)) {
         broker_take_fork(&broker, box, pid);
         if (zygote->retired && zygote->answered == zygote->ordered)
@@ -252,8 +251,8 @@ static void on_zygote_word(uint32_t id)
         broker_tell_zygote_gone(&broker, id, BOX_STEP_ZYGOTE);
 }
 
-/* What there is to wait for: the engine, our children, v1 groups that run out of
- * memory, words of boxes that are made or entered, keepers, zygotes. */
+/* Everything the loop waits for: the engine, children, v1 groups that run out of memory, reports of
+ * boxes under construction, keepers, zygotes. */
 struct waits {
     struct pollfd at[2 + 3 * BOX_MAX + BOX_ZYGOTES_MAX];
     struct wait {
@@ -307,7 +306,7 @@ static void gather(struct waits *waits, int signals)
     }
 }
 
-/* A zygote that does not answer is of no use to the others either. */
+/* Kills a zygote that does not answer: other boxes cannot use it either. */
 static void look(void)
 {
     int64_t now = clock_now_ns();
@@ -361,6 +360,6 @@ int main(void)
             broker_tell_rest(&broker);
         if (ready > 0 && waits.at[0].revents & ~POLLOUT)
             on_engine();
-        broker_due_look(&broker); /* last: what the engine says of a box comes first */
+        broker_due_look(&broker); /* last: the engine's own calls come first */
     }
 }

@@ -1,7 +1,6 @@
-/* Building, entering and ending one box. Broker only: pid 1 of its own pid
- * namespace, uid 0 of the intermediate user namespace W and of nothing else.
- * Children are clones of this small program; between clone and exec they use no
- * heap. Every wait on a child has a bound: a child that says nothing is killed. */
+/* Building, entering and ending one box. Broker only: pid 1 of its own pid namespace, uid 0 of the
+ * user namespace W and of nothing else. Children are clones of this small program; between clone
+ * and exec they use no heap. Every wait for a child has a bound: a silent child is killed. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -75,7 +74,7 @@ static int note_free_space(struct broker_box *box)
     return 0;
 }
 
-/* Let the box's first process go on: it waits for its maps. */
+/* Let the box's first process continue: it waits for its id maps. */
 static enum box_step let_raise(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
@@ -90,7 +89,7 @@ static enum box_step let_raise(struct broker *broker, uint32_t id)
     return BOX_STEP_NONE;
 }
 
-/* The descriptor of the disk with the first report, then init's own. */
+/* The first report carries the descriptors of disk and rules; the second is init's own. */
 enum box_step broker_box_raised(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
@@ -118,7 +117,7 @@ enum box_step broker_box_raised(struct broker *broker, uint32_t id)
     return BOX_STEP_NONE;
 }
 
-/* Only for a mutation: the limit that cgroup_open has set is taken back. */
+/* Only for a mutation: undo the limit of cgroup_open. */
 static int free_socket_buffers(const struct cgroup *group)
 {
     own_fd fd = openat(group->dir[BOX_CG_MEMORY], "memory.kmem.tcp.limit_in_bytes",
@@ -126,7 +125,7 @@ static int free_socket_buffers(const struct cgroup *group)
     return fd < 0 ? -1 : io_write_all(fd, "-1", 2);
 }
 
-/* One from the shelf, or a new one. */
+/* Take a group from the shelf, or make one. */
 static int find_group(struct broker *broker, uint32_t id, const struct box_call *call)
 {
     struct cgroup *group = &broker->box[id].cgroup;
@@ -206,11 +205,11 @@ void broker_box_kill(struct broker_box *box, bool lift)
     if (box->killed_at_ns || box->empty)
         return;
     box->killed_at_ns = clock_now_ns();
-    /* First: what the keeper holds stopped would keep the pid namespace from its end. */
+    /* First: copies that the keeper holds stopped would keep the pid namespace alive. */
     broker_keep_kill(box);
     if (lift && !mutate(LIFT))
         cgroup_lift_and_kill(&box->cgroup);
-    /* The death of pid 1 is the death of its pid namespace, cgroups or not. */
+    /* The death of pid 1 ends its pid namespace, with or without cgroups. */
     if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)
         kill(box->init, SIGKILL); /* not reaped yet, so the number is still its own */
     if (box->porter > 0)
@@ -223,20 +222,20 @@ void broker_box_release(struct broker *broker, uint32_t id)
     if (!box->used)
         return;
     broker_box_kill(box, /* lift= */ true);
-    /* Copies that are under way have pids that only the keeper knew, and init cannot
-     * finish dying before they are reaped: take whatever ends. */
+    /* Only the keeper knows the pids of copies in progress, and init cannot finish dying before
+     * they are reaped: reap every child that ends. */
     box->releasing = true;
     const int64_t until_ns = clock_now_ns() + BROKER_REAP_MS * CLOCK_MS;
     long pause_ns = 0;
     while (box->session && box->init > 0 &&
            (broker_reap(broker) || broker_child_pause(until_ns, &pause_ns)))
         continue;
-    /* The occupant first: init cannot finish dying while its child, which is the
-     * broker's to reap, is a zombie in its namespace. */
+    /* The occupant first: init cannot finish dying while its child, which the broker must reap, is
+     * a zombie in its namespace. */
     broker_child_reap(&box->occupant, until_ns);
     broker_child_reap(&box->sweep.pid, until_ns);
     if (box->tally > 0)
-        kill(box->tally, SIGKILL); /* reaped in the loop: it may wait for what it looks at */
+        kill(box->tally, SIGKILL); /* the loop reaps it: user code may delay it */
     box->tally = 0;
     broker_child_reap(&box->porter, until_ns);
     broker_child_reap(&box->init, until_ns);

@@ -1,5 +1,4 @@
-/* Children of the broker before they exec: hearing, reaping. Every wait
- * has a bound: a child that says nothing is killed by whoever waited. */
+/* Children of the broker before they exec: reports and reaping. Every wait has a bound. */
 #include "box/broker/broker.h"
 
 #include <errno.h>

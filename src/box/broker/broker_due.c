@@ -1,15 +1,15 @@
-/* Ending boxes whose time is over though nobody ordered it: the engine stands still, or is late.
- * The broker tells the engine of the end in the usual news, with the reason. Broker only. */
+/* Ends overdue boxes when the engine does not: it hangs, or is late. The engine learns of it from
+ * the usual news, with the reason. Broker only. */
 #include "box/broker/broker.h"
 
 #include "base/clock.h"
 #include "box/wall/mutate.h"
 
-#define GRACE_MS 250 /* for the engine, which should be first */
+#define GRACE_MS 250 /* for the engine, which should act first */
 #define GRACE_CPU_US 250000
-#define LOOK_MS 1000 /* for times that are new, and for CPU time */
+#define LOOK_MS 1000 /* for new deadlines, and for CPU time */
 
-/* What ends next, of all that we have not ended yet; 0: nothing. */
+/* The box's deadline, if the broker has not enforced it yet; 0: none. */
 static int64_t wall_of(const struct broker *broker, uint32_t id)
 {
     const struct due_box *due = &broker->due->box[id];

@@ -1,11 +1,10 @@
-/* What is kept of a session, from the broker's side: its keeper (box/keep/keeper.h), made with
- * the first PARK, its orders, and a control group for all that is parked. Broker only. It
- * waits for answers in its loop alone. Every PARK and every WAKE is answered once,
- * whatever dies meanwhile.
+/* The kept states of a session, from the broker's side: its keeper (box/keep/keeper.h), started
+ * with the first PARK, its orders, and a control group for all parked copies. Broker only. It waits
+ * for answers only in its loop. Every PARK and every WAKE has one answer, whichever process dies.
  *
- * A woken copy has never run outside of the live group: where v1 groups hold a box it
- * moves itself before it is let go, under the keeper's hand; where v2 does, we move the
- * stopped copy between two orders, because moving needs more power than a keeper has. */
+ * A woken copy never runs outside the live group. With v1 groups the copy moves itself before the
+ * keeper lets it run. With v2 the broker moves the stopped copy between two orders, because moving
+ * needs more privileges than a keeper has. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -25,7 +24,7 @@
 #include "box/wall/clone.h"
 
 #define FIRST_GROUP (BOX_MAX + BOX_ZYGOTES_MAX)
-#define PARKED_PIDS 4096 /* the places bound it */
+#define PARKED_PIDS 4096 /* BOX_STATES is the real limit */
 #define ROUND (INT64_C(4) << 20) /* the limit is not changed for less */
 
 static void tell_kept(const struct broker *broker, const struct broker_box *box, uint32_t kind,
@@ -43,7 +42,7 @@ static void tell_kept(const struct broker *broker, const struct broker_box *box,
 static void tell_refused(const struct broker *broker, const struct broker_box *box, uint32_t kind,
                          const struct broker_keep_order *order, int error)
 {
-    struct keeper_answer answer = { .place = order->place, .end = INJECT_REFUSED, .error = error };
+    struct keeper_answer answer = { .place = order->state, .end = INJECT_REFUSED, .error = error };
     if (!INJECT_HERE)
         answer.end = INJECT_UNSUPPORTED;
     tell_kept(broker, box, kind, order->ticket, &answer);
@@ -65,7 +64,7 @@ static int make_group(struct broker *broker, struct broker_box *box)
     return cgroup_open(&broker->bases, number, &limits, &box->keep.cgroup);
 }
 
-/* Where there is one uid only. out: the keeper's end of the socket with it, or -1. */
+/* With one uid only. out: the keeper's end of the socket with it, or -1. */
 static int start_warden(const struct broker *broker, struct broker_box *box, int *out)
 {
     int pair[2];
@@ -80,7 +79,7 @@ static int start_warden(const struct broker *broker, struct broker_box *box, int
     close(pair[1]);
     *out = pair[0];
     if (pid < 0)
-        errno = ENOTSUP; /* this kernel does not let us choose its number */
+        errno = ENOTSUP; /* this kernel does not allow choosing a process number */
     return pid < 0 ? -1 : 0;
 }
 
@@ -143,8 +142,8 @@ void broker_keep_hurry(struct broker_box *box, int64_t now_ns)
 
 /* --- orders --- */
 
-/* Pages stay charged where they were first touched: what the parked copy shares with the
- * live process must not be missing to that when it writes anew. */
+/* Pages stay charged to the group that touched them first: the live process must not lack the
+ * memory that it shares with a parked copy when it writes new pages. */
 static void raise_limit(struct broker_box *box)
 {
     bool held_by_group = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
@@ -156,7 +155,7 @@ static void raise_limit(struct broker_box *box)
     int64_t limit = box->memory_bytes + (held < box->memory_bytes ? held : box->memory_bytes);
     if (limit == box->memory_limit ||
         (held_by_group && cgroup_set_memory(&box->cgroup, limit) < 0))
-        return; /* if it failed, the old one holds */
+        return; /* after a failure the old limit holds */
     box->memory_limit = limit;
 }
 
@@ -165,7 +164,7 @@ static bool is_busy(const struct broker_box *box)
     return box->stage != BROKER_STILL || box->sweep.on || box->keep.waking;
 }
 
-/* Why not, as errno; 0: nothing is against it. */
+/* An errno; 0: allowed. */
 static int refusal(const struct broker_box *box, uint32_t op)
 {
     const struct broker_keep *keep = &box->keep;
@@ -200,7 +199,7 @@ bool broker_keep_sweep(struct broker_box *box)
     const struct keeper_order order = { .op = KEEPER_SWEEP };
     if (box->keep.keeper <= 0 || box->keep.warden <= 0)
         return false;
-    /* One after the other: a copy that is being made is not known yet. */
+    /* One after the other: the broker does not know a copy in progress. */
     if (box->keep.ordered == box->keep.answered && send_order(box, &order, NULL) < 0)
         broker_keep_kill(box);
     return true;
@@ -237,7 +236,7 @@ static int order_wake(const struct broker *broker, struct broker_box *box,
     return keep->waking ? 0 : -1;
 }
 
-/* Between two sessions: the keeper of the one that gives does it. */
+/* Between two sessions: the giving session's keeper does it. */
 static int order_transplant(const struct broker *broker, struct broker_box *box,
                             const struct box_call *call)
 {
@@ -254,13 +253,13 @@ static int order_transplant(const struct broker *broker, struct broker_box *box,
     return send_order(box, &order, NULL);
 }
 
-static void order_drop(struct broker_box *box, uint32_t place, uint64_t ticket)
+static void order_drop(struct broker_box *box, uint32_t state, uint64_t ticket)
 {
     struct broker_keep *keep = &box->keep;
     bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS;
-    const struct keeper_order drop = { .op = KEEPER_DROP, .place = place, .ticket = ticket };
+    const struct keeper_order drop = { .op = KEEPER_DROP, .place = state, .ticket = ticket };
     if (keep->keeper > 0 && (!room || send_order(box, &drop, NULL) < 0))
-        broker_keep_kill(box); /* what cannot be dropped alone goes with the rest */
+        broker_keep_kill(box); /* a state that cannot be dropped alone goes with all others */
 }
 
 void broker_keep_order(struct broker *broker, const struct box_call *call, const int *channel)
@@ -288,7 +287,7 @@ void broker_keep_order(struct broker *broker, const struct box_call *call, const
 
 /* --- answers --- */
 
-/* Only a v2 hierarchy with controllers is left to us; a stopped process is moved. */
+/* With v2 controllers the broker must move the stopped process itself. */
 static int move(const struct broker *broker, const struct cgroup *group, pid_t pid)
 {
     char text[16];
@@ -351,7 +350,7 @@ static void on_awake(struct broker *broker, struct broker_box *box, uint64_t tic
     if (answer->end == INJECT_OK) {
         box->occupant = answer->pid;
         box->started = true;
-        box->sweep.again_ns = 0; /* one that is on has not met it */
+        box->sweep.again_ns = 0; /* a sweep in progress has not seen it */
     }
     tell_kept(broker, box, BOX_NEWS_AWAKE, ticket, answer);
     broker_recall_death(broker, answer->end == INJECT_OK ? answer->pid : 0);
@@ -362,11 +361,11 @@ static void on_dropped(struct broker *broker, struct broker_box *box, uint64_t t
 {
     (void)broker;
     (void)ticket;
-    if (answer->end == INJECT_OK) /* else there is another one */
+    if (answer->end == INJECT_OK) /* else there is another copy */
         box->keep.parked[answer->place] = 0;
 }
 
-/* Who is left is looked for in any case; without a warden nothing can be spared. */
+/* The sweep looks for remaining processes in any case; without a warden no copy can be spared. */
 static void on_swept(struct broker *broker, struct broker_box *box, uint64_t ticket,
                      struct keeper_answer *answer)
 {
@@ -376,7 +375,7 @@ static void on_swept(struct broker *broker, struct broker_box *box, uint64_t tic
         broker_keep_kill(box);
 }
 
-/* If it cost the other process its life, its own box tells. */
+/* If the other process died, its own box reports that. */
 static void on_transplanted(struct broker *broker, struct broker_box *box, uint64_t ticket,
                             struct keeper_answer *answer)
 {
@@ -386,7 +385,7 @@ static void on_transplanted(struct broker *broker, struct broker_box *box, uint6
 static const struct {
     void (*take)(struct broker *broker, struct broker_box *box, uint64_t ticket,
                  struct keeper_answer *answer);
-    uint32_t news; /* where it can fail */
+    uint32_t news; /* that reports a failure; 0: none */
 } answers[] = {
     [KEEPER_PARK] = { on_parked, BOX_NEWS_PARKED },
     [KEEPER_PREPARE] = { on_prepared, BOX_NEWS_PREPARED },
@@ -404,10 +403,10 @@ void broker_keep_hear(struct broker *broker, uint32_t id)
     struct keeper_answer answer;
     size_t none = 0;
     if (!box->used || keep->sock < 0)
-        return; /* it ended in this very round */
+        return; /* it ended in this same round */
     const struct broker_keep_order order = keep->order[keep->answered % BROKER_KEEP_ORDERS];
     if (io_recv(keep->sock, &answer, sizeof answer, NULL, 0, &none) != 1 ||
-        keep->answered == keep->ordered || answer.place != order.place) {
+        keep->answered == keep->ordered || answer.place != order.state) {
         own_close_fd(&keep->sock);
         broker_keep_kill(box);
         return;
@@ -423,7 +422,7 @@ void broker_keep_over(struct broker *broker, uint32_t id)
     struct broker_keep *keep = &box->keep;
     struct box_news news = { .kind = BOX_NEWS_KEEPER_GONE, .box = id };
     struct pollfd last = { .fd = keep->sock, .events = POLLIN };
-    /* What it has said and done before its end holds. */
+    /* The keeper's last answers still count. */
     while (keep->sock >= 0 && poll(&last, 1, 0) == 1)
         broker_keep_hear(broker, id);
     own_close_fd(&keep->sock);
@@ -440,8 +439,7 @@ void broker_keep_over(struct broker *broker, uint32_t id)
         broker_tell(broker, &news, NULL, 0);
 }
 
-/* It may have been dropped just now, by an order that is not answered yet: who has no place with
- * that ticket any more need not hear it. */
+/* An unanswered order may have dropped the state just now: then the engine ignores the ticket. */
 static void tell_lost(const struct broker *broker, const struct broker_box *box, uint32_t state)
 {
     struct box_news news = { .kind = BOX_NEWS_STATE_LOST, .box = (uint32_t)(box - broker->box),
@@ -455,7 +453,8 @@ bool broker_keep_forget(struct broker *broker, pid_t pid)
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
         if (box->used && box->keep.spare == pid)
-            box->keep.spare = 0; /* WAKE makes another one; or it was woken, and that is told yet */
+            box->keep.spare = 0; /* WAKE makes another; or the copy was woken, and the answer is
+                                  * on its way */
         for (uint32_t j = 0; box->used && box->keep.keeper && j < BOX_STATES; j++) {
             if (box->keep.parked[j] == pid) {
                 box->keep.parked[j] = 0;

@@ -1,5 +1,5 @@
-/* What the broker hears, and what it tells of it: words of boxes that are made or
- * entered, forks, deaths, memory that ran out. Broker only. */
+/* Events and the news for the engine: reports of boxes under construction, forks, deaths, out of
+ * memory. Broker only. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 static void on_death(struct broker *broker, pid_t pid, int status, const struct rusage *used);
 
-/* News that the engine's socket has no room for: the engine stands still, and we must not wait
- * for it. It cannot grow without end: who orders nothing gets few more. */
+/* News that the engine's socket has no room for: the broker must not wait for a hanging engine. The
+ * queue is bounded: an engine that sends no calls causes little more news. */
 #define LETTERS 2048
 static struct letter {
     struct box_news news;
@@ -30,7 +30,7 @@ static bool send_letter(const struct broker *broker, const struct letter *letter
                 letter->count) == 0)
         return true;
     if (errno != EAGAIN)
-        _exit(0); /* the engine is gone: so is everything else, with us */
+        _exit(0); /* the engine is gone: end everything */
     return false;
 }
 
@@ -104,8 +104,8 @@ static void tell_started(struct broker *broker, uint32_t id)
     broker_child_close(box->ours, BOX_NEWS_FDS);
 }
 
-/* Killed, all of it reaped, and nobody on the way into it. Of a box that is being
- * released nothing is told any more. */
+/* Is the box killed, with all processes reaped and none on the way in? While a box is being
+ * released there is no more news. */
 void broker_tell_if_empty(struct broker *broker, struct broker_box *box)
 {
     struct box_news news = { .kind = BOX_NEWS_EMPTY, .box = (uint32_t)(box - broker->box) };
@@ -132,7 +132,7 @@ void broker_take_word(struct broker *broker, uint32_t id, bool late)
     broker_tell_if_empty(broker, box);
 }
 
-/* Somebody has ordered a fork whose pid we are not told yet. */
+/* Is the pid of an ordered fork or copy still unknown? */
 static bool awaits_names(const struct broker *broker)
 {
     bool awaits = false;
@@ -153,7 +153,7 @@ void broker_recall_death(struct broker *broker, pid_t pid)
         broker->dead[i].pid = 0;
         on_death(broker, pid, dead.status, &dead.used);
     }
-    /* A number may come again: what nobody waits for is not remembered. */
+    /* A pid may be reused: forget the dead once nobody waits. */
     if (!awaits_names(broker))
         memset(broker->dead, 0, sizeof broker->dead);
 }
@@ -167,7 +167,6 @@ void broker_take_fork(struct broker *broker, uint32_t id, pid_t pid)
     broker_tell_if_empty(broker, &broker->box[id]);
 }
 
-/* Those that wait for its answer wait no more. */
 void broker_zygote_over(struct broker *broker, uint32_t id)
 {
     struct broker_zygote *zygote = &broker->zygote[id];
@@ -178,15 +177,15 @@ void broker_zygote_over(struct broker *broker, uint32_t id)
     broker_zygote_end(broker, id);
 }
 
-static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_place)
+static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_field)
 {
     for (int i = 0; i < BOX_MAX; i++) {
         struct broker_box *box = &broker->box[i];
-        pid_t *places[] = { &box->init, &box->occupant, &box->porter, &box->sweep.pid,
+        pid_t *fields[] = { &box->init, &box->occupant, &box->porter, &box->sweep.pid,
                             &box->tally, &box->keep.keeper, &box->keep.warden };
-        for (size_t j = 0; box->used && j < array_len(places); j++) {
-            if (*places[j] == pid) {
-                *out_place = places[j];
+        for (size_t j = 0; box->used && j < array_len(fields); j++) {
+            if (*fields[j] == pid) {
+                *out_field = fields[j];
                 return box;
             }
         }
@@ -194,8 +193,7 @@ static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_p
     return NULL;
 }
 
-/* A zygote, or a fork that died before we were told whose it is, or a parked copy, whose
- * end the keeper has seen. */
+/* A zygote, a parked copy (whose end the keeper has seen), or a fork whose box is not known yet. */
 static void on_other_death(struct broker *broker, pid_t pid, int status, const struct rusage *used)
 {
     for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {
@@ -223,12 +221,12 @@ static void tell_exited(const struct broker *broker, struct broker_box *box, int
     int64_t spent = (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000ll +
                     used->ru_utime.tv_usec + used->ru_stime.tv_usec - box->cpu_us_waited;
     box->cpu_us_seen = spent > box->cpu_us_seen ? spent : box->cpu_us_seen;
-    if (box->session) /* what comes after it adds to it */
+    if (box->session) /* the next occupant adds to it */
         box->cpu_us_waited = -box->cpu_us_seen;
     news.overdue = box->overdue;
     box->overdue = BOX_OVERDUE_NOT;
     if (status != 0 && broker_watch_wanted(box))
-        broker_watch_glance(box, /* gone= */ true); /* all that it has left behind is there */
+        broker_watch_glance(box, /* gone= */ true); /* its leftover processes are still there */
     news.by_signal = WIFSIGNALED(status);
     news.status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     broker_box_stats(box, &news.stats);
@@ -238,27 +236,27 @@ static void tell_exited(const struct broker *broker, struct broker_box *box, int
 
 static void on_death(struct broker *broker, pid_t pid, int status, const struct rusage *used)
 {
-    pid_t *place = NULL;
-    struct broker_box *box = box_of(broker, pid, &place);
+    pid_t *field = NULL;
+    struct broker_box *box = box_of(broker, pid, &field);
     if (!box) {
         on_other_death(broker, pid, status, used);
         return;
     }
     uint32_t id = (uint32_t)(box - broker->box);
-    *place = 0;
-    /* It may have said that it is there, and run, and died, since we last looked. */
-    while (place == &box->occupant && !box->releasing && box->stage > BROKER_FORKING)
+    *field = 0;
+    /* It may have reported, run and died since the last round. */
+    while (field == &box->occupant && !box->releasing && box->stage > BROKER_FORKING)
         broker_take_word(broker, id, /* late= */ false);
-    if (place == &box->occupant)
+    if (field == &box->occupant)
         tell_exited(broker, box, status, used);
-    if (place == &box->tally)
+    if (field == &box->tally)
         broker_watch_tallied(broker, id, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-    if (place == &box->keep.keeper)
+    if (field == &box->keep.keeper)
         broker_keep_over(broker, id);
-    if (place == &box->keep.warden)
-        broker_keep_kill(box); /* it cannot do without */
-    if (place == &box->init)
-        /* Whoever killed it: the rest must go, and be waited for. */
+    if (field == &box->keep.warden)
+        broker_keep_kill(box); /* the keeper cannot work without its warden */
+    if (field == &box->init)
+        /* Whoever killed init: end the rest, too. */
         broker_box_kill(box, /* lift= */ true);
     broker_tell_if_empty(broker, box);
 }
@@ -278,7 +276,7 @@ void broker_take_oom(struct broker *broker, uint32_t id)
     struct broker_box *box = &broker->box[id];
     uint64_t times;
     if (!box->used)
-        return; /* it ended in this very round */
+        return; /* it ended in this same round */
     if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
         box->oom_seen = true;
         if (!mutate(OOM_KILLS_ALL))

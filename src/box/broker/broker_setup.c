@@ -1,5 +1,5 @@
-/* The broker's first minute: what it is given, what it may have, what it hears.
- * Broker only. */
+/* The broker's setup: receives its descriptors, raises its limits, prepares its signals. Broker
+ * only. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include "box/inside/mount_usr.h"
 #include "box/wall/mutate.h"
 
-/* Many boxes need many descriptors; the occupants get a limit of their own. Pids of
- * ours should not look like those in a box, where they start at 1: what remembers
- * its pid to notice a fork would not notice the one from a zygote. */
+/* Many boxes need many descriptors; occupants get their own limit. The broker's pids should not
+ * look like those in a box, which start at 1: code that remembers its pid to notice a fork would
+ * miss a zygote's fork. */
 static void make_room(void)
 {
     struct rlimit files;
@@ -30,7 +30,7 @@ static void make_room(void)
     }
     own_fd last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
     if (last >= 0 && io_write_all(last, "1000", 4) < 0)
-        return; /* a comfort, not a need: what we know of is told of the fork */
+        return; /* optional: cupel's own code is told of the fork */
 }
 
 void broker_set_up(struct broker *broker, int signals[1])
@@ -39,8 +39,8 @@ void broker_set_up(struct broker *broker, int signals[1])
     int fds[2 + BOX_CG_COUNT];
     size_t count = 0, next = 2;
     prctl(PR_SET_NAME, "cupel-broker");
-    umask(022); /* what we lay out is for boxes to read; the caller's may forbid it */
-    if (mutate(USER_NS)) /* boxes change uids in our own user namespace, and go on with power */
+    umask(022); /* boxes must be able to read these files, whatever the caller's umask */
+    if (mutate(USER_NS)) /* boxes change uids in this user namespace and keep their capabilities */
         prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
     broker->engine = BOOT_FD_ENGINE;
     if (io_recv(broker->engine, &call, sizeof call, fds, 2 + BOX_CG_COUNT, &count) != 1 ||
@@ -59,7 +59,7 @@ void broker_set_up(struct broker *broker, int signals[1])
     own_fd pattern = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
     broker->piped_core = pattern >= 0 && read(pattern, &first, 1) == 1 && first == '|';
     broker->own_pid_ns = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
-    signal(SIGCHLD, SIG_DFL); /* ignored by our caller, it would reap behind our back */
+    signal(SIGCHLD, SIG_DFL); /* if the caller ignored it, the kernel would reap children */
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);

@@ -1,5 +1,5 @@
-/* Putting the occupant into a box, by exec or by fork from a zygote. Broker only.
- * Children are clones of this small program; between clone and exec they use no heap. */
+/* Putting the occupant into a box, by exec or by fork from a zygote. Broker only. Children are
+ * clones of this small program; between clone and exec they use no heap. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pi
             return -1;
         pipes->child[i] = two[i == 0 ? 0 : 1];
         pipes->ours[i] = two[i == 0 ? 1 : 0];
-        /* A pipe belongs to the broker's uid: programs that reopen /dev/stdout
-         * need it to be the occupant's. */
+        /* A pipe belongs to the broker's uid; a program that reopens /dev/stdout needs it to be the
+         * occupant's. */
         uid_t uid = BROKER_ID_OCCUPANT(id);
         if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
             return -1;
@@ -44,8 +44,8 @@ static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pi
     return 0;
 }
 
-/* A child in the box's pid namespace: setns decides for the next clone only, and
- * is taken back at once so that a dead box's namespace is not kept alive. */
+/* setns affects the next clone only; it is undone at once, so that the broker does not keep a dead
+ * box's namespace alive. */
 long broker_box_clone(const struct broker *broker, const struct broker_box *box, int cgroup_fd)
 {
     if (setns(box->ns[POSTURE_NS_PID], CLONE_NEWPID) < 0)
@@ -66,8 +66,8 @@ static void fill_start(const struct broker *broker, struct broker_box *box,
 {
     bool memory = box->cgroup.walls & BOX_WALL_BIT(MEMORY_CG);
     bool pids = box->cgroup.walls & BOX_WALL_BIT(PIDS_CG);
-    /* With a pids cgroup the rlimit is only a backstop and must not be met first. What
-     * is parked counts where it has the same uid. */
+    /* With a pids cgroup the rlimit is only a second guard and must not be hit first. Parked copies
+     * with the same uid count, too. */
     box->processes = box->pids + (pids ? 64 : call->start.session ? BOX_STATES + 1 : 0);
     *start = (struct enter_start){
         .stdio = { pipes->child[0], pipes->child[1], pipes->child[2] },
@@ -78,7 +78,8 @@ static void fill_start(const struct broker *broker, struct broker_box *box,
         .cpu_s = call->start.cpu_s,
         .open_files = call->start.open_files,
         .processes = box->processes,
-        /* Above the disk, so that a full disk is met first; below a memfd that is not charged. */
+        /* Above the disk size, so that a full disk is hit first; it limits memfds that are not
+         * charged. */
         .file_bytes = box->disk_bytes + (1 << 20),
         .data_bytes = memory ? 0 : box->memory_bytes,
         .piped_core = broker->piped_core,
@@ -100,9 +101,9 @@ static long clone_occupant(struct broker *broker, struct broker_box *box,
     return pid;
 }
 
-/* The zygote clones with us as the parent, into the box's pid namespace; the child
- * enters the rest as ours do. It is trusted as far as its answer: it never ran
- * user code and never reads from its children. */
+/* The zygote clones into the box's pid namespace with the broker as the parent; the child then
+ * enters like an exec'd occupant. The broker trusts the zygote's answer only: it never ran user
+ * code and never reads from its children. */
 static int order_fork(struct broker *broker, struct broker_box *box,
                           const struct box_call *call, const struct enter_start *start, int report)
 {
@@ -142,7 +143,7 @@ static int order_fork(struct broker *broker, struct broker_box *box,
     return 0;
 }
 
-/* Copies for the engine, which must not get more by them than numbers. */
+/* Copies for the engine: they must give access to nothing but numbers. */
 static void copy_counters(const struct broker_box *box, int *out)
 {
     for (int i = 0; i < BOX_COUNTERS; i++)
@@ -158,7 +159,7 @@ static enum box_step await_word(struct broker_box *box, enum broker_stage stage)
     return BOX_STEP_NONE;
 }
 
-/* Whatever was made for the occupant goes; the box may get another. */
+/* Free everything made for the occupant; the box may get another. */
 static enum box_step give_up(struct broker_box *box, enum box_step step)
 {
     broker_child_close(box->ours, BOX_NEWS_FDS);
@@ -168,7 +169,7 @@ static enum box_step give_up(struct broker_box *box, enum box_step step)
     return step;
 }
 
-/* An exec takes the saved uid, and with it the way to the parked ones. */
+/* An exec clears the saved uid, which parked copies need. */
 static void become_session(const struct broker *broker, struct broker_box *box,
                            const struct box_call *call)
 {
@@ -208,7 +209,7 @@ enum box_step broker_box_start(struct broker *broker, uint32_t id, const struct 
     broker_child_close(pipes.child, 4);
     if (pid < 0)
         return give_up(box, execs ? BOX_STEP_ENTER : BOX_STEP_ZYGOTE);
-    box->occupant = (pid_t)pid; /* of a fork it is not known yet: 0 */
+    box->occupant = (pid_t)pid; /* 0 for a fork: not known yet */
     return await_word(box, execs ? BROKER_ENTERING : BROKER_FORKING);
 }
 
@@ -221,8 +222,8 @@ enum box_step broker_box_forked(struct broker *broker, uint32_t id, pid_t pid)
     return await_word(box, BROKER_ENTERING);
 }
 
-/* A report, and where it execs a second word, which comes only if exec failed: its
- * absence is the good news. */
+/* A report; an exec'd occupant sends a second one only if exec failed: its absence means
+ * success. */
 static enum box_step entered(struct broker_box *box)
 {
     struct box_report report;

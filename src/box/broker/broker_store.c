@@ -1,7 +1,6 @@
-/* Starting porters, and the store of the resident one: a tmpfs of its own that is never
- * attached anywhere, so that no process of the box can name it; it goes with the last
- * descriptor, which is the porter's. Broker only; the store is made in the porter's
- * process, before that gives up its power. */
+/* Starting porters, and the store of the resident one: a tmpfs that is attached nowhere, so that no
+ * process of the box can name it. It ends with its last descriptor, the porter's. Broker only; the
+ * porter's process makes the store before it drops its privileges. */
 #include "box/broker/broker_store.h"
 
 #include <errno.h>
@@ -19,11 +18,11 @@
 #include "box/inside/enter.h"
 #include "box/wall/clone.h"
 
-/* Snapshots share what did not change, but each name in each of them is an inode. */
+/* Snapshots share unchanged files, but each name in each of them needs an inode. */
 #define STORE_SIZES 2
 #define STORE_INODES 4
 
-/* Which of the boxes' porters are resident: valid while it is the box's porter still. */
+/* The resident porter of each box; valid while it is still the box's porter. */
 static pid_t resident[BOX_MAX];
 
 static int make_store(const struct broker *broker, uint32_t id)
@@ -53,7 +52,7 @@ static int make_store(const struct broker *broker, uint32_t id)
                             MOUNT_ATTR_NOATIME);
 }
 
-/* In the porter to be: it tells itself, through the end that will be the engine's. */
+/* In the future porter: it sends itself the message through the engine's end. */
 static void be_resident(const struct broker *broker, uint32_t id, int engine_end, int report)
 {
     struct box_porter_call stay = { .op = BOX_PORTER_STAY };
@@ -65,8 +64,8 @@ static void be_resident(const struct broker *broker, uint32_t id, int engine_end
     _exit(io_send(report, &failure, sizeof failure, NULL, 0) < 0 ? 71 : 70);
 }
 
-/* Only the one that writes before the start is in the box's groups: the collecting one
- * reads what is charged already, and the resident one must not die of the user's greed. */
+/* Only the porter that writes before the start joins the box's groups. The collecting porter reads
+ * memory that is charged already, and user code must not get the resident one killed. */
 static long clone_porter(const struct broker *broker, const struct box_call *call,
                          const int channel[2], int report)
 {
@@ -103,7 +102,7 @@ enum box_step broker_store_porter(struct broker *broker, const struct box_call *
         broker_child_close(channel, 2);
         return BOX_STEP_PORTER;
     }
-    io_refuse_fds(channel[0]); /* to the engine it sends bytes */
+    io_refuse_fds(channel[0]); /* the porter sends the engine only bytes */
     long pid = clone_porter(broker, call, channel, report[1]);
     close(channel[1]);
     close(report[1]);

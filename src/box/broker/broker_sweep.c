@@ -1,11 +1,11 @@
-/* Sweeping a session's box: every process goes but init and what is parked. Broker only.
+/* Sweeping a session's box: killing every process but init and the parked copies. Broker only.
  *
- * A child in the box's pid namespace takes the occupant's uid as its effective one alone,
- * which leaves it without capabilities and out of reach of the box, and calls kill(-1).
- * The kernel does that at once for all that are there, also against a fork bomb, and
- * refuses it for parked copies, whose real and saved uid is another. Where there is but
- * one uid, the warden kills by number what is not parked; if nothing is, and there is no
- * warden, the box may kill that child first: then another is sent, again and again. */
+ * A child in the box's pid namespace sets its effective uid to the occupant's, which leaves it
+ * without capabilities and out of reach of the box, and calls kill(-1). The kernel kills all other
+ * processes at once, even a fork bomb, and spares parked copies, whose real and saved uid differ.
+ * With one uid only, the warden kills by number all processes that are not parked. Without parked
+ * copies and warden the box may kill that child first: then the broker sends another, again and
+ * again. */
 #include "box/broker/broker.h"
 
 #include <dirent.h>
@@ -24,11 +24,11 @@
 
 #define AGAIN_MS 5000
 #define AGAIN_ONE_UID_MS 3
-#define ROUNDS 8 /* by a warden, until those that are left are looked for */
+#define ROUNDS 8 /* of a warden, before a search for remaining processes */
 #define GIVE_UP_MS 10000
 #define OOM_PATIENCE_MS 50
 
-/* --- who is left --- */
+/* --- remaining processes --- */
 
 bool broker_sweep_spares(const struct broker_box *box, pid_t pid)
 {
@@ -39,8 +39,8 @@ bool broker_sweep_spares(const struct broker_box *box, pid_t pid)
     return stays;
 }
 
-/* What has another pid namespace serves the box and is none of it. What cannot be looked
- * at is about to end. */
+/* A process with another pid namespace serves the box but is not part of it. A process that cannot
+ * be examined is about to end. */
 static bool is_left(const struct broker_box *box, pid_t pid)
 {
     char path[48];
@@ -51,7 +51,7 @@ static bool is_left(const struct broker_box *box, pid_t pid)
     return stat(path, &st) < 0 || st.st_ino == box->pid_ns_ino;
 }
 
-/* A directory that lists the live processes; -1: no hierarchy does. */
+/* A directory that lists the live processes; -1: no hierarchy has one. */
 static int listing(const struct cgroup *group)
 {
     static const int order[] = { BOX_CG_PIDS, BOX_CG_MEMORY, BOX_CG_CPU, BOX_CG_CPUACCT,
@@ -62,13 +62,13 @@ static int listing(const struct cgroup *group)
     return dir;
 }
 
-/* Is there anybody but `also`? */
+/* Is there any process but `also`? */
 static bool group_has_left(const struct broker_box *box, int dir, pid_t also)
 {
     char text[2048];
     own_fd procs = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     ssize_t len = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
-    if (len < 0 || len == sizeof text - 1) /* so many cannot be init and ours */
+    if (len < 0 || len == sizeof text - 1) /* so many cannot be init and cupel's own */
         return true;
     text[len] = 0;
     bool left = false;
@@ -89,7 +89,7 @@ static bool is_inside(const struct broker_box *box, pid_t pid)
     return stat(path, &st) == 0 && st.st_ino == box->pid_ns_ino;
 }
 
-/* A copy that the keeper made ahead, and that is in no place yet. Only the keeper traces. */
+/* A copy that the keeper made ahead and that is no state yet. Only the keeper traces. */
 static bool is_kept(const struct broker_box *box, pid_t pid)
 {
     char path[48], status[2048];
@@ -101,7 +101,7 @@ static bool is_kept(const struct broker_box *box, pid_t pid)
     return tracer && strtol(tracer + strlen("\nTracerPid:\t"), NULL, 10) == box->keep.keeper;
 }
 
-/* Until one says that it is enough, or that there is none. */
+/* Call `enough` for each remaining process until it returns true; false: it never did. */
 static bool for_each_left(const struct broker_box *box,
                           bool (*enough)(const struct broker_box *box, pid_t pid))
 {
@@ -135,7 +135,7 @@ static bool is_swept(const struct broker_box *box)
 
 /* --- killing --- */
 
-/* Its number may have come to another one meanwhile; what we hold is what we ask about. */
+/* The number may belong to another process by now: check the one that the pidfd holds. */
 static bool kill_by_name(const struct broker_box *box, pid_t pid)
 {
     own_fd held = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -157,7 +157,7 @@ static void kill_others(uid_t own)
 static void send_killer(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
-    /* A copy that is being made is known to the keeper alone. */
+    /* Only the keeper knows a copy in progress. */
     bool all_known = box->keep.ordered == box->keep.answered;
     if (broker_keep_sweep(box)) {
         if (all_known && ++box->sweep.rounds > ROUNDS)
@@ -173,8 +173,8 @@ static void send_killer(struct broker *broker, uint32_t id)
     box->sweep.again_ns = clock_now_ns() + pause_ms * CLOCK_MS;
 }
 
-/* We are told that memory has run out just before the kernel kills for it: let it, so that
- * its counters, which the engine reads, say so. */
+/* The kernel reports out of memory just before it kills: let it kill, so that its counters, which
+ * the engine reads, show it. */
 static bool kernel_is_about_to_kill(const struct broker_box *box)
 {
     struct box_stats stats;
@@ -186,7 +186,7 @@ static bool kernel_is_about_to_kill(const struct broker_box *box)
     return kills - stats.oom_kills_at_start == box->oom_told;
 }
 
-/* Memory that ran out just now belongs to what was swept, not to what comes after. */
+/* A last out-of-memory event belongs to the swept processes, not to later ones. */
 static void take_last_oom(struct broker_box *box)
 {
     uint64_t times;
@@ -213,7 +213,7 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     struct broker_box *box = &broker->box[id];
     struct broker_sweep *sweep = &box->sweep;
     if (box->killed_at_ns)
-        return; /* EMPTY is on its way */
+        return; /* EMPTY will follow */
     sweep->asked |= asked;
     if (sweep->on)
         return;
@@ -227,7 +227,7 @@ void broker_sweep(struct broker *broker, uint32_t id, bool asked)
     int dir = listing(&box->cgroup);
     if (box->occupant > 0 && dir >= 0 && !kernel_is_about_to_kill(box) &&
         !group_has_left(box, dir, box->occupant)) {
-        kill(box->occupant, SIGKILL); /* mostly it is alone; else more is done below, later */
+        kill(box->occupant, SIGKILL); /* usually it is alone; otherwise the next round does more */
         sweep->again_ns = sweep->since_ns + AGAIN_ONE_UID_MS * CLOCK_MS;
         return;
     }

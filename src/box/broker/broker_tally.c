@@ -1,7 +1,7 @@
-/* What the processes of a box hold, where no cgroup counts it. Read from the kernel without a
- * byte that user code could choose: of /proc/PID/status only lines after the first, whose name
- * has its line ends escaped. Broker only: a glance in its loop, and a tally, which takes as long
- * as the code in the box can make it, in a child that ends with its answer. */
+/* Memory of a box's processes, where no cgroup counts it. Read from the kernel without a byte that
+ * user code can choose: of /proc/PID/status only lines after the first, whose process name has its
+ * line ends escaped. Broker only: a quick estimate in its loop, and a tally, which user code can
+ * delay, in a child that ends with its answer. */
 #include "box/broker/broker.h"
 
 #include <dirent.h>
@@ -19,10 +19,10 @@
 #include "box/broker/sockets.h"
 #include "box/wall/clone.h"
 
-#define MAPPING_BYTES 256 /* of the kernel's, for one mapping */
-#define FEW_FILES 64      /* descriptors of a process that are not looked at */
-#define FILE_BYTES 4096   /* for each other: half of a pipe that was made in bad times */
-#define WATCH_BYTES 192   /* for each file that is watched by an epoll descriptor */
+#define MAPPING_BYTES 256 /* kernel memory of one mapping */
+#define FEW_FILES 64      /* descriptors of a process that are not counted */
+#define FILE_BYTES 4096   /* for each more: half of a pipe's buffer under memory pressure */
+#define WATCH_BYTES 192   /* for each file that an epoll descriptor watches */
 
 pid_t broker_tally_next(DIR *proc, uint64_t *out_space)
 {
@@ -40,7 +40,7 @@ pid_t broker_tally_next(DIR *proc, uint64_t *out_space)
     return 0;
 }
 
-/* Its start, as text. The groups of the user are in it: there may be many. */
+/* The start of a file as text. It holds the user's groups, which may be many. */
 static const char *read_proc(pid_t pid, const char *name)
 {
     static char text[65536];
@@ -52,7 +52,7 @@ static const char *read_proc(pid_t pid, const char *name)
     return text;
 }
 
-/* The sum of the lines that begin so. */
+/* The sum of the numbers after these keys. */
 static int64_t sum_of(const char *text, const char *const *keys, size_t count)
 {
     int64_t total = 0;
@@ -89,7 +89,7 @@ static int64_t mappings(pid_t pid)
     return lines;
 }
 
-/* Linux 6.2 says at once how many there are. */
+/* Since Linux 6.2 the directory's size is the count. */
 static int64_t open_files(pid_t pid)
 {
     char path[48];
@@ -98,7 +98,7 @@ static int64_t open_files(pid_t pid)
     if (stat(path, &st) < 0 || st.st_size > 0)
         return st.st_size > 0 ? st.st_size : 0;
     DIR *dir = opendir(path);
-    int64_t count = -2; /* itself and the one above */
+    int64_t count = -2; /* "." and ".." */
     while (dir && readdir(dir))
         count++;
     if (dir)
@@ -185,7 +185,7 @@ int64_t broker_tally_shared(pid_t pid)
     return pages_bytes(pid);
 }
 
-/* A box of the tests may have left the network namespace out; then its sockets are the host's. */
+/* A mutation may leave the network namespace out; then the sockets are the host's. */
 static int64_t sockets_of(const struct broker_box *box)
 {
     if (setns(box->ns[POSTURE_NS_NET], CLONE_NEWNET) < 0)

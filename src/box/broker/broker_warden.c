@@ -1,11 +1,10 @@
-/* The warden of a session with one uid: see box/proto/warden.h. A child of the broker in the
- * box's pid namespace and in no other namespace of it, uid 0 of W, with
- * CAP_CHECKPOINT_RESTORE there and nothing else, under policy/warden.policy; one thread,
- * no heap, no stdio.
+/* The warden of a session with one uid: see box/proto/warden.h. A child of the broker in the box's
+ * pid namespace and in no other namespace of it, uid 0 of W, with CAP_CHECKPOINT_RESTORE there and
+ * nothing else, under policy/warden.policy; one thread, no heap, no stdio.
  *
- * 1. It hears the keeper alone; its end is the keeper's.
- * 2. Nothing in the box can signal it: its number is of the range from its birth.
- * 3. Ordinary numbers stay below the range but while a copy is made. */
+ * 1. It reads only from the keeper, and the keeper ends with it.
+ * 2. Nothing in the box can signal it: its number is in the range from its birth.
+ * 3. Ordinary numbers stay below the range except while a copy is made. */
 #include "box/broker/broker.h"
 #include "box/proto/warden.h"
 
@@ -28,14 +27,14 @@
 
 #define FD_SOCK 3
 #define FD_LAST 4
-#define START_AGAIN_AT 16384 /* ordinary numbers begin anew here, at START_AGAIN */
-#define START_AGAIN 300      /* where the kernel does, too */
+#define START_AGAIN_AT 16384 /* ordinary numbers wrap here, to START_AGAIN */
+#define START_AGAIN 300      /* the kernel's own wrap point */
 #define CHASE_NS INT64_C(200000000)
 
 struct warden {
     pid_t own;
-    int most;     /* the highest number that was seen in use; never in the range by our doing */
-    int ordinary; /* the newest ordinary one, while numbers are reserved; else 0 */
+    int most;     /* highest number seen in use */
+    int ordinary; /* the newest ordinary number while numbers are reserved; else 0 */
 };
 
 /* --- numbers --- */
@@ -50,7 +49,7 @@ static int newest(void)
     return number;
 }
 
-/* The next process has the next free number. */
+/* The next process gets the next free number. */
 static int set_newest(int number)
 {
     char digits[16];
@@ -97,9 +96,9 @@ static void kill_all(const struct warden *warden, const struct warden_order *ord
     }
 }
 
-/* By number, from the lowest: what a process has born before it was killed has a higher
- * one, and what is killed bears none. Those that came meanwhile are chased until there is
- * no new one. Where numbers have begun anew unseen, the broker finds who is left. */
+/* Kills by number, from the lowest: a child born before its parent was killed has a higher number,
+ * and a killed process has no more children. Then it chases new processes until there are none. If
+ * numbers wrapped unseen, the broker finds the rest. */
 static int sweep(const struct warden *warden, const struct warden_order *order)
 {
     const int64_t until = clock_now_ns() + CHASE_NS;
@@ -113,9 +112,9 @@ static int sweep(const struct warden *warden, const struct warden_order *order)
     return 0;
 }
 
-/* --- becoming it --- */
+/* --- setup --- */
 
-/* Nothing stays open but stdio, which leads nowhere, and these. */
+/* Keep only stdio, which leads to /dev/null, and these two. */
 static int settle_fds(int sock)
 {
     int fds[] = { sock, open("/proc/sys/kernel/ns_last_pid", O_RDWR | O_CLOEXEC) };
@@ -161,7 +160,7 @@ void warden_run(int sock)
     _exit(0);
 }
 
-/* --- the broker's part --- */
+/* --- the broker's side --- */
 
 static long clone_as(int number)
 {

@@ -1,5 +1,5 @@
-/* The watchdog for hosts where no cgroup holds a box: when its processes are looked at, and
- * what follows. Broker only. It is weaker than a cgroup, and `isolation.missing` says so. */
+/* The watchdog for hosts without cgroups: it checks a box's processes and acts on the result.
+ * Broker only. It is weaker than a cgroup; `isolation.missing` says so. */
 #include "box/broker/broker.h"
 
 #include <dirent.h>
@@ -8,10 +8,10 @@
 #include "base/clock.h"
 
 #define OTHERS_MS 1000
-#define TALLY_MS 250 /* mappings are seen by a tally alone */
+#define TALLY_MS 250 /* only a tally sees mappings */
 #define PAUSE_MOST_MS 50
 #define PAUSE_LEAST_MS 5
-#define BYTES_A_MS (INT64_C(4) << 20) /* that a box is thought to take at the most */
+#define BYTES_A_MS (INT64_C(4) << 20) /* assumed maximum growth of a box */
 #define CPU_CLOCK_OF_ALL_THREADS 2u /* linux/posix-timers.h: CPUCLOCK_SCHED, of the process */
 
 bool broker_watch_wanted(const struct broker_box *box)
@@ -22,8 +22,8 @@ bool broker_watch_wanted(const struct broker_box *box)
 
 typedef int64_t measure(pid_t pid);
 
-/* Sum over the processes that live in the box's pid namespace. out_alone, or NULL: there is none
- * but the occupant and what never runs. */
+/* Sum over the processes of the box's pid namespace. out_alone (may be NULL): is there none but the
+ * occupant and processes that never run? */
 static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
 {
     int64_t total = 0;
@@ -47,7 +47,7 @@ static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
 static int64_t cpu_us(pid_t pid)
 {
     struct timespec spent;
-    /* clock_getcpuclockid(3) without its own call to the kernel: there may be many boxes. */
+    /* clock_getcpuclockid(3) without its own system call: there may be many boxes. */
     const clockid_t id = (clockid_t)(~(unsigned)pid << 3 | CPU_CLOCK_OF_ALL_THREADS);
     if (clock_gettime(id, &spent) < 0)
         return 0;
@@ -59,9 +59,9 @@ int64_t broker_watch_cpu_us(const struct broker_box *box, bool brief)
     return brief ? cpu_us(box->occupant) : sum(box, cpu_us, NULL);
 }
 
-/* What is parked takes long to look at, and what is swept is held up by it: only where
- * something has run since the last time. Where the occupant is alone nobody else can have, as
- * long as it has not: then it is all that is looked at, for there may be many boxes. */
+/* Has nothing run since the last check? Checking parked copies takes long, and a check delays a
+ * sweep. If the occupant is alone and has not run, nobody else can have run: then only the occupant
+ * is checked, because there may be many boxes. */
 static bool is_still(struct broker_box *box)
 {
     if (box->sweep.on)
@@ -77,8 +77,8 @@ static bool is_still(struct broker_box *box)
     return still;
 }
 
-/* Who forks all the time may have been missed by a look at its box, more than once: all boxes are
- * gone through now and then, at once. */
+/* A process that forks constantly can escape the per-box scan. So one scan covers all boxes now and
+ * then. */
 static void look_for_others(struct broker *broker)
 {
     uint64_t space = 0;
@@ -111,14 +111,14 @@ void broker_watch_glance(struct broker_box *box, bool gone)
         box->most_tasks = box->seen.tasks + own_tasks;
 }
 
-/* How long it may be left alone: the less room there is, the shorter. */
+/* Milliseconds until the next check: less free memory, shorter pause. */
 static int64_t look_at(struct broker_box *box, int64_t now)
 {
     broker_watch_glance(box, /* gone= */ false);
     const int64_t room = box->memory_limit - box->seen.bytes;
     if (room < 0 || box->seen.more || now >= box->watched.tally_ns) {
         box->watched.tally_ns = now + TALLY_MS * CLOCK_MS;
-        box->watched.uncounted = box->tally > 0; /* one that runs may have begun too early */
+        box->watched.uncounted = box->tally > 0; /* the running tally may have begun too early */
         broker_tally_start(box);
         box->watched.uncounted |= box->tally == 0;
     }
@@ -151,11 +151,11 @@ int64_t broker_watch_all(struct broker *broker)
         if (!is_still(box))
             box->watched.uncounted = true;
         else if (!box->watched.uncounted || box->sweep.on)
-            continue; /* what it holds was counted since it came to rest */
+            continue; /* counted since it came to rest */
         int64_t wanted_ms = look_at(box, now);
         pause_ms = wanted_ms < pause_ms ? wanted_ms : pause_ms;
     }
-    /* Never more than a fifth of the time, however much there is to be seen. */
+    /* Spend at most a fifth of the time, however many processes there are. */
     const int64_t least_ms = (clock_now_ns() - now) * 4 / CLOCK_MS;
     pause_ms = pause_ms < least_ms ? least_ms : pause_ms;
     return pause_ms < PAUSE_LEAST_MS ? PAUSE_LEAST_MS

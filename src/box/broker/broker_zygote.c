@@ -1,8 +1,8 @@
-/* Zygotes: interpreters with packages imported, which fork occupants and never run
- * user code. Broker only. A zygote lives in W itself, the parent of every box's
- * user namespace, because only from there can a process enter them; it keeps
- * CAP_SYS_ADMIN in W for that and nothing else, has mount, network, ipc and uts
- * namespaces of its own with the same file system as a box, and a control group. */
+/* Zygotes: interpreters with packages imported, which fork occupants and never run user code.
+ * Broker only. A zygote lives in W itself, the parent of every box's user namespace, because only
+ * from there a process can enter them; for that it keeps CAP_SYS_ADMIN in W and nothing else. It
+ * has its own mount, network, ipc and uts namespaces with the same file system as a box, and a
+ * control group. */
 #include "box/broker/broker.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@
 #define MEMORY_BYTES (INT64_C(4) << 30)
 #define DISK_BYTES (INT64_C(64) << 20)
 #define DISK_INODES 4096
-#define PIDS 32 /* its forks are counted here until they have moved into their box */
+#define PIDS 32 /* its forks count here until they have moved into their box */
 
 static void fail(int sock, enum box_step step) __attribute__((noreturn));
 static void fail(int sock, enum box_step step)
@@ -45,7 +45,7 @@ static void fail(int sock, enum box_step step)
     _exit(70);
 }
 
-/* /dev/null as stdio, the socket as 3, the exec block until exec; nothing else. */
+/* Keep /dev/null as stdio, the socket as 3 and the exec block until exec. */
 static int settle_fds(int sock, int exec_block)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

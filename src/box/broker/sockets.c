@@ -1,7 +1,7 @@
-/* The kernel memory that the sockets of a network namespace hold, by sock_diag(7). Runs in a
- * short-lived child of the broker that has joined the network namespace of a box. The kernel
- * charges what was sent over a unix socket to its sender, which is in no list once it is closed.
- * Then it is estimated by what the receiver has not read yet. */
+/* The kernel memory of the sockets of a network namespace, by sock_diag(7). Runs in a short-lived
+ * child of the broker that has joined the network namespace of a box. The kernel charges data on a
+ * unix socket to its sender, and a closed sender is in no list: then the receiver's unread data
+ * gives an estimate. */
 #include "box/broker/sockets.h"
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@
 #include "base/attr.h"
 #include "base/own.h"
 
-#define SOCKET_BYTES 2048 /* of the socket, its inode and its file, without any data */
-#define ONE_BYTE 768      /* that a message of one byte takes */
-#define DATAGRAMS 11      /* that wait at one socket at the most */
+#define SOCKET_BYTES 2048 /* of the socket, its inode and its file, without data */
+#define ONE_BYTE 768      /* kernel memory of a message of one byte */
+#define DATAGRAMS 11      /* maximum queued at one socket */
 
 struct listed {
     int64_t bytes, sockets;
-    int64_t most;   /* that one unix socket can have sent */
-    int64_t unread; /* bytes at the most, from closed senders */
+    int64_t most;   /* maximum that one unix socket can have sent */
+    int64_t unread; /* upper bound of bytes from closed senders */
 };
 
 int64_t sockets_used(pid_t pid)
@@ -43,7 +43,7 @@ int64_t sockets_used(pid_t pid)
     return strncmp(text, key, sizeof key - 1) == 0 ? strtoll(text + sizeof key - 1, NULL, 10) : -1;
 }
 
-/* struct sk_meminfo: signed where the kernel counts what it has in advance. */
+/* struct sk_meminfo: signed, because the kernel counts reserves in advance. */
 static int64_t of_meminfo(const int32_t *info, size_t count)
 {
     static const int parts[] = { SK_MEMINFO_RMEM_ALLOC, SK_MEMINFO_WMEM_ALLOC,
@@ -51,7 +51,7 @@ static int64_t of_meminfo(const int32_t *info, size_t count)
                                  SK_MEMINFO_OPTMEM,     SK_MEMINFO_BACKLOG };
     int64_t total = SOCKET_BYTES;
     for (size_t i = 0; i < array_len(parts); i++) {
-        /* TCP counts what it has queued twice, once as allocated. */
+        /* TCP counts its queue twice, once as allocated. */
         bool again = parts[i] == SK_MEMINFO_WMEM_ALLOC && count > SK_MEMINFO_WMEM_QUEUED &&
                      info[SK_MEMINFO_WMEM_QUEUED] > 0;
         if ((size_t)parts[i] < count && info[parts[i]] > 0 && !again)
@@ -60,12 +60,12 @@ static int64_t of_meminfo(const int32_t *info, size_t count)
     return total;
 }
 
-/* Attributes of either kind; 0: none. */
+/* Attribute numbers; 0: none. */
 struct attributes {
     int meminfo, queue, peer;
 };
 
-/* What its receiver has from a sender that is closed, or may be. */
+/* Upper bound of a receiver's unread bytes from closed senders. */
 static int64_t unread(const struct unix_diag_msg *socket, uint32_t queue, uint32_t peer,
                       int64_t most)
 {
@@ -98,7 +98,7 @@ static void take_socket(const struct nlmsghdr *row, size_t head, const struct at
         out->unread += unread(NLMSG_DATA(row), queue, peer, out->most);
 }
 
-/* One list, to its end. */
+/* Read one list to its end. */
 static void list(int sock, const void *request, size_t len, size_t head,
                  const struct attributes *wanted, struct listed *out)
 {
@@ -148,8 +148,8 @@ static void list_inet(int sock, int family, int protocol, struct listed *out)
     list(sock, &request, sizeof request, sizeof(struct inet_diag_msg), &wanted, out);
 }
 
-/* The most that one unix socket may have sent: twice net.core.wmem_max, which is not to be
- * read here but cuts off what is asked for. */
+/* Maximum that one unix socket can have sent: twice net.core.wmem_max, which cannot be read here
+ * but caps SO_SNDBUF. */
 static int64_t most_sent(void)
 {
     own_fd sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -172,7 +172,7 @@ int64_t sockets_bytes(void)
         for (int i = 0; i < 4; i++)
             list_inet(sock, i & 1 ? AF_INET6 : AF_INET, i & 2 ? IPPROTO_UDP : IPPROTO_TCP, &all);
     }
-    if (all.sockets == 0) /* this kernel has no list, or it failed: all that there may be */
+    if (all.sockets == 0) /* this kernel has no list, or it failed: assume the maximum */
         return used < 0 ? INT64_MAX / 2 : used * all.most;
     int64_t closed = (used > all.sockets ? used - all.sockets : 0) * all.most;
     return all.bytes + (closed < all.unread ? closed : all.unread);

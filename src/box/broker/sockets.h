@@ -1,12 +1,12 @@
-/* The kernel memory that the sockets of a network namespace hold. */
+/* The kernel memory of the sockets of a network namespace. */
 #ifndef BOX_BROKER_SOCKETS_H
 #define BOX_BROKER_SOCKETS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How many sockets there are in the network namespace of a process, closed ones that still hold
- * data too; -1 where that cannot be read. */
+/* Number of sockets in the network namespace of a process, with closed ones that still hold data;
+ * -1 if it cannot be read. */
 int64_t sockets_used(pid_t pid);
 /* Bytes of all sockets in the caller's own network namespace. */
 int64_t sockets_bytes(void);
