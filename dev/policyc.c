@@ -1,15 +1,15 @@
-/* policyc POLICY_DIR OUT.h: turns policy/NAME.policy into seccomp filters, as C data. It
- * runs at build time only; the language is described in policy/README.md.
+/* policyc POLICY_DIR OUT.h: compiles policy/NAME.policy to seccomp filters, as C data. It runs at
+ * build time only; policy/README.md describes the language.
  *
- * libseccomp gives the names of the system calls. It does not write the filters: a rule for all
- * other arguments silently removes the rules that a call has already (2.5.4), so that "allow these
- * values, report every other" cannot be said to it. The filters made here are
- *   architecture, else kill; number, by a balanced tree of ranges; for few calls, their rules
- * and a call that needs no argument is decided without loading one, so that the kernel's own table
- * of always-allowed calls (since Linux 5.11) holds it.
+ * libseccomp gives the names of the system calls but does not write the filters: in 2.5.4 a rule
+ * for all other arguments silently removes the earlier rules of a call, so it cannot express "allow
+ * these values, report all others". A filter checks the architecture (else kill), then finds the
+ * number in a balanced tree of ranges, then for few calls their rules. A call without rules is
+ * decided without loading an argument, so that the kernel's table of always-allowed calls (since
+ * Linux 5.11) holds it.
  *
- * What must hold, and is refused otherwise: an allow compares all 64 bits; a denial looks only at
- * bits below 32; denials come before allows; the last line of a call has no rule. */
+ * policyc refuses a policy unless an allow compares all 64 bits, a denial compares only bits below
+ * 32, denials come before allows, and the last line of a call has no rule. */
 #include "policyc.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ struct program {
     size_t len;
 };
 
-/* Where the reader is, for messages. */
+/* Position of the reader, for messages. */
 static const char *at_path = "policyc";
 static int at_line;
 
@@ -56,7 +56,7 @@ static size_t read_answer(char **words, size_t count, struct answer *out)
         out->error = (int)error->value;
         return 2;
     }
-    fail("know no verdict '%s': allow, quiet, skip, loud, trace, kill", count ? words[0] : "");
+    fail("unknown verdict '%s': use allow, quiet, skip, loud, trace, kill", count ? words[0] : "");
 }
 
 /* "aN == V" for an allow, "aN & MASK == V" for a denial, and a second one after "and". */
@@ -126,7 +126,7 @@ static void read_words(struct policy *policy, char **words, size_t count)
     size_t used = read_answer(words, count, &rule.answer);
     if (used == count)
         fail("name a system call");
-    static struct call absent; /* takes the lines of a call that is not there */
+    static struct call absent; /* takes the lines of a call that this architecture lacks */
     int nr = read_call(words[used]);
     struct call *call = nr < 0 ? &absent : &policy->calls[nr];
     if (nr < 0)
@@ -167,7 +167,7 @@ static void read_line(struct policy *policy, char *line)
     read_words(policy, words, count);
 }
 
-/* What the supervisor answers for this call; 0 where no line of it is loud. */
+/* The supervisor's errno for this call; 0 if none of its lines is loud. */
 static int loud_error(const struct call *call)
 {
     int error = call->last.verdict == LOUD ? call->last.error : 0;
@@ -212,8 +212,8 @@ static void read_policy(struct policy *policy)
     fclose(file);
 }
 
-/* A call's own rules come before those of the included policy; a line without a rule takes
- * the place of all of them. */
+/* A call's own rules come before those of the included policy; a line without a rule replaces them
+ * all. */
 static void join_call(struct call *own, const struct call *base)
 {
     if (own->last_line)
@@ -232,7 +232,7 @@ static void join_call(struct call *own, const struct call *base)
 static void join(struct policy *policy, struct policy *policies, size_t count)
 {
     struct policy *base = NULL;
-    policy->joined = true; /* before the others, so that a circle has no end that is whole */
+    policy->joined = true; /* before the others: a circle of includes then never completes */
     for (size_t i = 0; i < count; i++)
         if (!strcmp(policies[i].name, policy->beneath))
             base = &policies[i];
@@ -272,7 +272,7 @@ static void emit_load(struct program *out, uint32_t offset)
     emit(out, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
 }
 
-/* A test falls through where it holds, and otherwise skips the rest of its rule. */
+/* A test that holds falls through; one that fails skips the rest of its rule. */
 static void emit_rule(struct program *out, const struct rule *rule)
 {
     size_t patch[2 * TESTS_MAX], patches = 0;

@@ -1,5 +1,5 @@
-/* What policyc works on: the architectures, the words of the policy language,
- * and a policy in memory. Included by policyc.c alone. */
+/* Data of policyc: the architectures, the words of the policy language, and a policy in memory.
+ * Only policyc.c includes it. */
 #ifndef DEV_POLICYC_H
 #define DEV_POLICYC_H
 
@@ -26,8 +26,8 @@
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- The architectures ---- */
-/* All of them have 64 bits and the low half first; the values below are the same on each. A
- * policy names what x86_64 has; calls that another one lacks are left out there. */
+/* All are 64-bit and little-endian, with the same values below. A policy lists the calls of x86_64;
+ * calls that another architecture lacks are left out there. */
 struct arch {
     const char *name;
     uint32_t audit, scmp;
@@ -47,7 +47,7 @@ struct named {
     uint64_t value;
 };
 
-/* Calls that are younger than the libseccomp of Debian 12. */
+/* Calls that the libseccomp of Debian 12 does not know. */
 static const struct named new_calls[] = {
     { "statmount", 457 },        { "listmount", 458 },        { "lsm_get_self_attr", 459 },
     { "lsm_set_self_attr", 460 }, { "lsm_list_modules", 461 }, { "mseal", 462 },
@@ -59,7 +59,7 @@ static const struct named new_calls[] = {
 /* ---- Words of the language ---- */
 #define N(id) { #id, (uint64_t)(id) }
 static const struct named values[] = {
-    { "INT", 0xffffffff }, /* all that the kernel reads of an int */
+    { "INT", 0xffffffff }, /* the bits that the kernel reads of an int */
     { "SHARED_ANONYMOUS", MAP_SHARED | MAP_ANONYMOUS }, /* MAP_SHARED_VALIDATE has both bits, too */
     /* The numbers from WARDEN_FIRST on (src/box/proto/warden.h) as processes, and as groups. */
     { "PARKED_MASK", 0xfffffe00 }, { "PARKED", 0x7e00 }, { "PARKED_GROUP", 0xffff8000 },
@@ -101,8 +101,8 @@ static const struct {
     [KILL] = { "kill", SECCOMP_RET_KILL_PROCESS, false },
 };
 
-/* ---- Words that are looked up ---- */
-#define CALLS_MAX 640 /* numbers looked at; the newest call is 470 */
+/* ---- Lookup ---- */
+#define CALLS_MAX 640 /* numbers tried; the newest call is 470 */
 
 __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt, ...);
 
@@ -135,7 +135,7 @@ static uint64_t read_value(const char *word)
     return known->value;
 }
 
-/* The number, or -1 where only other architectures have this call. */
+/* The number, or -1 if only other architectures have this call. */
 static int read_call(const char *word)
 {
     uint64_t nr;
@@ -210,7 +210,7 @@ struct policy {
     char path[512];
     struct answer fallback;
     int fallback_line;
-    char beneath[64]; /* the policy that it includes, or "" */
+    char beneath[64]; /* the included policy, or "" */
     int beneath_line;
     bool joined;
     struct call calls[CALLS_MAX];

@@ -1,13 +1,13 @@
-/* libcupel: run untrusted code in a box it cannot leave, from C and whatever calls C.
- * Requests and results are the same JSON as everywhere (docs/protocol.md, api/).
- * The library uses an engine of this user that runs already (`cupel serve`), else it
- * starts one of its own with posix_spawn, which lives as long as the handle.
+/* libcupel: run untrusted code in a box that it cannot leave, from C and every language that calls
+ * C. Requests and results are the same JSON as everywhere (docs/protocol.md, api/). The library
+ * uses a running engine of this user (`cupel serve`), else it starts its own with posix_spawn,
+ * which lives as long as the handle.
  *
- * Threads: every function may be called from any thread, and cupel_run and cupel_ask from
- * many at once on one handle: they go on beside one another. Callbacks are called in the
- * thread that made the call. Only cupel_close must be the last call of a handle, after
- * every other on it has returned. No signal handler is installed, no
- * descriptor outlives an exec, and nothing is printed. */
+ * Threads: any thread may call every function; many threads may call cupel_run and cupel_ask at
+ * once on one handle, and their runs proceed in parallel. The library calls a callback in the
+ * thread that made the call. cupel_close must be the last call of a handle, after every other has
+ * returned. The library installs no signal handler, leaves no descriptor open across an exec, and
+ * prints nothing. */
 #ifndef CUPEL_H
 #define CUPEL_H
 
@@ -20,8 +20,8 @@ extern "C" {
 struct cupel; /* a connection to an engine */
 
 #define CUPEL_CONTENT 1u  /* events with the bytes of artifacts, see cupel_on_event */
-#define CUPEL_NO_SPAWN 2u /* only an engine that runs already */
-#define CUPEL_SPAWN 4u    /* only an engine of our own */
+#define CUPEL_NO_SPAWN 2u /* only a running engine */
+#define CUPEL_SPAWN 4u    /* only an engine started for this handle */
 
 struct cupel_options {
     size_t size;         /* sizeof(struct cupel_options) */
@@ -31,45 +31,43 @@ struct cupel_options {
 };
 
 /* News of a run as JSON text:
- *   {"id":"1","event":"sent"}              first; the id is what cupel_cancel takes
+ *   {"id":"1","event":"sent"}              first; cupel_cancel takes this id
  *   {"id":"1","event":"start"}
- *   {"id":"1","event":"stdout","text":"..."}       or "base64" where it is no UTF-8
+ *   {"id":"1","event":"stdout","text":"..."}       or "base64" if it is not UTF-8
  *   {"id":"1","event":"stderr","text":"..."}
  *   {"id":"1","event":"lost","stream":"stdout","bytes":123}     the reader was slow
  *   {"id":"1","event":"artifact","path":"a.png","size_bytes":5,"sha256":"...",
  *    "offset":0,"base64":"..."}                    with CUPEL_CONTENT; large ones in parts
  *   {"event":"session","session":"s_...","state":"rolled_back","state_cell":1,"lost":[],
- *    "text":"..."}     of no run: the interpreter of a session that this handle has used
- *                      ended between cells; told to the calls that are under way
- * New kinds of events may come: pass over what you do not know. The text is gone after
- * the call. Anything but 0 cancels the run. */
+ *    "text":"..."}     belongs to no run: a session's interpreter ended between cells;
+ *                      sent to the calls in progress on this handle
+ * Later versions may add events: ignore unknown ones. The text is valid only during the call. A
+ * return value other than 0 cancels the run. */
 typedef int cupel_on_event(void *user, const char *event_json);
 
-/* Connect, or start an engine. options may be NULL. NULL on failure, and then
- * *out_error (unless out_error is NULL) is {"error":{...}}, to be freed. */
+/* Connect, or start an engine. options may be NULL. On failure NULL, and *out_error (unless
+ * out_error is NULL) is {"error":{...}}, to be freed. */
 struct cupel *cupel_open(const struct cupel_options *options, char **out_error);
 
-/* Run one request and wait for its end. 0: *out_json is the result, also of code that
- * failed. -1: *out_json is {"error":{"kind","field","value","bound","message","hint"}}:
- * the request was refused or cancelled before it ran, or the engine is gone. Free it
- * with cupel_free either way. */
+/* Run one request and wait for its end. 0: *out_json is the result, also if the code failed. -1:
+ * *out_json is {"error":{"kind","field","value","bound","message","hint"}}: the request was refused
+ * or cancelled before it ran, or the engine is gone. Free it with cupel_free in both cases. */
 int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
               void *user, char **out_json);
 
-/* Ask something of sessions: {"do":"new"}, {"do":"undo","session":"s_..."} and so on, as
- * docs/protocol.md says under "Sessions", without "op" and "id". 0: *out_json is the
- * answer, without its id. -1: {"error":{...}}. Free it either way. The bytes of
- * {"do":"get"} come as artifact events before the answer. A cell is run by cupel_run, with
- * "session" in its request. Sessions belong to the engine: those of one that was started
- * for this handle end with it. */
+/* Send a session request: {"do":"new"}, {"do":"undo","session":"s_..."} and so on, as in "Sessions"
+ * of docs/protocol.md, without "op" and "id". 0: *out_json is the answer, without its id. -1:
+ * {"error":{...}}. Free it in both cases. The bytes of {"do":"get"} come as artifact events before
+ * the answer. cupel_run runs a cell, with "session" in its request. Sessions belong to the engine:
+ * an engine started for this handle ends them with the handle. */
 int cupel_ask(struct cupel *engine, const char *ask_json, cupel_on_event *on_event, void *user,
               char **out_json);
 
-/* Stop a run of this handle, waiting or running: its cupel_run returns soon. id NULL:
- * all of them. 0, or -1 where no such run goes on. */
+/* Cancel a waiting or running run of this handle: its cupel_run returns soon. id NULL: all runs. 0,
+ * or -1 if there is no such run. */
 int cupel_cancel(struct cupel *engine, const char *id);
 
-/* End the connection, and an engine that was started for it. NULL is fine. */
+/* Close the connection, and end an engine that was started for it. NULL is fine. */
 void cupel_close(struct cupel *engine);
 void cupel_free(char *text);
 

@@ -256,7 +256,7 @@ static void on_death(struct broker *broker, pid_t pid, int status, const struct 
     if (field == &box->keep.warden)
         broker_keep_kill(box); /* the keeper cannot work without its warden */
     if (field == &box->init)
-        /* Whoever killed init: end the rest, too. */
+        /* However init died: end the rest, too. */
         broker_box_kill(box, /* lift= */ true);
     broker_tell_if_empty(broker, box);
 }
