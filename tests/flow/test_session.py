@@ -490,6 +490,15 @@ def test_a_session_goes_on_while_it_is_forked(session):
         fork.end()
 
 
+def test_a_fork_that_is_refused_says_why(session):
+    session.run("import mmap\nmaps = [mmap.mmap(-1, 4096, prot=1 + i % 2 * 2, flags=0x22) for i in range(25000)]")
+    if not is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    with pytest.raises(Refused, match=r"could not be forked: .* too many memory mappings \(maximum 20000\)"):
+        session.ask("fork")
+    assert session.value("len(maps)") == "25000"
+
+
 def test_a_fork_of_what_cannot_be_copied_is_refused(client):
     session = Session(client, "bash")
     with pytest.raises(Refused, match="is not kept"):

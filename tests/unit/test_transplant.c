@@ -142,8 +142,8 @@ TEST(transplant_by_a_tracer_with_one_capability)
     CHECK_TEXT(cell(&a, "x = list(range(200000)); y = bytearray(b'y') * (5 << 20)"), "");
     become_keeper();
     struct park parked = cells_park(&a);
-    timed_put("no page map, another layout", &parked, &b);
-    timed_put("no page map, the same layout", &parked, &c);
+    timed_put("one capability, another layout", &parked, &b);
+    timed_put("one capability, the same layout", &parked, &c);
     CHECK_TEXT(cell(&b, "sum(x), y.count(b'y')"), "(19999900000, 5242880)");
     CHECK_TEXT(cell(&c, "sum(x), y.count(b'y')"), "(19999900000, 5242880)");
     CHECK_TEXT(cell(&b, "import subprocess; subprocess.check_output(['echo', 'hi'])"), "b'hi\\n'");

@@ -217,7 +217,7 @@ TEST(transplant_of_misleading_states)
         struct cells b = cells_start();
         struct park parked = cells_park(&a);
         struct transplant_report report = cells_put(&parked, &b);
-        printf("# state %zu: %u lost, first '%s'\n", i, report.lost_files, report.lost[0]);
+        printf("# state %zu: lost %#x\n", i, report.lost_bits);
         CHECK_TEXT(cell(&b, "[c[:2] == s[:2] == b'qq' for _, c, s in maps]"),
                    "[True, True, True, True, True]");
         if (i == 3)

@@ -1,11 +1,11 @@
-/* Mappings: those of the fresh process become those of the parked one. What both have of
- * the same file, or both have anonymously, is kept (two forks of one zygote: nearly all);
- * the rest goes, and the parked one's is mapped. Image files are opened anew by name;
- * what else was mapped from a file, or shared, becomes plain memory with its content.
+/* Mappings: the fresh process gets the mappings of the parked one. A mapping that both processes
+ * have of the same file, or that both have anonymously, is kept: two forks of one zygote share
+ * nearly all of them. The fresh process unmaps the rest and maps what the parked one has. It opens
+ * image files by name. Other mapped files and shared memory become private memory.
  *
- * Calls are made from a page that is ours alone (the desk), because the code that the
- * fresh process waits in is not spared. Data of the kernel that is mapped (vdso) cannot
- * be made, but moved: over the desk to where the parked one has it. */
+ * The fresh process may lose the code that it waits in, so its calls are made from a page of the
+ * desk. It cannot create the kernel's own mappings (the vDSO), but it can move them: first to the
+ * desk, then to the address that the parked process has. */
 #include "box/fork/transplant_int.h"
 
 #if INJECT_HERE
@@ -20,10 +20,9 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 #define DESK_LOWEST (UINT64_C(256) << 20)
-#define DESK_MARGIN (UINT64_C(16) << 20) /* from every mapping: stacks and heaps grow */
+#define DESK_MARGIN (UINT64_C(16) << 20) /* to every mapping: stacks and heaps grow */
 #define USER_END (UINT64_C(1) << 47)
 #define SPECIALS_MAX 8
-#define OPEN (PROT_READ | PROT_WRITE)
 #define NO_FD (~UINT64_C(0))
 
 /* A part of the address space that is one mapping, or none, in each process. */
@@ -39,7 +38,7 @@ struct walk {
 
 /* --- pieces --- */
 
-/* The first ordinary mapping that ends behind the place reached. */
+/* The first ordinary mapping that ends after `at`. */
 static const struct transplant_vma *skip_to(const struct transplant_map *map, size_t *index,
                                             uint64_t at)
 {
@@ -89,47 +88,44 @@ static bool is_kept(const struct piece *piece)
 
 /* --- the desk --- */
 
-/* A place where neither process has anything. */
-static uint64_t find_place(const struct transplant *t)
+/* An address where neither process has a mapping. */
+static uint64_t find_address(const struct transplant *t)
 {
-    uint64_t place = DESK_LOWEST;
+    uint64_t address = DESK_LOWEST;
     const struct transplant_map *maps[] = { &t->from.map, &t->to.map };
     size_t index[] = { 0, 0 };
     for (bool moved = true; moved;) {
         moved = false;
         for (size_t i = 0; i < array_len(maps); i++) {
             const struct transplant_map *map = maps[i];
-            while (index[i] < map->count && map->vma[index[i]].end + DESK_MARGIN <= place)
+            while (index[i] < map->count && map->vma[index[i]].end + DESK_MARGIN <= address)
                 index[i]++;
             if (index[i] < map->count &&
-                map->vma[index[i]].start < place + TRANSPLANT_DESK_LEN + DESK_MARGIN) {
-                place = map->vma[index[i]].end + DESK_MARGIN;
+                map->vma[index[i]].start < address + TRANSPLANT_DESK_LEN + DESK_MARGIN) {
+                address = map->vma[index[i]].end + DESK_MARGIN;
                 moved = true;
             }
         }
     }
-    return place;
+    return address;
 }
 
-enum inject_end transplant_set_desk(struct transplant *t)
+enum inject_end transplant_make_desk(struct transplant *t)
 {
     static const unsigned char code[] = { 0x0f, 0x05 }; /* syscall */
-    if (transplant_read_map(&t->to) < 0)
-        return INJECT_REFUSED;
-    const uint64_t desk = find_place(t);
-    errno = ENOMEM;
-    if (desk + TRANSPLANT_DESK_LEN + DESK_MARGIN > USER_END)
-        return INJECT_REFUSED;
+    const uint64_t desk = find_address(t);
     const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
     const struct inject_order map = { SYS_mmap, { desk, TRANSPLANT_DESK_HOLD,
                                                   PROT_READ | PROT_WRITE, flags, NO_FD, 0 } };
     const struct inject_order make_code = { SYS_mprotect, { desk, TRANSPLANT_PAGE,
                                                             PROT_READ | PROT_EXEC } };
     long got = 0;
-    t->changed = true;
+    errno = ENOMEM;
+    if (desk + TRANSPLANT_DESK_LEN + DESK_MARGIN > USER_END)
+        return INJECT_REFUSED;
     enum inject_end end = transplant_do(t, map, &got);
-    if (end == INJECT_OK && ((uint64_t)got != desk || transplant_write_loop(t, desk) < 0 ||
-                             inject_write(&t->to.at, desk, code, sizeof code) < 0))
+    if (end == INJECT_OK &&
+        ((uint64_t)got != desk || inject_write(&t->to.at, desk, code, sizeof code) < 0))
         end = INJECT_REFUSED;
     if (end == INJECT_OK)
         end = transplant_do(t, make_code, NULL);
@@ -140,7 +136,7 @@ enum inject_end transplant_set_desk(struct transplant *t)
     return INJECT_OK;
 }
 
-/* --- what the kernel has mapped --- */
+/* --- the kernel's mappings --- */
 
 static size_t specials(const struct transplant_map *map, const struct transplant_vma **out)
 {
@@ -159,8 +155,8 @@ static enum inject_end move(struct transplant *t, uint64_t from, uint64_t to, ui
                          NULL);
 }
 
-/* To the desk, or from there to where the parked process has them. Both processes must
- * have the same ones: it is one kernel. */
+/* Move them to the desk, or from there to the addresses of the parked process. Both processes
+ * have the same ones, because they run on one kernel. */
 static enum inject_end move_specials(struct transplant *t, bool to_desk)
 {
     const struct transplant_vma *from[SPECIALS_MAX], *to[SPECIALS_MAX];
@@ -188,9 +184,9 @@ static enum inject_end move_specials(struct transplant *t, bool to_desk)
     return end;
 }
 
-/* --- what goes --- */
+/* --- unmapping --- */
 
-/* Whether something lies there that must stay: the desk, the kernel's. */
+/* Whether the range contains the desk or a mapping of the kernel. */
 static bool must_stay(const struct transplant *t, uint64_t start, uint64_t end)
 {
     const struct transplant_vma *all[SPECIALS_MAX];
@@ -204,7 +200,7 @@ static bool must_stay(const struct transplant *t, uint64_t start, uint64_t end)
     return false;
 }
 
-/* Holes between are no matter: few calls. */
+/* One call removes neighbours and the holes between them. */
 static enum inject_end unmap_rest(struct transplant *t)
 {
     struct walk walk = { 0 };
@@ -232,171 +228,128 @@ static enum inject_end unmap_rest(struct transplant *t)
     return INJECT_OK;
 }
 
-/* --- what comes --- */
+/* --- mapping --- */
 
-/* Whether the file is part of the image, which is the same in every box and read-only. */
-static bool in_image(const struct transplant *t, const struct transplant_vma *vma)
+/* Whether a mapping is of an image file, which is the same in every box and read-only. */
+static bool is_image(const struct transplant *t, const struct transplant_vma *vma)
 {
     static const char *const image[] = { "/usr/", "/lib/", "/lib64/", "/bin/", "/opt/", "/etc/",
                                          "" };
     static const char deleted[] = " (deleted)";
     const char *name = transplant_name(&t->from, vma);
     const size_t tail = sizeof deleted - 1;
-    return vma->name_len < TRANSPLANT_PATH_MAX &&
-           transplant_begins(name, vma->name_len, image) && !memchr(name, '\\', vma->name_len) &&
-           (vma->name_len < tail || memcmp(name + vma->name_len - tail, deleted, tail) != 0);
+    if (vma->kind != TRANSPLANT_FILE || (vma->shared && (vma->prot & PROT_WRITE)) ||
+        vma->name_len >= TRANSPLANT_PATH_MAX)
+        return false;
+    return transplant_begins(name, vma->name_len, image) && !strchr(name, '\\') &&
+           (vma->name_len < tail || strcmp(name + vma->name_len - tail, deleted) != 0);
 }
 
 static enum inject_end close_image(struct transplant *t)
 {
-    if (!t->open)
-        return INJECT_OK;
+    const long fd = t->open ? t->open_fd : -1;
     t->open = NULL;
-    return transplant_queue(t, (struct inject_order){ SYS_close, { TRANSPLANT_LAST_FILE } },
-                            TRANSPLANT_WHATEVER);
+    return fd < 0 ? INJECT_OK
+                  : transplant_do(t, (struct inject_order){ SYS_close, { (uint64_t)fd } }, NULL);
 }
 
-/* The file of a mapping, open in the fresh process until one of another file comes. */
+/* Open the file of a mapping in the fresh process. It stays open until another file is needed. */
 static enum inject_end open_image(struct transplant *t, const struct transplant_vma *vma)
 {
     const char *name = transplant_name(&t->from, vma);
-    if (t->open && vma->name_len == t->open->name_len &&
-        memcmp(name, transplant_name(&t->from, t->open), vma->name_len) == 0)
+    const uint64_t there = t->desk + TRANSPLANT_DESK_DATA;
+    if (t->open && strcmp(name, transplant_name(&t->from, t->open)) == 0)
         return INJECT_OK;
-    uint64_t there = 0;
     enum inject_end end = close_image(t);
-    if (end == INJECT_OK)
-        end = transplant_queue_name(t, name, vma->name_len, &there);
+    if (end == INJECT_OK && inject_write(&t->to.at, there, name, vma->name_len + 1) < 0)
+        end = INJECT_REFUSED;
     if (end != INJECT_OK)
         return end;
     t->open = vma;
-    return transplant_queue(t, (struct inject_order){ SYS_openat, { (uint64_t)AT_FDCWD, there,
-                                                                    O_RDONLY | O_CLOEXEC } },
-                            TRANSPLANT_WHATEVER);
+    return transplant_try(t, (struct inject_order){ SYS_openat, { (uint64_t)AT_FDCWD, there,
+                                                                  O_RDONLY | O_CLOEXEC } },
+                          &t->open_fd);
 }
 
-/* What will be written is made writable first. */
-static uint64_t prot_now(const struct transplant_vma *vma)
-{
-    return vma->opened ? vma->prot | OPEN : vma->prot;
-}
-
-static enum inject_end map_image(struct transplant *t, const struct piece *piece)
+/* *out says whether the file could be mapped. */
+static enum inject_end map_image(struct transplant *t, const struct piece *piece, bool *out)
 {
     const struct transplant_vma *vma = piece->from;
     const uint64_t offset = vma->offset + (piece->start - vma->start);
+    long got = -1;
     enum inject_end end = open_image(t, vma);
-    if (end != INJECT_OK)
-        return end;
-    return transplant_queue(t, (struct inject_order){ SYS_mmap,
-                                                      { piece->start, piece->end - piece->start,
-                                                        prot_now(vma), MAP_PRIVATE | MAP_FIXED,
-                                                        TRANSPLANT_LAST_FILE, offset } },
-                            (int32_t)(vma - t->from.map.vma));
+    if (end == INJECT_OK && t->open_fd >= 0)
+        end = transplant_try(t, (struct inject_order){ SYS_mmap,
+                                                       { piece->start, piece->end - piece->start,
+                                                         vma->prot, MAP_PRIVATE | MAP_FIXED,
+                                                         (uint64_t)t->open_fd, offset } }, &got);
+    *out = got != -1;
+    return end;
 }
 
-static struct inject_order map_memory(const struct piece *piece)
+static enum inject_end map_memory(struct transplant *t, const struct piece *piece)
 {
     const uint64_t grows = piece->from->kind == TRANSPLANT_STACK ? MAP_GROWSDOWN : 0;
     const uint64_t flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE | grows;
-    return (struct inject_order){ SYS_mmap, { piece->start, piece->end - piece->start,
-                                              prot_now(piece->from), flags, NO_FD, 0 } };
+    return transplant_do(t, (struct inject_order){ SYS_mmap,
+                                                   { piece->start, piece->end - piece->start,
+                                                     piece->from->prot, flags, NO_FD, 0 } }, NULL);
 }
 
-static struct inject_order protect(const struct piece *piece)
-{
-    return (struct inject_order){ SYS_mprotect, { piece->start, piece->end - piece->start,
-                                                  piece->from->prot } };
-}
-
-static bool is_image(const struct transplant *t, const struct transplant_vma *vma)
-{
-    return vma->kind == TRANSPLANT_FILE && !vma->failed &&
-           !(vma->shared && (vma->prot & PROT_WRITE)) && in_image(t, vma);
-}
-
-static enum inject_end map_piece(struct transplant *t, const struct piece *piece)
-{
-    struct transplant_vma *vma = &t->from.map.vma[piece->from - t->from.map.vma];
-    if (is_kept(piece))
-        return vma->prot == piece->to->prot ? INJECT_OK
-                                            : transplant_queue(t, protect(piece), TRANSPLANT_MUST);
-    const bool image = is_image(t, vma);
-    if ((vma->prot & OPEN) != OPEN && !vma->shared && (vma->kind != TRANSPLANT_FILE || image) &&
-        transplant_has_own(t, piece->start, piece->end))
-        vma->opened = true;
-    return image ? map_image(t, piece)
-                 : transplant_queue(t, map_memory(piece), TRANSPLANT_MUST);
-}
-
-/* What the code has shared with others is told, if it can be written; how much of it is
- * copied has an end, because it may be larger than all memory. */
+/* The client hears of writable shared memory, because it is no longer shared. The bytes that are
+ * copied have a limit, because shared memory can be larger than all memory. */
 static bool may_copy_shared(struct transplant *t, const struct piece *piece)
 {
     const uint64_t len = piece->end - piece->start;
     if (piece->from->prot & PROT_WRITE)
-        transplant_lose(t, BOX_LOST_BIT(MEMORY), -1, transplant_name(&t->from, piece->from),
-                        piece->from->name_len);
+        t->report.lost_bits |= BOX_LOST_BIT(MEMORY);
     if (len > t->shared_left)
         return false;
     t->shared_left -= len;
     return true;
 }
 
-static enum inject_end fill_piece(struct transplant *t, const struct piece *piece)
+/* Map one piece of the parked process in the fresh one, and copy its content. */
+static enum inject_end give_piece(struct transplant *t, const struct piece *piece)
 {
     const struct transplant_vma *vma = piece->from;
-    const bool kept = is_kept(piece), image = is_image(t, vma);
+    const bool kept = is_kept(piece);
+    bool image = false;
+    enum inject_end end = INJECT_OK;
+    if (kept && vma->prot != piece->to->prot)
+        end = transplant_do(t, (struct inject_order){ SYS_mprotect,
+                                                      { piece->start, piece->end - piece->start,
+                                                        vma->prot } }, NULL);
+    if (!kept && is_image(t, vma))
+        end = map_image(t, piece, &image);
+    if (end == INJECT_OK && !kept && !image)
+        end = map_memory(t, piece);
+    if (end != INJECT_OK)
+        return end;
+    /* Nobody can write to a shared mapping that is kept, or that is of an image. */
+    if (vma->shared && (kept || image || !may_copy_shared(t, piece)))
+        return INJECT_OK;
     const struct transplant_range range = {
         .start = piece->start, .end = piece->end, .prot = vma->prot, .kept = kept,
-        .all = !kept && vma->kind == TRANSPLANT_FILE && !image, .opened = !kept && vma->opened,
-        .blank = !kept && !image,
+        .all = !kept && !image && vma->kind == TRANSPLANT_FILE, .blank = !kept && !image,
     };
-    if (vma->shared && (kept || image))
-        return INJECT_OK; /* nobody can write to it */
-    if (!kept && vma->failed) {
-        enum inject_end end = transplant_do(t, map_memory(piece), NULL);
-        if (end != INJECT_OK)
-            return end;
-    }
-    if (vma->shared && !may_copy_shared(t, piece))
-        return INJECT_OK;
     return transplant_copy(t, &range);
-}
-
-static enum inject_end close_piece(struct transplant *t, const struct piece *piece)
-{
-    return piece->from->opened ? transplant_queue(t, protect(piece), TRANSPLANT_MUST) : INJECT_OK;
-}
-
-static enum inject_end for_pieces(struct transplant *t,
-                                  enum inject_end (*part)(struct transplant *,
-                                                          const struct piece *))
-{
-    struct walk walk = { 0 };
-    struct piece piece;
-    enum inject_end end = INJECT_OK;
-    while (end == INJECT_OK && next_piece(t, &walk, &piece)) {
-        if (piece.from)
-            end = part(t, &piece);
-    }
-    if (end == INJECT_OK)
-        end = close_image(t);
-    return end == INJECT_OK ? transplant_flush(t) : end;
 }
 
 enum inject_end transplant_give_memory(struct transplant *t)
 {
+    struct walk walk = { 0 };
+    struct piece piece;
     enum inject_end end = move_specials(t, true);
     if (end == INJECT_OK)
         end = unmap_rest(t);
     if (end == INJECT_OK && t->moved)
         end = move_specials(t, false);
-    if (end == INJECT_OK)
-        end = for_pieces(t, map_piece);
-    if (end == INJECT_OK)
-        end = for_pieces(t, fill_piece);
-    return end == INJECT_OK ? for_pieces(t, close_piece) : end;
+    while (end == INJECT_OK && next_piece(t, &walk, &piece)) {
+        if (piece.from)
+            end = give_piece(t, &piece);
+    }
+    return end == INJECT_OK ? close_image(t) : end;
 }
 
 #endif

@@ -74,7 +74,7 @@ static enum inject_end protect(const struct park_session *session, struct inject
     return park_call(copy, has_two_uids(session) ? other_uid : own_session, NULL);
 }
 
-static enum inject_end set_dumpable(struct inject *at, uint64_t dumpable)
+enum inject_end park_set_dumpable(struct inject *at, uint64_t dumpable)
 {
     return park_call(at, (struct inject_order){ SYS_prctl, { PR_SET_DUMPABLE, dumpable } }, NULL);
 }
@@ -83,13 +83,13 @@ static enum inject_end set_dumpable(struct inject *at, uint64_t dumpable)
  * /proc files, for good. */
 static enum inject_end hide(struct inject *from)
 {
-    return set_dumpable(from, 0);
+    return park_set_dumpable(from, 0);
 }
 
 static void show(struct inject *from)
 {
     int saved = errno;
-    for (int i = 0; i < SHOWS_MAX && set_dumpable(from, 1) == INJECT_NOT_QUIET; i++)
+    for (int i = 0; i < SHOWS_MAX && park_set_dumpable(from, 1) == INJECT_NOT_QUIET; i++)
         continue;
     errno = saved;
 }
@@ -378,7 +378,8 @@ static enum inject_end revive(const struct park_session *session, struct inject 
         end = park_call(copy, own_uid, NULL);
     if (end == INJECT_OK && park_confirm(session, &claim) < 0)
         end = INJECT_REFUSED;
-    return end == INJECT_OK ? set_dumpable(copy, 1) : end; /* its /proc files are its own then */
+    /* The process may then open its own files in /proc. */
+    return end == INJECT_OK ? park_set_dumpable(copy, 1) : end;
 }
 
 enum inject_end park_wake(const struct park_session *session, struct park *parked,

@@ -72,7 +72,7 @@ struct park_files {
     uint32_t lost; /* bits of BOX_LOST: what it had open and cannot be set back */
     uint32_t count;
     struct park_file {
-        int64_t place; /* -1: it has none */
+        int64_t offset; /* -1: it has none */
         int32_t fd, flags;
     } at[PARK_FILES_MAX];
 };

@@ -18,24 +18,23 @@
 
 /* "pos:\t12\nflags:\t0100002\n...": both, or -1. A place that is negative is of no file whose
  * place could be set. */
-static int read_place(const struct park_session *session, pid_t pid, int fd,
-                      struct park_file *out)
+int park_read_file(const struct park_session *session, pid_t pid, int fd, struct park_file *out)
 {
     char text[TEXT_MAX], path[INJECT_PROC_PATH];
-    uint64_t place = 0; /* of a directory it is any 63 bits */
+    uint64_t offset = 0; /* a directory may have any 63 bits */
     int32_t flags = 0;
     park_fd_path(path, pid, "fdinfo/", fd);
     if (park_read_path(session->proc, path, text, sizeof text) < 0 && errno != E2BIG)
         return -1;
     const char *at = strncmp(text, "pos:\t", 5) == 0 ? text + 5 + (text[5] == '-') : "";
     for (; *at >= '0' && *at <= '9'; at++)
-        place = place * 10 + (uint64_t)(*at - '0');
+        offset = offset * 10 + (uint64_t)(*at - '0');
     errno = EPROTO;
     if (strncmp(at, "\nflags:\t", 8) != 0)
         return -1;
     for (at += 8; *at >= '0' && *at <= '7' && flags < 1 << 27; at++)
         flags = flags * 8 + (*at - '0');
-    *out = (struct park_file){ .place = (int64_t)place, .fd = fd, .flags = flags & PARK_SET_FLAGS };
+    *out = (struct park_file){ .offset = (int64_t)offset, .fd = fd, .flags = flags };
     return 0;
 }
 
@@ -64,10 +63,10 @@ static int note_file(const struct park_session *session, pid_t pid, int fd, stru
         return 0;
     }
     struct park_file *file = &out->at[out->count];
-    if (read_place(session, pid, fd, file) < 0)
+    if (park_read_file(session, pid, fd, file) < 0)
         return -1;
     if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        file->place = -1;
+        file->offset = -1;
     out->count++;
     return 0;
 }
@@ -88,8 +87,9 @@ int park_note_files(const struct park_session *session, pid_t pid, const struct 
 static bool is_back(const struct park_session *session, pid_t pid, const struct park_file *file)
 {
     struct park_file now;
-    return read_place(session, pid, file->fd, &now) == 0 && now.flags == file->flags &&
-           (file->place < 0 || now.place == file->place);
+    return park_read_file(session, pid, file->fd, &now) == 0 &&
+           !((now.flags ^ file->flags) & PARK_SET_FLAGS) &&
+           (file->offset < 0 || now.offset == file->offset);
 }
 
 enum inject_end park_restore_files(const struct park_session *session, struct inject *copy,
@@ -98,13 +98,14 @@ enum inject_end park_restore_files(const struct park_session *session, struct in
     *out_lost = files->lost;
     for (uint32_t i = 0; i < files->count; i++) {
         const struct park_file *file = &files->at[i];
+        const uint64_t fd = (uint64_t)file->fd;
         const struct inject_order orders[] = {
-            { SYS_fcntl, { (uint64_t)file->fd, F_SETFL, (uint64_t)file->flags } },
-            { SYS_lseek, { (uint64_t)file->fd, (uint64_t)file->place, SEEK_SET } },
+            { SYS_fcntl, { fd, F_SETFL, (uint64_t)(file->flags & PARK_SET_FLAGS) } },
+            { SYS_lseek, { fd, (uint64_t)file->offset, SEEK_SET } },
         };
         if (is_back(session, copy->pid, file))
             continue;
-        enum inject_end end = park_call_all(copy, orders, file->place < 0 ? 1 : 2);
+        enum inject_end end = park_call_all(copy, orders, file->offset < 0 ? 1 : 2);
         if (end != INJECT_OK && end != INJECT_REFUSED)
             return end;
         if (!is_back(session, copy->pid, file))

@@ -45,6 +45,8 @@ int park_check_limits(const struct park_session *session, pid_t pid) attr_must_u
 /* park_files.c: note what is open in a stopped copy with a table of its own. 0, or -1. */
 int park_note_files(const struct park_session *session, pid_t pid, const struct park_fds *fds,
                     struct park_files *out) attr_must_use;
+int park_read_file(const struct park_session *session, pid_t pid, int fd, struct park_file *out)
+    attr_must_use;
 /* Set it back in a copy of it; *out_lost: what was not. */
 enum inject_end park_restore_files(const struct park_session *session, struct inject *copy,
                                    const struct park_files *files, uint32_t *out_lost)
@@ -60,6 +62,8 @@ enum inject_end park_note_timers(const struct park_session *session, struct inje
 enum inject_end park_restore_timers(struct inject *copy, const struct park_timers *timers,
                                     uint32_t *out_lost) attr_must_use;
 
+/* A process that is not dumpable keeps its /proc files from others of its uid. */
+enum inject_end park_set_dumpable(struct inject *at, uint64_t dumpable) attr_must_use;
 /* Calls that must succeed: REFUSED with errno where the kernel answers an error. */
 enum inject_end park_call(struct inject *at, struct inject_order order, long *out) attr_must_use;
 enum inject_end park_call_all(struct inject *at, const struct inject_order *orders, size_t count)

@@ -16,7 +16,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
-#include "box/park/inject.h"
+#include "box/fork/transplant.h"
 #include "engine/run/run.h"
 
 #define CARRIED_SLOT (BOX_STATES - 1) /* the new session has nothing else there yet */
@@ -132,8 +132,8 @@ static void on_renewed(struct session *coming)
 static void on_forked_into(struct session *coming)
 {
     if (coming->failed.kind == ERR_NONE && coming->kept.end != INJECT_OK)
-        err_set(&coming->failed, ERR_HOST, "its memory could not be carried over (%s)",
-                inject_end_name(coming->kept.end));
+        err_set(&coming->failed, ERR_HOST, "%s",
+                transplant_reason(coming->kept.end, coming->kept.error));
     if (!went_well(coming))
         return;
     session_renew(coming, on_renewed);
