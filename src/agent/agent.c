@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "agent/agent_int.h"
 #include "agent/loop/transcript.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
 
@@ -157,22 +157,13 @@ struct str agent_artifact(const struct agent *agent, const char *path)
 
 /* --- the task --- */
 
-static void random_hex(char *out, size_t digits)
-{
-    unsigned char bytes[16] = { 0 };
-    while (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        ;
-    for (size_t i = 0; i < digits / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
 struct agent *agent_new(const struct agent_task *task)
 {
     struct agent *agent = buf_alloc_zero(1, sizeof *agent);
     agent->task = *task;
     snprintf(agent->id, sizeof agent->id, "t_");
-    random_hex(agent->id + 2, 24);
-    random_hex(agent->tag, 12);
+    hash_random_hex(agent->id + 2, 24);
+    hash_random_hex(agent->tag, 12);
     agent->box = (struct agent_box){ .link = task->engine,
                                      .limits = task->session,
                                      .files = task->files,

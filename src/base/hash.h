@@ -19,5 +19,7 @@ void hash_add(struct hash *hash, const void *bytes, size_t len);
 /* Ends the hash and writes its 64 hexadecimal digits and a NUL. */
 void hash_end_hex(struct hash *hash, char out[HASH_HEX_ROOM]);
 void hash_hex(struct str bytes, char out[HASH_HEX_ROOM]);
+/* Writes that many random digits, at most 64, and a NUL. */
+void hash_random_hex(char *out, size_t digits);
 
 #endif

@@ -3,11 +3,10 @@
  * passed makes us deaf for the rest of the run. Nothing here decides a status. */
 #include "engine/talk/driver.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "box/wall/mutate.h"
 #include "engine/talk/driver_advice.h"
@@ -37,13 +36,9 @@ void driver_done(struct driver *driver)
 
 void driver_expect(struct driver *driver)
 {
-    unsigned char bytes[(DRIVER_NONCE_ROOM - 1) / 2];
     driver_done(driver);
     *driver = DRIVER_INIT;
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        abort(); /* so few bytes are given whole, or the kernel has none at all */
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(driver->nonce + 2 * i, 3, "%02x", bytes[i]);
+    hash_random_hex(driver->nonce, DRIVER_NONCE_ROOM - 1);
 }
 
 static bool is_answer(const struct driver *driver, const json_t *line)
