@@ -174,25 +174,6 @@ static int check_profile(const struct request *request, struct err *err)
     return -1;
 }
 
-/* A cell's turn in its session: now it is admitted as any run. */
-static void begin_cell(struct session_job *job)
-{
-    struct engine_run *run = loop_owner(job, struct engine_run, job);
-    struct err err = ERR_INIT;
-    run->session->cell = run;
-    if (queue_enter(&run->engine->queue, &run->place, run->place.client, &err) == 0) {
-        run->place.housed = true;
-        admit_soon(&run->engine->house);
-        return;
-    }
-    run_refuse(run, &err);
-}
-
-static void refuse_cell(struct session_job *job, const struct err *err)
-{
-    run_refuse(loop_owner(job, struct engine_run, job), err);
-}
-
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
@@ -200,20 +181,9 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
     if (engine_is_broken(engine, err) || check_profile(request, err) < 0 ||
         !engine_find_image(engine, request, err))
         return NULL;
-    struct session *session = NULL;
-    if (request->session && !(session = session_find(engine, request->session, err)))
-        return NULL;
+    if (request->session)
+        return session_begin_cell(engine, request, client, hooks, err);
     struct engine_run *run = run_new(engine, request, hooks);
-    if (session) {
-        run->session = session;
-        run->job = (struct session_job){ .begin = begin_cell, .refuse = refuse_cell };
-        run->place.client = client;
-        memcpy(run->result.session, session->id, sizeof run->result.session);
-        if (session_enter(session, &run->job, err) == 0)
-            return run;
-        run_drop(run);
-        return NULL;
-    }
     if (queue_enter(&engine->queue, &run->place, client, err) < 0) {
         run_drop(run);
         return NULL;

@@ -35,6 +35,20 @@ struct engine {
 
 struct session;
 struct session_past;
+/* A job that waits for its turn in a session: part of a cell's run, or of an ask. */
+struct session_job {
+    struct session_job *after;
+    struct session *session; /* NULL: not in line */
+    void (*begin)(struct session_job *job);
+    /* The session has ended: nothing was done. */
+    void (*refuse)(struct session_job *job, const struct err *err);
+};
+/* Leave the line; also where it is in none. */
+void session_leave(struct session_job *job);
+/* As engine_begin, for a cell. */
+struct engine_run *session_begin_cell(struct engine *engine, const struct request *request,
+                                      const void *client, const struct engine_hooks *hooks,
+                                      struct err *err);
 void sessions_tidy(struct engine *engine);
 void sessions_end_all(struct engine *engine, const char *why);
 void sessions_close(struct engine *engine);

@@ -288,6 +288,19 @@ def test_an_interrupt_is_never_too_early_and_never_meant_for_the_next_cell(sessi
         assert session.value("40 + 2") == "42"
 
 
+def test_python_gets_an_interrupt_once(session):
+    session.run("import signal, time\ncount = []\nold = signal.signal(signal.SIGINT, lambda *_: count.append(1))")
+    session.client.send({"op": "run", "id": "long", "events": True, "request": {
+        "session": session.id, "limits": {"timeout_s": 90},
+        "code": "print('on', flush=True)\nwhile not count: time.sleep(0.01)\ntime.sleep(0.6)"}})
+    while session.client.receive().get("event") != "stdout":
+        pass
+    session.client.send({"op": "session", "id": "stop", "do": "interrupt", "session": session.id})
+    frames = [answer(session.client), answer(session.client)]
+    assert next(frame["result"] for frame in frames if "result" in frame)["state"] == "kept"
+    assert session.value("len(count)") == "1"
+
+
 def test_many_forbidden_calls_and_closed_streams_end_no_session(client):
     session = Session(client)
     result = session.run("import ctypes\nfor _ in range(40): ctypes.CDLL(None).ptrace(16, 1, 0, 0)")
@@ -499,6 +512,28 @@ def test_a_fork_that_is_refused_says_why(session):
     assert session.value("len(maps)") == "25000"
 
 
+def test_the_end_of_a_session_while_it_is_forked_answers_with_its_own_record(client):
+    broken_off = 0
+    for turn in range(40):   # until a fork was really under way: its child must not be taken for it
+        session = Session(client)
+        if turn == 0 and not is_protected(session):
+            pytest.skip("nothing can be kept for this user")
+        session.run("x = bytearray(1 << 20)")
+        session.wait_until_idle()
+        client.send({"op": "session", "id": "fork", "do": "fork", "session": session.id})
+        time.sleep(turn % 8 * 0.0005)
+        client.send({"op": "session", "id": "end", "do": "end", "session": session.id})
+        frames = {frame["id"]: frame for frame in (answer(client), answer(client))}
+        assert frames["end"]["session"]["session"] == session.id, frames
+        if "error" not in frames["fork"]:
+            Session(client, id=frames["fork"]["session"]["session"]).end()
+        elif "could not be forked" in frames["fork"]["error"]["message"]:
+            broken_off += 1
+            if broken_off == 3:
+                return
+    assert broken_off
+
+
 def test_a_fork_of_what_cannot_be_copied_is_refused(client):
     session = Session(client, "bash")
     with pytest.raises(Refused, match="is not kept"):
@@ -540,6 +575,21 @@ def test_a_session_is_made_with_files(client):
 
 
 # ---- life ----
+@pytest.mark.parametrize("files", [[], [{"path": "a", "text": "b"}]])
+def test_a_new_session_is_protected_from_its_start(client, files):
+    """Its first state needs no copy: a new interpreter is in it."""
+    first = Session(client)
+    protects = is_protected(first)
+    made = first.ask("new", request={"language": "python", "files": files})["session"]
+    one = Session(client, id=made["session"])
+    one.wait_until_idle()
+    assert made["protected"] == protects == one.info()["protected"], made
+    assert one.run("import os; os._exit(1)")["state"] == ("rolled_back" if protects else "lost")
+    assert sorted(one.files()) == [file["path"] for file in files]
+    first.end()
+    one.end()
+
+
 def test_an_ended_session_says_when_and_why(client):
     session = Session(client)
     session.end()

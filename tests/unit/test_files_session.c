@@ -54,6 +54,13 @@ static void order(const struct box_call *call)
 static const struct box_call ask_porter = { .op = BOX_OP_PORTER, .box = BOX,
                                             .porter.resident = 1 };
 
+static void on_done(struct files_job *done);
+
+static struct files_job *new_job(void)
+{
+    return files_session_begin(&job, &loop, sock, on_done);
+}
+
 static bool begin(void)
 {
     struct err err = ERR_INIT;
@@ -109,13 +116,13 @@ static enum err_kind put(const char *path, const char *text, size_t len)
     char name[64];
     snprintf(name, sizeof name, "%s", path);
     const struct request_file file = { .path = name, .data = { text, len } };
-    files_session_put(&job, &loop, sock, &file, 1, on_done);
+    files_session_put(new_job(), &file, 1);
     return over();
 }
 
 static bool holds(const char *path, const char *text)
 {
-    files_session_get(&job, &loop, sock, str_of(path), 1000, on_done);
+    files_session_get(new_job(), str_of(path), 1000);
     bool same = outcome() == ERR_NONE && job.content_len == strlen(text) &&
                 strcmp(job.content, text) == 0;
     files_drop(&job);
@@ -124,7 +131,7 @@ static bool holds(const char *path, const char *text)
 
 static enum err_kind get(const char *path, uint64_t most)
 {
-    files_session_get(&job, &loop, sock, str_of(path), most, on_done);
+    files_session_get(new_job(), str_of(path), most);
     enum err_kind kind = outcome();
     CHECK(kind != ERR_INPUT || strcmp(job.err.field, "path") == 0);
     files_drop(&job);
@@ -133,7 +140,7 @@ static enum err_kind get(const char *path, uint64_t most)
 
 static enum err_kind snap(uint32_t snapshot, uint32_t base, bool *changed)
 {
-    files_session_snap(&job, &loop, sock, snapshot, base, false, on_done);
+    files_session_snap(new_job(), snapshot, base, false);
     enum err_kind kind = outcome();
     CHECK(kind == ERR_NONE || kind == ERR_LIMIT);
     CHECK_INT(job.err.sys, kind == ERR_LIMIT ? ENOSPC : 0);
@@ -144,7 +151,7 @@ static enum err_kind snap(uint32_t snapshot, uint32_t base, bool *changed)
 
 static enum err_kind restore(uint32_t snapshot)
 {
-    files_session_restore(&job, &loop, sock, snapshot, 0, on_done);
+    files_session_restore(new_job(), snapshot, 0);
     return over();
 }
 
@@ -157,9 +164,9 @@ TEST(files_of_a_session_go_in_and_out)
     CHECK_INT(put("b", "three", 5), ERR_NONE);
     CHECK_INT(put("../b", "no", 2), ERR_INPUT);
     CHECK_INT(put("a", "no", 2), ERR_INPUT);
-    files_session_put(&job, &loop, sock, NULL, 0, on_done);
+    files_session_put(new_job(), NULL, 0);
     CHECK_INT(over(), ERR_NONE);
-    files_session_list(&job, &loop, sock, on_done);
+    files_session_list(new_job());
     CHECK_INT(outcome(), ERR_NONE);
     CHECK(job.count == 3 && !job.cut);
     CHECK_TEXT(job.entries[0].path, "a");
@@ -175,7 +182,7 @@ TEST(files_of_a_session_go_in_and_out)
     CHECK_INT(get("/etc/passwd", 10), ERR_INPUT);
     CHECK_INT(get("b", 4), ERR_LIMIT);
     /* What a dropped job was told is not told to the next. */
-    files_session_list(&job, &loop, sock, on_done);
+    files_session_list(new_job());
     files_drop(&job);
     CHECK(holds("a/x", "one"));
     end();
@@ -227,7 +234,7 @@ static size_t collect(const struct request *request, struct files_seen *seen, in
 {
     struct result result = { 0 };
     size_t len = 0;
-    files_session_collect(&job, &loop, sock, request, &result, since_ns, seen, on_done);
+    files_session_collect(new_job(), request, &result, since_ns, seen);
     CHECK_INT(outcome(), ERR_NONE);
     names[0] = 0;
     for (size_t i = 0; i < result.artifact_count; i++)
@@ -267,7 +274,7 @@ TEST(files_of_a_session_are_told_once)
     CHECK_TEXT(names, "e ");
     /* What is only noted is not told. */
     CHECK_INT(put("noted", "n", 1), ERR_NONE);
-    files_session_collect(&job, &loop, sock, &request, NULL, since, &seen, on_done);
+    files_session_collect(new_job(), &request, NULL, since, &seen);
     CHECK_INT(over(), ERR_NONE);
     CHECK_INT(collect(&request, &seen, since, names, sizeof names), 0);
     files_seen_done(&seen);

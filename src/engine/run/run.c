@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -17,16 +16,6 @@
 #include "box/zygote/zygote.h"
 
 #define RUN_START_MS 10000 /* for an occupant to be there; then its time begins */
-
-static void name_run(char out[32])
-{
-    unsigned char bytes[12];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        memset(bytes, 0, sizeof bytes);
-    snprintf(out, 32, "r_");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
-}
 
 void run_drop(struct engine_run *run)
 {
@@ -63,7 +52,7 @@ static void end(struct engine_run *run, const struct err *err)
     queue_leave(&engine->queue, &run->place);
     run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
     if (run->session)
-        session_cell_ended(run);
+        run->cell_ops->ended(run);
     session_leave(&run->job);
     engine_tidy_soon(engine);
     engine_admit(engine);
@@ -111,7 +100,7 @@ void run_finish(struct engine_run *run)
     end_with_result(run, NULL);
 }
 
-void run_session_ended(struct engine_run *run, const char *why)
+void run_session_ended(struct engine_run *run, const char *why, bool called_off)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_BUG, "the session ended: %s", why);
@@ -119,12 +108,12 @@ void run_session_ended(struct engine_run *run, const char *why)
     run->result.state = RESULT_STATE_LOST;
     if (run->over)
         return;
-    if (run->facts.started && run->session->called_off) {
+    if (run->facts.started && called_off) {
         run->facts.killed_for = RESULT_INTERRUPTED;
         end_with_result(run, NULL);
         return;
     }
-    if (run->session->called_off)
+    if (called_off)
         err.kind = ERR_ABSENT;
     run_give_up(run, &err);
 }
@@ -278,7 +267,7 @@ static bool may_be_final(const struct engine_run *run)
 void run_is_done(struct engine_run *run)
 {
     if (run->session) {
-        session_cell_done(run);
+        run->cell_ops->done(run);
         return;
     }
     bool failed = run->driver.error.kind != RESULT_E_NONE || run->driver.done_code != 0;
@@ -367,7 +356,8 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
         run->after->before = run;
     engine->runs = run;
     result_init(&run->result);
-    name_run(run->result.run);
+    memcpy(run->result.run, "r_", 2);
+    hash_random_hex(run->result.run + 2, 24);
     run->result.limits = request->limits;
     run->result.tier = "native";
     hash_hex(request->code, run->result.code_sha256);
@@ -412,7 +402,7 @@ void run_start(struct engine_run *run)
     run->result.image = buf_strdup(str_of(engine->image.name));
     run->result.image_digest = buf_strdup(str_of(engine->image.digest));
     if (run->session) {
-        session_cell_start(run);
+        run->cell_ops->start(run);
         return;
     }
     run->pooled = pools_take(&engine->pools, run->request, &run->tenant, &run->taken);

@@ -9,7 +9,6 @@
 #include "engine/talk/files.h"
 #include "engine/talk/notify.h"
 #include "engine/talk/plan.h"
-#include "engine/session/session.h"
 
 /* What we have of the occupant: as BOX_NEWS_STARTED gives it, and our ends of the channel. */
 enum run_pipe_id {
@@ -32,14 +31,25 @@ enum run_stage {
     RUN_FILES_OUT,
 };
 
+/* How a session takes part in the runs that are its cells. */
+struct run_cell_ops {
+    void (*start)(struct engine_run *run); /* the engine admits the cell */
+    void (*done)(struct engine_run *run);  /* the driver is done */
+    void (*swept)(struct engine_run *run); /* every process of the cell is dead */
+    void (*ended)(struct engine_run *run); /* on_end was called */
+    void (*explain)(struct engine_run *run); /* add what became of the session to the result */
+};
+
 struct engine_run {
     struct engine *engine;
     const struct request *request;
     struct engine_hooks hooks;
     struct queue_place place;
     struct house_tenant tenant;
-    struct session *session; /* of a cell */
+    struct session *session; /* of a cell, as the next three */
+    const struct run_cell_ops *cell_ops;
     struct session_job job;
+    bool may_miss_interrupt; /* while it starts */
     int64_t since_ns; /* of the files' clock: when a cell began */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;
@@ -108,9 +118,9 @@ void run_let_exit(struct engine_run *run);
 /* The same, with counters that are up to date. True: it is over. */
 bool run_final_if_clean(struct engine_run *run);
 
-/* Of cells: its result is whole; its session is gone. */
+/* Of a cell: its result is complete; its session has ended, called off or by a failure. */
 void run_finish(struct engine_run *run);
-void run_session_ended(struct engine_run *run, const char *why);
+void run_session_ended(struct engine_run *run, const char *why, bool called_off);
 
 /* verdict.c: facts and claims become the result. `ours`: what we failed in, or NULL. */
 void run_conclude(struct engine_run *run, const struct err *ours);

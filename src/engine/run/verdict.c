@@ -126,5 +126,5 @@ void run_conclude(struct engine_run *run, const struct err *ours)
         result->names = take_ptr(run->driver.names);
     hint_add(run->request, result);
     if (run->session)
-        session_explain(run);
+        run->cell_ops->explain(run);
 }

@@ -263,7 +263,7 @@ void run_wish_to_stop(struct engine_run *run)
     /* A bash that is still reading its cell does not hear it; and while node changes from
      * V8's watch for signals to its own it loses one that comes just then: it is sent once
      * more to a run that goes on. */
-    if (run->request->language == REQUEST_JAVASCRIPT || run->session)
+    if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt)
         run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
     set_timer(run);
 }
@@ -374,7 +374,7 @@ void run_on_news(struct engine_run *run, const struct box_news *news)
         on_stat(run, &news->stats);
     } else if (news->kind == BOX_NEWS_SWEPT) {
         take_stats(run, &news->stats);
-        session_cell_swept(run);
+        run->cell_ops->swept(run);
     } else if (news->kind == BOX_NEWS_EMPTY) {
         run->empty = true;
         take_stats(run, &news->stats);

@@ -1,5 +1,5 @@
-/* The files of a session: putting, collecting, listing, getting, keeping. Engine only.
- * What the porter says of names, sizes and contents is the box's claim. */
+/* The files of a session: put, collect, list, get, snapshots. Names, sizes and contents that the
+ * porter sends are claims of the box. Runs in the engine. */
 #include "engine/session/files_session.h"
 
 #include <errno.h>
@@ -13,11 +13,18 @@
 
 #define WORKSPACE "/workspace/"
 
-static int begin(struct files_job *job, struct loop *loop, int sock, files_done *done)
+struct files_job *files_session_begin(struct files_job *job, struct loop *loop, int sock,
+                                      void (*done)(struct files_job *job))
 {
     files_begin(job, loop, sock, done);
     job->keeps_sock = true;
-    return job->err.kind == ERR_NONE ? 0 : -1;
+    return job;
+}
+
+/* Whether the job could not even begin. */
+static bool is_broken(const struct files_job *job)
+{
+    return job->err.kind != ERR_NONE;
 }
 
 /* --- put --- */
@@ -33,29 +40,20 @@ static int check_paths(struct files_job *job)
     return job->put_count > 0 ? files_put_next(job) : 1;
 }
 
-static void begin_put(struct files_job *job, int state, const struct request_file *files,
-                      size_t count)
+void files_session_put(struct files_job *job, const struct request_file *files, size_t count)
 {
     job->puts = files;
     job->put_count = count;
     job->replaces = true;
     job->heard = files_hear_put;
-    files_started(job, state < 0 ? -1 : check_paths(job));
+    files_started(job, is_broken(job) ? -1 : check_paths(job));
 }
 
-void files_session_put(struct files_job *job, struct loop *loop, int sock,
-                       const struct request_file *files, size_t count, files_done *done)
+void files_session_put_part(struct files_job *job, const struct request_file *file,
+                            struct files_part part)
 {
-    begin_put(job, begin(job, loop, sock, done), files, count);
-}
-
-void files_session_put_part(struct files_job *job, struct loop *loop, int sock,
-                            const struct request_file *file, struct files_part part,
-                            files_done *done)
-{
-    int state = begin(job, loop, sock, done);
     job->part = part;
-    begin_put(job, state, file, 1);
+    files_session_put(job, file, 1);
 }
 
 int files_session_abandon(int sock)
@@ -71,18 +69,16 @@ static int fetch_listed(struct files_job *job)
     return job->result ? files_read_next(job) : 1;
 }
 
-void files_session_collect(struct files_job *job, struct loop *loop, int sock,
-                           const struct request *request, struct result *result,
-                           int64_t since_ns, struct files_seen *seen, files_done *done)
+void files_session_collect(struct files_job *job, const struct request *request,
+                           struct result *result, int64_t since_ns, struct files_seen *seen)
 {
-    int state = begin(job, loop, sock, done);
     job->request = request;
     job->result = result;
     job->seen = seen;
     job->listed = fetch_listed;
     if (result)
         files_set_deadline(job);
-    files_started(job, state < 0 ? -1 : files_ask_list(job, since_ns > 0 ? since_ns : 1));
+    files_started(job, is_broken(job) ? -1 : files_ask_list(job, since_ns > 0 ? since_ns : 1));
 }
 
 /* --- list and get --- */
@@ -93,12 +89,11 @@ static int all_listed(struct files_job *job)
     return 1;
 }
 
-void files_session_list(struct files_job *job, struct loop *loop, int sock, files_done *done)
+void files_session_list(struct files_job *job)
 {
-    int state = begin(job, loop, sock, done);
     job->lists_dirs = true;
     job->listed = all_listed;
-    files_started(job, state < 0 ? -1 : files_ask_list(job, 0));
+    files_started(job, is_broken(job) ? -1 : files_ask_list(job, 0));
 }
 
 static int refuse_get(struct files_job *job, int error)
@@ -106,9 +101,9 @@ static int refuse_get(struct files_job *job, int error)
     if (error == ENOENT || error == ENOTDIR)
         return err_set(&job->err, ERR_ABSENT, "no such file in the session");
     return err_input(&job->err, "path", NULL, "a regular file that can be read",
-                     error == EACCES ? "the file cannot be read: its owner took the permission away"
+                     error == EACCES ? "the file cannot be read: its owner removed the permission"
                      : error == EAGAIN ? "the file cannot be read: the code holds a lease on it"
-                                       : "it is no regular file");
+                                       : "it is not a regular file");
 }
 
 static int hear_content(struct files_job *job, const struct box_porter_answer *word,
@@ -118,7 +113,7 @@ static int hear_content(struct files_job *job, const struct box_porter_answer *w
         return refuse_get(job, word->error);
     if (!job->content) {
         if (word->size > job->most)
-            return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, at most %llu can be had",
+            return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, the maximum is %llu",
                            (unsigned long long)word->size, (unsigned long long)job->most);
         job->content_size = word->size;
         job->content = buf_alloc((size_t)word->size + 1);
@@ -135,16 +130,14 @@ static int ask_for(struct files_job *job, struct str path)
     return path.len < BOX_PATH_MAX ? files_read(job, path) : refuse_get(job, ENOENT);
 }
 
-void files_session_get(struct files_job *job, struct loop *loop, int sock, struct str path,
-                       uint64_t most, files_done *done)
+void files_session_get(struct files_job *job, struct str path, uint64_t max)
 {
-    int state = begin(job, loop, sock, done);
-    job->most = most;
+    job->most = max;
     job->heard = hear_content;
-    files_started(job, state < 0 ? -1 : ask_for(job, path));
+    files_started(job, is_broken(job) ? -1 : ask_for(job, path));
 }
 
-/* --- keep --- */
+/* --- snapshots --- */
 
 static int hear_kept(struct files_job *job, const struct box_porter_answer *word,
                      const char *bytes)
@@ -155,11 +148,11 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
         const char *text;
     } reasons[] = {
         { ENOSPC, ERR_LIMIT, "there is no room for them" },
-        { E2BIG, ERR_LIMIT, "they are more than 20000" },
-        { ENAMETOOLONG, ERR_LIMIT, "folders are more than 64 deep" },
+        { E2BIG, ERR_LIMIT, "more than 20000 files" },
+        { ENAMETOOLONG, ERR_LIMIT, "folders more than 64 deep" },
         { EBUSY, ERR_LIMIT, "a process of the session changes them all the time" },
-        { EMLINK, ERR_LIMIT, "too many of them have more than one name" },
-        { ETIMEDOUT, ERR_LIMIT, "to copy them takes more than 4 s" },
+        { EMLINK, ERR_LIMIT, "too many files with more than one name" },
+        { ETIMEDOUT, ERR_LIMIT, "copying them takes more than 4 s" },
         { EAGAIN, ERR_LIMIT, "a process of the session holds a lease on one of them" },
         { ENOENT, ERR_ABSENT, "nothing is kept under this number" },
     };
@@ -179,51 +172,38 @@ static int hear_kept(struct files_job *job, const struct box_porter_answer *word
     return -1;
 }
 
-void files_session_snap(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                        uint32_t base, bool compare, files_done *done)
+static void ask_kept(struct files_job *job, const struct box_porter_call *call, int fd)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_SNAP, .snapshot = slot, .base = base,
-                                          .compare = compare };
-    int state = begin(job, loop, sock, done);
     job->heard = hear_kept;
-    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+    files_started(job, is_broken(job) ? -1 : files_ask(job, call, fd));
 }
 
-void files_session_restore(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                           int64_t since_ns, files_done *done)
+void files_session_snap(struct files_job *job, uint32_t snapshot, uint32_t base, bool compare)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_RESTORE, .snapshot = slot,
-                                          .since_ns = since_ns };
-    int state = begin(job, loop, sock, done);
-    job->heard = hear_kept;
-    files_started(job, state < 0 ? -1 : files_ask(job, &call, -1));
+    ask_kept(job, &(struct box_porter_call){ .op = BOX_PORTER_SNAP, .snapshot = snapshot,
+                                             .base = base, .compare = compare }, -1);
 }
 
-static void carry(struct files_job *job, struct loop *loop, int sock,
-                  const struct box_porter_call *call, int end, files_done *done)
+void files_session_restore(struct files_job *job, uint32_t snapshot, int64_t since_ns)
 {
-    int state = begin(job, loop, sock, done);
-    job->heard = hear_kept;
-    files_started(job, state < 0 ? -1 : files_ask(job, call, end));
+    ask_kept(job, &(struct box_porter_call){ .op = BOX_PORTER_RESTORE, .snapshot = snapshot,
+                                             .since_ns = since_ns }, -1);
 }
 
-void files_session_send(struct files_job *job, struct loop *loop, int sock, uint32_t slot, int to,
-                        int64_t since_ns, files_done *done)
+void files_session_send(struct files_job *job, uint32_t snapshot, int to, int64_t since_ns)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_SEND, .snapshot = slot,
-                                          .since_ns = since_ns };
-    carry(job, loop, sock, &call, to, done);
+    ask_kept(job, &(struct box_porter_call){ .op = BOX_PORTER_SEND, .snapshot = snapshot,
+                                             .since_ns = since_ns }, to);
 }
 
-void files_session_receive(struct files_job *job, struct loop *loop, int sock, uint32_t slot,
-                           int from, files_done *done)
+void files_session_receive(struct files_job *job, uint32_t snapshot, int from)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_RECEIVE, .snapshot = slot };
-    carry(job, loop, sock, &call, from, done);
+    ask_kept(job, &(struct box_porter_call){ .op = BOX_PORTER_RECEIVE, .snapshot = snapshot },
+             from);
 }
 
-int files_session_forget(int sock, uint32_t slot)
+int files_session_forget(int sock, uint32_t snapshot)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .snapshot = slot };
+    const struct box_porter_call call = { .op = BOX_PORTER_FORGET, .snapshot = snapshot };
     return io_send(sock, &call, sizeof call, NULL, 0);
 }

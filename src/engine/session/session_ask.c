@@ -1,6 +1,6 @@
-/* What is asked of sessions beside cells: each ask has one answer, and waits for its turn
- * where it needs the interpreter or the box. Runs in the engine. */
-#include "engine/session/session_ask.h"
+/* Asks: requests of clients about sessions, except cells. Each ask has one answer. It waits for its
+ * turn if it needs the interpreter or the box. Runs in the engine. */
+#include "engine/session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* --- the end of an ask --- */
 
-void session_ask_free(struct engine_ask *ask)
+static void ask_free(struct engine_ask *ask)
 {
     *(ask->before ? &ask->before->after : &ask->engine->asks) = ask->after;
     if (ask->after)
@@ -28,17 +28,17 @@ void session_ask_free(struct engine_ask *ask)
     free(ask);
 }
 
-/* The hook may ask for more: this one is out of the way. */
+/* The hook may ask for more: this ask is out of the way by then. */
 void session_ask_reply(struct engine_ask *ask, const struct err *err)
 {
     struct session *session = ask->session;
-    bool had_turn = session && session->ask == ask;
+    bool had_turn = session && session->queue.ask == ask;
     if (had_turn)
-        session->ask = NULL;
+        session->queue.ask = NULL;
     if (!ask->silent)
         ask->hooks.on_answer(ask->hooks.user, err ? NULL : ask->answer, err ? NULL : ask->file,
                              err);
-    session_ask_free(ask);
+    ask_free(ask);
     if (had_turn)
         session_next(session);
 }
@@ -57,16 +57,11 @@ static void refuse(struct session_job *job, const struct err *err)
     session_ask_reply(ask, &kept);
 }
 
-/* After a step: the ask that it was for, or NULL where it failed and is answered. */
-struct engine_ask *session_ask_after(struct session *session)
+void session_ask_failed(struct session *session)
 {
-    struct engine_ask *ask = session->ask;
-    struct err err = session->failed;
-    if (err.kind == ERR_NONE)
-        return ask;
-    files_drop(&session->files);
-    session_ask_reply(ask, &err);
-    return NULL;
+    struct err err = session->step.err;
+    files_drop(&session->box.files);
+    session_ask_reply(session->queue.ask, &err);
 }
 
 void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *text,
@@ -79,61 +74,35 @@ void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *
     session_ask_reply(ask, &err);
 }
 
-/* --- new --- */
-
-/* The first in line of its own session: the interpreter waits, the files are in. */
-static void begin_new(struct session *session, struct engine_ask *ask)
-{
-    if (ask->request.file_count > 0)
-        session_ask_put(session, ask);
-    else
-        session_ask_info(ask);
-}
-
 /* --- names, completion and code before it is run --- */
-
-static bool has_answer(const struct driver *driver)
-{
-    return driver->answer;
-}
-
-static void on_names(struct session *session)
-{
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    json_t *info = session_info(session);
-    json_object_update(info, session->driver.answer);
-    json_object_set_new(ask->answer, "session", info);
-    session_ask_reply(ask, NULL);
-}
-
-static void on_completed(struct session *session)
-{
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    json_object_update(ask->answer, session->driver.answer);
-    session_ask_reply(ask, NULL);
-}
 
 static void reply_problems(struct engine_ask *ask, json_t *problems)
 {
-    const struct request *request = &ask->session->request;
     own_json kept = json_is_array(problems) ? json_incref(problems) : json_array();
-    hint_problems(request->image, kept);
+    hint_problems(ask->session->request.image, kept);
     json_object_set(ask->answer, "problems", kept);
     session_ask_reply(ask, NULL);
 }
 
-static void on_checked(struct session *session)
+void session_ask_on_answer(struct session *session)
 {
-    struct engine_ask *ask = session_ask_after(session);
-    if (ask)
-        reply_problems(ask, json_object_get(session->driver.answer, "problems"));
+    struct engine_ask *ask = session->queue.ask;
+    json_t *said = session->streams.driver.answer;
+    if (ask->what->what == FRAME_DO_CHECK) {
+        reply_problems(ask, json_object_get(said, "problems"));
+        return;
+    }
+    if (ask->what->what == FRAME_DO_INFO) {
+        json_t *info = session_info(session);
+        json_object_update(info, said);
+        json_object_set_new(ask->answer, "session", info);
+    } else {
+        json_object_update(ask->answer, said);
+    }
+    session_ask_reply(ask, NULL);
 }
 
-/* Where the character of that number begins. */
+/* The offset of the character with that number. */
 static size_t offset_of(struct str text, int64_t character)
 {
     size_t at = 0;
@@ -145,13 +114,16 @@ static size_t offset_of(struct str text, int64_t character)
     return at;
 }
 
-static char *question(struct session *session, const char *op,
-                      const struct frame_session *what)
+static char *question(struct session *session, const struct frame_session *what)
 {
+    static const char *const ops[FRAME_DOS] = {
+        [FRAME_DO_INFO] = "names", [FRAME_DO_COMPLETE] = "complete", [FRAME_DO_CHECK] = "check",
+    };
+    const char *op = ops[what->what], *nonce = session->streams.driver.nonce;
     struct str code = what->code;
-    const char *nonce = session_expect(session);
+    driver_expect(&session->streams.driver);
     if (session->request.language == REQUEST_BASH) {
-        /* It gets the text up to the cursor, which counts characters. */
+        /* Bash gets the text up to the cursor, which counts characters. */
         struct str before = { code.at, offset_of(code, what->cursor) };
         return plan_bash_question(op, nonce, before);
     }
@@ -163,53 +135,49 @@ static char *question(struct session *session, const char *op,
     return plan_line(line);
 }
 
-static void begin_info(struct session *session, struct engine_ask *ask)
+static void begin_question(struct session *session, struct engine_ask *ask)
 {
-    if (!ask->what->names)
-        session_ask_info(ask);
-    else
-        session_ask_driver(session, question(session, "names", ask->what), has_answer, on_names);
-}
-
-static void begin_complete(struct session *session, struct engine_ask *ask)
-{
-    session_ask_driver(session, question(session, "complete", ask->what), has_answer,
-                       on_completed);
-}
-
-/* Only Python's interpreter can say it: of others nothing is known to be wrong. */
-static void begin_check(struct session *session, struct engine_ask *ask)
-{
-    if (session->request.language != REQUEST_PYTHON)
+    /* Only Python's interpreter can check code. */
+    if (ask->what->what == FRAME_DO_CHECK && session->request.language != REQUEST_PYTHON)
         reply_problems(ask, NULL);
     else
-        session_ask_driver(session, question(session, "check", ask->what), has_answer, on_checked);
+        session_ask_driver(session, question(session, ask->what), SESSION_ANSWERING);
+}
+
+/* `new`, the first job of a session, with files or without; put, get, files. */
+static void begin_files(struct session *session, struct engine_ask *ask)
+{
+    enum frame_do what = ask->what->what;
+    if (what == FRAME_DO_NEW && ask->request.file_count == 0)
+        session_ask_info(ask);
+    else
+        session_need_porter(session, what == FRAME_DO_GET || what == FRAME_DO_FILES
+                                         ? SESSION_GET_PORTER
+                                         : SESSION_PUT_PORTER);
 }
 
 /* --- asking --- */
 
 static void (*const begins[FRAME_DOS])(struct session *session, struct engine_ask *ask) = {
-    [FRAME_DO_NEW] = begin_new,       [FRAME_DO_INFO] = begin_info,
-    [FRAME_DO_PUT] = session_ask_put,       [FRAME_DO_GET] = session_ask_files,
-    [FRAME_DO_FILES] = session_ask_files,   [FRAME_DO_CHECKPOINT] = session_ask_checkpoint,
-    [FRAME_DO_UNDO] = session_ask_undo,     [FRAME_DO_FORK] = session_ask_fork,
-    [FRAME_DO_COMPLETE] = begin_complete,   [FRAME_DO_CHECK] = begin_check,
+    [FRAME_DO_NEW] = begin_files,         [FRAME_DO_INFO] = begin_question,
+    [FRAME_DO_PUT] = begin_files,         [FRAME_DO_GET] = begin_files,
+    [FRAME_DO_FILES] = begin_files,       [FRAME_DO_CHECKPOINT] = session_ask_checkpoint,
+    [FRAME_DO_UNDO] = session_ask_undo,   [FRAME_DO_FORK] = session_fork,
+    [FRAME_DO_COMPLETE] = begin_question, [FRAME_DO_CHECK] = begin_question,
 };
 
 static void begin(struct session_job *job)
 {
     struct engine_ask *ask = loop_owner(job, struct engine_ask, job);
-    struct session *session = ask->session;
-    session->ask = ask;
-    session->failed = ERR_INIT;
-    begins[ask->what->what](session, ask);
+    ask->session->queue.ask = ask;
+    begins[ask->what->what](ask->session, ask);
 }
 
 static json_t *list_all(const struct engine *engine)
 {
     json_t *list = json_array();
     for (const struct session *session = engine->sessions; session; session = session->after) {
-        if (session->stage != SESSION_ENDED)
+        if (session->step.stage != SESSION_ENDED)
             json_array_append_new(list, session_info(session));
     }
     for (size_t i = engine->past_count; i > 0; i--)
@@ -217,42 +185,44 @@ static json_t *list_all(const struct engine *engine)
     return list;
 }
 
-/* Whatever needs no turn is answered at once, also while a cell runs. True: it was. */
+/* Answer an ask that needs no turn, also while a cell runs. False: it needs one, or err says why it
+ * cannot be done. */
 static bool answer_now(struct engine_ask *ask, struct err *err)
 {
     struct session *session = ask->session;
     enum frame_do what = ask->what->what;
     if (what == FRAME_DO_LIST) {
         json_object_set_new(ask->answer, "sessions", list_all(ask->engine));
-    } else if (what == FRAME_DO_INFO && (!ask->what->names || session->stage == SESSION_CELL)) {
+    } else if (what == FRAME_DO_INFO &&
+               (!ask->what->names || session->step.stage == SESSION_RUNNING)) {
         json_object_set_new(ask->answer, "session", session_info(session));
     } else if (what == FRAME_DO_INTERRUPT) {
-        if (!session->cell || session->stage != SESSION_CELL) {
+        if (session->step.stage != SESSION_RUNNING) {
             err_set(err, ERR_ABSENT, "session '%s' runs no cell", session->id);
-            err_hint(err, "nothing is to be done");
+            err_hint(err, "there is nothing to interrupt");
             return false;
         }
-        engine_interrupt(session->cell);
+        engine_interrupt(session->queue.cell);
         json_object_set_new(ask->answer, "session", session_info(session));
     } else if (what == FRAME_DO_END) {
-        session->called_off = true;
+        session->life.called_off = true;
         session_end(session, "it was ended on request");
         json_object_set_new(ask->answer, "session",
-                            session_past_info(&ask->engine->past[ask->engine->past_count - 1]));
+                            session_past_info(session_past_find(ask->engine, session->id)));
     } else {
         return false;
     }
     return true;
 }
 
-/* The session that is asked; false with an err where there is none that could be. */
+/* Find or make the session; false with an err. */
 static bool find_session(struct engine_ask *ask, struct err *err)
 {
     const struct frame_session *what = ask->what;
     if (what->what == FRAME_DO_LIST)
         return true;
     if (what->what == FRAME_DO_NEW) {
-        /* Its files are put once its box is there. */
+        /* The files are put once the box is there. */
         struct request made = ask->request;
         ask->request = (struct request){ .files = made.files, .file_count = made.file_count,
                                          .root = json_incref(made.root) };
@@ -275,8 +245,7 @@ int engine_ask(struct engine *engine, const struct frame_session *what, struct r
     if (engine_is_broken(engine, err))
         return -1;
     struct engine_ask *ask = buf_alloc_zero(1, sizeof *ask);
-    *ask = (struct engine_ask){ .job = { .begin = begin, .refuse = refuse,
-                                         .first = what->what == FRAME_DO_NEW }, .engine = engine,
+    *ask = (struct engine_ask){ .job = { .begin = begin, .refuse = refuse }, .engine = engine,
                                 .what = what, .hooks = *hooks, .answer = json_object(),
                                 .request = *request };
     *request = REQUEST_INIT;
@@ -287,18 +256,18 @@ int engine_ask(struct engine *engine, const struct frame_session *what, struct r
     if (past) {
         json_object_set_new(ask->answer, "session", session_past_info(past));
     } else if (!find_session(ask, err)) {
-        session_ask_free(ask);
+        ask_free(ask);
         return -1;
     } else if (!answer_now(ask, err)) {
         if (err->kind == ERR_NONE && session_enter(ask->session, &ask->job, err) == 0) {
             *out = ask;
             return 0;
         }
-        session_ask_free(ask);
+        ask_free(ask);
         return -1;
     }
     hooks->on_answer(hooks->user, ask->answer, NULL, NULL);
-    session_ask_free(ask);
+    ask_free(ask);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* Files of a session: put, fetched, listed on request. Runs in the engine. */
-#include "engine/session/session_ask.h"
+/* Asks about the files of a session: put, get, list. Runs in the engine. */
+#include "engine/session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,37 +13,29 @@
 #include "engine/run/run.h"
 
 #define GET_MAX ((uint64_t)1 << 30) /* bytes of one file */
-#define UPLOAD_NS (30 * INT64_C(1000000000)) /* for the next part of a file */
+#define UPLOAD_NS (30 * CLOCK_S) /* for the next part of a file */
 
 /* --- put --- */
 
-static void on_files_noted(struct session *session)
+void session_ask_on_noted(struct session *session)
 {
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    files_drop(&session->files);
-    /* What was put belongs to the state: an undo must not take it back. */
-    session->ask = NULL;
+    struct engine_ask *ask = session->queue.ask;
+    files_drop(&session->box.files);
+    session->queue.ask = NULL;
     json_object_del(session->request.root, "files"); /* not needed any more, and may be large */
-    json_object_set_new(ask->answer, "session", session_info(session));
-    if (!ask->silent)
-        ask->hooks.on_answer(ask->hooks.user, ask->answer, NULL, NULL);
-    session_ask_free(ask);
-    session_renew_newest(session);
+    session_ask_info(ask);
+    session_keep_put_files(session);
 }
 
-static void on_files_put(struct session *session)
+void session_ask_on_put(struct session *session)
 {
-    if (!session_ask_after(session))
-        return;
-    files_drop(&session->files);
-    session_note_files(session, on_files_noted);
+    files_drop(&session->box.files);
+    session_note_files(session, SESSION_PUT_NOTING);
 }
 
 static void await_next_part(struct session *session)
 {
-    loop_set_timer(&session->engine->loop, &session->uploads, clock_now_ns() + UPLOAD_NS);
+    loop_set_timer(&session->engine->loop, &session->box.uploads, clock_now_ns() + UPLOAD_NS);
 }
 
 /* A part has come, but waits for its turn: a cell may take long. */
@@ -58,65 +50,46 @@ static bool part_waits(const struct session *session)
 
 void session_on_uploads(struct loop_timer *timer)
 {
-    struct session *session = loop_owner(timer, struct session, uploads);
+    struct session *session = loop_owner(timer, struct session, box.uploads);
     if (part_waits(session))
         await_next_part(session);
-    else if (session->porter >= 0 && files_session_abandon(session->porter) < 0)
-        await_next_part(session); /* its socket is full */
+    else if (session->box.porter >= 0 && files_session_abandon(session->box.porter) < 0)
+        await_next_part(session); /* the porter's socket is full */
 }
 
-static void on_part_put(struct session *session)
+void session_ask_on_part(struct session *session)
 {
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
+    struct engine_ask *ask = session->queue.ask;
     json_object_set_new(ask->answer, "upload",
-                        json_integer((json_int_t)session->files.part.upload));
-    files_drop(&session->files);
+                        json_integer((json_int_t)session->box.files.part.upload));
+    files_drop(&session->box.files);
     await_next_part(session);
     session_ask_info(ask);
 }
 
-static void put_part(struct session *session, const struct engine_ask *ask)
+void session_ask_on_put_porter(struct session *session)
 {
-    static uint32_t uploads; /* numbered so far */
+    static uint32_t uploads; /* the last number given */
+    const struct engine_ask *ask = session->queue.ask;
     struct files_part part = { .upload = (uint32_t)ask->what->upload, .more = ask->what->more };
+    struct files_job *job =
+        session_await_files(session, part.more ? SESSION_PUTTING_PART : SESSION_PUTTING);
+    if (!part.more && !part.upload) {
+        files_session_put(job, ask->request.files, ask->request.file_count);
+        return;
+    }
     part.first = part.upload == 0;
     if (part.first)
         part.upload = ++uploads;
-    session_await_files(session, part.more ? on_part_put : on_files_put);
-    files_session_put_part(&session->files, &session->engine->loop, session->porter,
-                           ask->request.files, part, session_files_done);
-}
-
-static void on_porter_for_put(struct session *session)
-{
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    if (ask->what->more || ask->what->upload) {
-        put_part(session, ask);
-        return;
-    }
-    session_await_files(session, on_files_put);
-    files_session_put(&session->files, &session->engine->loop, session->porter,
-                      ask->request.files, ask->request.file_count, session_files_done);
-}
-
-void session_ask_put(struct session *session, struct engine_ask *ask)
-{
-    (void)ask;
-    session_need_porter(session, on_porter_for_put);
+    files_session_put_part(job, ask->request.files, part);
 }
 
 /* --- get, list --- */
 
-static void on_got(struct session *session)
+void session_ask_on_got(struct session *session)
 {
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    struct files_job *job = &session->files;
+    struct engine_ask *ask = session->queue.ask;
+    struct files_job *job = &session->box.files;
     struct str content = { job->content, (size_t)job->content_len };
     const char *path = ask->what->path;
     struct result_artifact *file = buf_alloc_zero(1, sizeof *file);
@@ -134,47 +107,33 @@ static void on_got(struct session *session)
     session_ask_reply(ask, NULL);
 }
 
-static void on_listed(struct session *session)
+void session_ask_on_listed(struct session *session)
 {
     static const char *const types[] = {
         [BOX_ENTRY_FILE] = "file", [BOX_ENTRY_DIR] = "directory", [BOX_ENTRY_LINK] = "link",
         [BOX_ENTRY_OTHER] = "other",
     };
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
+    struct engine_ask *ask = session->queue.ask;
     json_t *list = json_array();
-    for (size_t i = 0; i < session->files.count; i++) {
-        const struct files_entry *entry = &session->files.entries[i];
+    for (size_t i = 0; i < session->box.files.count; i++) {
+        const struct files_entry *entry = &session->box.files.entries[i];
         struct str path = { entry->path, entry->len };
         json_array_append_new(list, json_pack("{s:o, s:s, s:I}", "path", json_text(path), "type",
                                               types[entry->type], "size_bytes",
                                               (json_int_t)entry->size));
     }
     json_object_set_new(ask->answer, "files", list);
-    json_object_set_new(ask->answer, "cut", json_boolean(session->files.cut != 0));
-    files_drop(&session->files);
+    json_object_set_new(ask->answer, "cut", json_boolean(session->box.files.cut != 0));
+    files_drop(&session->box.files);
     session_ask_reply(ask, NULL);
 }
 
-static void on_porter_for_files(struct session *session)
+void session_ask_on_get_porter(struct session *session)
 {
-    struct engine_ask *ask = session_ask_after(session);
-    if (!ask)
-        return;
-    struct loop *loop = &session->engine->loop;
-    bool get = ask->what->what == FRAME_DO_GET;
-    session_await_files(session, get ? on_got : on_listed);
-    if (get)
-        files_session_get(&session->files, loop, session->porter, str_of(ask->what->path), GET_MAX,
-                          session_files_done);
+    struct engine_ask *ask = session->queue.ask;
+    if (ask->what->what == FRAME_DO_GET)
+        files_session_get(session_await_files(session, SESSION_GETTING), str_of(ask->what->path),
+                          GET_MAX);
     else
-        files_session_list(&session->files, loop, session->porter, session_files_done);
+        files_session_list(session_await_files(session, SESSION_LISTING));
 }
-
-void session_ask_files(struct session *session, struct engine_ask *ask)
-{
-    (void)ask;
-    session_need_porter(session, on_porter_for_files);
-}
-

@@ -1,274 +1,258 @@
-/* Forking a session: a second one from the state of the first, in a box of its own with
- * which it shares nothing. The new one is made as any other; then the files of what is
- * kept of the first are put into its box, and the memory into its interpreter. Runs in
- * the engine.
+/* Forking a session: a second session from a state of the first, in a box of its own, with which it
+ * shares nothing. The child is made as any session. Then the files of the state are put into its
+ * box, and the memory into its interpreter. Runs in the engine.
  *
- * Two sessions are at work. The new one is `coming` until it is whole, has the ask, and
- * does the steps; the first, its `parent`, goes on with cells meanwhile, for the state is
- * taken from a copy, which is pinned until then. Only to send files it waits its turn.
- * If either ends, the other one hears of it. One fork of a parent at a time; others wait
- * beside the line, with the state that was when they were asked for. */
-#include "engine/session/session_ask.h"
+ * The child has the ask and does the steps. Its parent goes on with cells meanwhile, for the state
+ * is taken from a copy, which is pinned until then; only to send files the parent spends a turn. If
+ * one of the two ends, the fork fails. A parent has one child at a time; other forks wait beside
+ * the line, with the state that the session was in when they were asked for. */
+#include "engine/session/session.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "box/fork/transplant.h"
 #include "engine/run/run.h"
 
-#define CARRIED_SLOT (BOX_STATES - 1) /* the new session has nothing else there yet */
+#define CARRIED_SNAPSHOT (BOX_STATES - 1) /* the child has nothing else there yet */
 
-/* --- the end of it --- */
+/* --- the end of a fork --- */
 
-/* Else it was forgotten with all others, and another one may be there. */
-static bool is_pinned(const struct session *parent, uint32_t at, uint64_t ticket)
+/* If not, the state was forgotten with all others, and its index may have another one. */
+static bool is_pinned(const struct session *parent, const struct session_pin *pin)
 {
-    return parent->place[at].pins > 0 && parent->place[at].ticket == ticket;
+    const struct session_kept *kept = &parent->states.kept[pin->at];
+    return kept->pins > 0 && kept->ticket == pin->ticket;
 }
 
-static void unpin(struct session *parent, uint32_t at, uint64_t ticket)
+static void unpin(struct session *parent, const struct session_pin *pin)
 {
-    struct session_place *place = &parent->place[at];
-    if (!is_pinned(parent, at, ticket))
+    struct session_kept *kept = &parent->states.kept[pin->at];
+    if (!is_pinned(parent, pin))
         return;
-    place->pins--;
-    if (!place->pins && !place->level && !place->name[0])
-        session_drop_place(parent, at);
+    kept->pins--;
+    if (!kept->pins && !kept->level && !kept->name[0])
+        session_drop_state(parent, pin->at);
 }
 
 static void begin(struct session *session, struct engine_ask *ask);
 
-/* They are two sessions from now on; who waits to fork the parent as well has its turn. */
-static void part(struct session *coming)
+/* Parent and child are independent from now on; the next fork of the parent begins. */
+static void part(struct session *child)
 {
-    struct session *parent = coming->parent;
-    coming->parent = NULL;
-    session_leave(&coming->carry);
+    struct session *parent = child->fork.parent;
+    child->fork.parent = NULL;
+    session_leave(&child->fork.carry);
     if (!parent)
         return;
-    parent->coming = NULL;
-    unpin(parent, coming->fork_place, coming->fork_ticket);
-    struct engine_ask *next = parent->forks;
-    if (next && parent->stage != SESSION_ENDED) {
-        parent->forks = next->next_fork;
+    parent->fork.child = NULL;
+    unpin(parent, &child->fork.pin);
+    struct engine_ask *next = parent->fork.waiting;
+    if (next && parent->step.stage != SESSION_ENDED) {
+        parent->fork.waiting = next->next_fork;
         begin(parent, next);
     }
 }
 
-static void fail(struct session *coming, enum err_kind kind, const char *why)
+static void fail(struct session *child, enum err_kind kind, const char *why)
 {
-    struct engine_ask *ask = coming->fork_ask;
+    struct engine_ask *ask = child->fork.ask;
     struct err err = ERR_INIT;
     err_set(&err, kind, "the session could not be forked: %s", why);
-    coming->fork_ask = NULL;
-    part(coming);
-    session_end(coming, err.text);
+    child->fork.ask = NULL;
+    part(child);
+    session_end(child, err.text);
     if (ask)
         session_ask_reply(ask, &err);
 }
 
-/* What it is forked from may be lost between two steps. */
-static bool is_still_kept(struct session *coming)
+/* The state may be lost between two steps. */
+static bool is_still_kept(struct session *child)
 {
-    if (is_pinned(coming->parent, coming->fork_place, coming->fork_ticket))
+    if (is_pinned(child->fork.parent, &child->fork.pin))
         return true;
-    fail(coming, ERR_HOST, "what was kept is lost");
+    fail(child, ERR_HOST, "what was kept is lost");
     return false;
 }
 
-static bool went_well(struct session *coming)
+void session_fork_failed(struct session *child)
 {
-    if (coming->failed.kind == ERR_NONE)
-        return true;
-    struct err failed = coming->failed;
-    fail(coming, failed.kind, failed.text);
-    return false;
+    struct err err = child->step.err;
+    files_drop(&child->box.files);
+    fail(child, err.kind, err.text);
 }
 
 void session_fork_ended(struct session *session, const char *why)
 {
     struct err gone = ERR_INIT;
     err_set(&gone, ERR_ABSENT, "session '%s' ended: %s", session->id, why);
-    while (session->forks) {
-        struct engine_ask *ask = session->forks;
-        session->forks = ask->next_fork;
+    while (session->fork.waiting) {
+        struct engine_ask *ask = session->fork.waiting;
+        session->fork.waiting = ask->next_fork;
         session_ask_reply(ask, &gone);
     }
-    if (session->coming)
-        fail(session->coming, ERR_HOST, "the session ended");
-    if (!session->parent)
-        return;
-    struct engine_ask *ask = session->fork_ask;
-    struct err err = ERR_INIT;
-    err_set(&err, ERR_HOST, "the session could not be forked: %s", why);
-    session->fork_ask = NULL;
-    part(session);
-    if (ask)
-        session_ask_reply(ask, &err);
+    if (session->fork.child)
+        fail(session->fork.child, ERR_HOST, "the session ended");
+    if (session->fork.parent)
+        fail(session, ERR_HOST, why);
 }
 
-static void on_renewed(struct session *coming)
+void session_fork_on_renewed(struct session *child)
 {
-    struct engine_ask *ask = coming->fork_ask;
-    if (!went_well(coming))
-        return;
-    json_object_set_new(ask->answer, "session", session_info(coming));
-    json_object_set_new(ask->answer, "from", json_string(coming->parent->id));
-    json_object_set_new(ask->answer, "lost", session_lost_json(coming->lost));
-    coming->fork_ask = NULL;
-    coming->unkept = true;
-    coming->opened_ns = session_files_now_ns();
-    coming->state = coming->cells;
-    part(coming);
-    session_next(coming);
+    struct engine_ask *ask = child->fork.ask;
+    json_object_set_new(ask->answer, "from", json_string(child->fork.parent->id));
+    json_object_set_new(ask->answer, "lost", session_lost_json(child->states.lost));
+    child->fork.ask = NULL;
+    child->box.opened_ns = session_files_now_ns();
+    child->states.cell = child->queue.cells;
+    part(child);
+    session_protect(child);
+    json_object_set_new(ask->answer, "session", session_info(child));
     session_ask_reply(ask, NULL);
 }
 
 /* --- memory --- */
 
-static void on_forked_into(struct session *coming)
+void session_fork_on_memory(struct session *child)
 {
-    if (coming->failed.kind == ERR_NONE && coming->kept.end != INJECT_OK)
-        err_set(&coming->failed, ERR_HOST, "%s",
-                transplant_reason(coming->kept.end, coming->kept.error));
-    if (!went_well(coming))
-        return;
-    session_renew(coming, on_renewed);
-}
-
-/* After the files: its folder, and files that it has open, are opened by name. */
-static void carry_memory(struct session *coming)
-{
-    if (!is_still_kept(coming))
-        return;
-    if (coming->parent->place[coming->fork_place].birth) {
-        coming->failed = ERR_INIT;
-        on_renewed(coming);
+    if (child->step.end == INJECT_OK) {
+        session_ask_driver(child, session_renew_line(child), SESSION_RENEWING);
         return;
     }
-    coming->fresh = false;
-    session_fork_into(coming->parent, coming->fork_place, coming, on_forked_into);
+    err_set(&child->step.err, ERR_HOST, "%s",
+            transplant_reason(child->step.end, child->step.error));
+    session_fork_failed(child);
 }
 
-/* --- files: out of the one porter, through a socket, into the other --- */
-
-static void on_noted(struct session *coming)
+/* After the files: the interpreter opens its folder and its open files by name. */
+static void carry_memory(struct session *child)
 {
-    files_drop(&coming->files);
-    if (went_well(coming))
-        carry_memory(coming);
-}
-
-static void on_restored(struct session *coming)
-{
-    coming->lost |= coming->files.lost;
-    files_drop(&coming->files);
-    if (!went_well(coming))
+    struct session *parent = child->fork.parent;
+    const struct session_pin *pin = &child->fork.pin;
+    if (!is_still_kept(child))
         return;
-    files_session_forget(coming->porter, CARRIED_SLOT);
-    session_note_files(coming, on_noted);
-}
-
-/* One of the two ends is done; when both are, the new session has them. */
-static void on_end(struct session *coming, const struct err *failed)
-{
-    if (coming->carry_failed.kind == ERR_NONE)
-        coming->carry_failed = *failed;
-    if (--coming->carrying > 0)
+    if (parent->states.kept[pin->at].birth) {
+        session_fork_on_renewed(child);
         return;
-    files_drop(&coming->files);
-    coming->failed = coming->carry_failed;
-    if (!went_well(coming))
+    }
+    struct box_call order = { .op = BOX_OP_FORK_INTO, .box = parent->box.id,
+                              .keep = { .state = pin->at, .to = child->box.id,
+                                        .ticket = pin->ticket } };
+    child->box.interpreter = SESSION_I_USED;
+    session_await(child, SESSION_FORKING);
+    house_call(&parent->engine->house, &order, NULL, 0);
+}
+
+/* --- files: out of the parent's porter, through a socket, into the child's --- */
+
+void session_fork_on_noted(struct session *child)
+{
+    files_drop(&child->box.files);
+    carry_memory(child);
+}
+
+void session_fork_on_restored(struct session *child)
+{
+    child->states.lost |= child->box.files.lost;
+    files_drop(&child->box.files);
+    files_session_forget(child->box.porter, CARRIED_SNAPSHOT);
+    session_note_files(child, SESSION_FORK_NOTING);
+}
+
+/* One of the two porters is done; when both are, the child has the snapshot. */
+void session_fork_on_received(struct session *child)
+{
+    if (--child->fork.carrying > 0)
         return;
-    session_await_files(coming, on_restored);
-    files_session_restore(&coming->files, &coming->engine->loop, coming->porter, CARRIED_SLOT, 0,
-                          session_files_done);
+    files_drop(&child->box.files);
+    files_session_restore(session_await_files(child, SESSION_FORK_RESTORING), CARRIED_SNAPSHOT, 0);
 }
 
-static void on_received(struct session *coming)
+void session_fork_on_sent(struct session *parent)
 {
-    struct err failed = coming->failed;
-    on_end(coming, &failed);
-}
-
-static void on_sent(struct session *parent)
-{
-    struct session *coming = parent->coming;
-    struct err failed = parent->failed;
-    uint32_t lost = parent->files.lost;
-    files_drop(&parent->files);
-    if (coming)
-        coming->lost |= lost;
-    if (coming && coming->carrying > 0)
-        on_end(coming, &failed);
+    struct session *child = parent->fork.child;
+    struct err err = parent->step.err;
+    uint32_t lost = parent->box.files.lost;
+    files_drop(&parent->box.files);
+    if (child && child->fork.carrying > 0) {
+        child->states.lost |= lost;
+        if (err.kind == ERR_NONE)
+            session_fork_on_received(child);
+        else
+            fail(child, err.kind, err.text);
+    }
     session_next(parent);
 }
 
-static void begin_carry(struct session_job *job)
+void session_fork_on_turn(struct session *child)
 {
-    struct session *coming = loop_owner(job, struct session, carry), *parent = coming->parent;
-    struct loop *loop = &parent->engine->loop;
+    struct session *parent = child->fork.parent;
     int ends[2];
-    if (!is_still_kept(coming)) {
+    if (!is_still_kept(child)) {
         session_next(parent);
         return;
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        fail(coming, ERR_HOST, "its files could not be carried over");
+        fail(child, ERR_HOST, "its files could not be carried over");
         session_next(parent);
         return;
     }
     own_fd from = ends[0], to = ends[1];
-    coming->carrying = 2;
-    coming->carry_failed = ERR_INIT;
-    session_await_files(parent, on_sent);
-    session_await_files(coming, on_received);
-    files_session_send(&parent->files, loop, parent->porter, coming->fork_place, to,
-                       parent->opened_ns, session_files_done);
-    files_session_receive(&coming->files, loop, coming->porter, CARRIED_SLOT, from,
-                          session_files_done);
+    child->fork.carrying = 2;
+    files_session_send(session_await_files(parent, SESSION_SENDING), child->fork.pin.at, to,
+                       parent->box.opened_ns);
+    files_session_receive(session_await_files(child, SESSION_RECEIVING), CARRIED_SNAPSHOT, from);
+}
+
+static void begin_carry(struct session_job *job)
+{
+    session_happens(loop_owner(job, struct session, fork.carry), SESSION_E_TURN);
 }
 
 static void refuse_carry(struct session_job *job, const struct err *err)
 {
-    struct session *coming = loop_owner(job, struct session, carry);
-    if (coming->parent)
-        fail(coming, err->kind, err->text);
+    struct session *child = loop_owner(job, struct session, fork.carry);
+    if (child->fork.parent)
+        fail(child, err->kind, err->text);
 }
 
-static void on_porter(struct session *coming)
+void session_fork_on_porter(struct session *child)
 {
     struct err err = ERR_INIT;
-    if (!went_well(coming))
-        return;
-    coming->carry = (struct session_job){ .begin = begin_carry, .refuse = refuse_carry };
-    if (session_enter(coming->parent, &coming->carry, &err) < 0)
-        fail(coming, err.kind, err.text);
+    child->fork.carry = (struct session_job){ .begin = begin_carry, .refuse = refuse_carry };
+    session_await(child, SESSION_FORK_LINE);
+    if (session_enter(child->fork.parent, &child->fork.carry, &err) < 0)
+        fail(child, err.kind, err.text);
 }
 
 /* --- begin --- */
 
-static void on_opened(struct session *coming)
+void session_fork_on_opened(struct session *child)
 {
-    if (!went_well(coming) || !is_still_kept(coming))
+    if (child->step.err.kind != ERR_NONE) {
+        session_fork_failed(child);
         return;
-    if (!coming->forked)
-        fail(coming, ERR_HOST, "no zygote is there");
-    else if (coming->parent->place[coming->fork_place].snapped)
-        session_need_porter(coming, on_porter);
+    }
+    if (!is_still_kept(child))
+        return;
+    if (!child->box.forked)
+        fail(child, ERR_HOST, "no zygote is there");
+    else if (child->fork.parent->states.kept[child->fork.pin.at].snapped)
+        session_need_porter(child, SESSION_FORK_PORTER);
     else
-        carry_memory(coming);
+        carry_memory(child);
 }
 
 static struct session *make_child(struct session *session, struct err *err)
 {
     const struct request_ceilings all = { .host_memory_bytes = INT64_MAX };
     const struct frame_session what = {
-        .ttl_s = session->ttl_ns / 1000000000, .life_s = session->life_ns / 1000000000,
-        .undo_levels = session->levels_most,
+        .ttl_s = session->life.ttl_ns / CLOCK_S, .life_s = session->life.max_ns / CLOCK_S,
+        .undo_levels = session->states.levels_max,
     };
     own_json root = json_copy(session->request.root);
     own_request request = REQUEST_INIT;
@@ -282,44 +266,43 @@ static struct session *make_child(struct session *session, struct err *err)
 static void begin(struct session *session, struct engine_ask *ask)
 {
     struct err err = ERR_INIT;
-    if (!is_pinned(session, ask->fork_place, ask->fork_ticket))
+    if (!is_pinned(session, &ask->pin))
         err_set(&err, ERR_HOST, "the session could not be forked: what was kept is lost");
-    struct session *coming = err.kind == ERR_NONE ? make_child(session, &err) : NULL;
-    if (!coming) {
-        unpin(session, ask->fork_place, ask->fork_ticket);
+    struct session *child = err.kind == ERR_NONE ? make_child(session, &err) : NULL;
+    if (!child) {
+        unpin(session, &ask->pin);
         session_ask_reply(ask, &err);
         return;
     }
-    coming->parent = session;
     if (ask->fork_others)
-        coming->lost |= BOX_LOST_BIT(OUTSIDE);
-    coming->fork_ask = ask;
-    coming->fork_place = ask->fork_place;
-    coming->fork_ticket = ask->fork_ticket;
-    coming->cells = coming->state = session->place[ask->fork_place].cell;
-    session->coming = coming;
-    session_open_box(coming, on_opened);
+        child->states.lost |= BOX_LOST_BIT(OUTSIDE);
+    child->fork = (struct session_fork){ .parent = session, .ask = ask, .pin = ask->pin };
+    child->queue.cells = child->states.cell = session->states.kept[ask->pin.at].cell;
+    session->fork.child = child;
+    session_open_box(child, SESSION_T_FORK);
 }
 
-void session_fork(struct session *session)
+void session_fork(struct session *session, struct engine_ask *ask)
 {
-    struct engine_ask *ask = session->ask, **end = &session->forks;
+    struct engine_ask **end = &session->fork.waiting;
     struct err err = ERR_INIT;
-    if (!session->is_protected) {
-        err_set(&err, ERR_HOST, "the state of the session is not kept: %s", session->unprotected);
+    uint32_t newest = session_newest(session);
+    if (!session->states.is_protected) {
+        err_set(&err, ERR_HOST, "the state of the session is not kept: %s",
+                session->states.unprotected);
         session_ask_reply(ask, &err);
         return;
     }
-    ask->fork_place = session_newest(session);
-    ask->fork_ticket = session->place[ask->fork_place].ticket;
-    session->place[ask->fork_place].pins++;
-    /* Of a state with files the porter says more. */
-    ask->fork_others = !session->place[ask->fork_place].snapped && session_has_others(session);
-    session->ask = NULL;
+    struct session_kept *kept = &session->states.kept[newest];
+    ask->pin = (struct session_pin){ newest, kept->ticket };
+    kept->pins++;
+    /* If the state has files, the porter says more. */
+    ask->fork_others = !kept->snapped && session_has_others(session);
+    session->queue.ask = NULL;
     ask->session = NULL;
     while (*end)
         end = &(*end)->next_fork;
-    if (session->coming)
+    if (session->fork.child)
         *end = ask;
     else
         begin(session, ask);

@@ -1,191 +1,185 @@
-/* The states of a session that are kept: made after each cell, gone back to after a death
- * or by `undo`. Runs in the engine. */
+/* The kept states of a session, and keeping one: after each cell, the interpreter is copied by the
+ * keeper and its files by the porter. The end of keeping is KEPT. Runs in the engine. */
 #include "engine/session/session.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/own.h"
 #include "box/park/inject.h"
 
-/* --- places --- */
+#define STATES_LOST "what was kept is lost"
+
+/* --- the kept states --- */
 
 uint32_t session_newest(const struct session *session)
 {
-    return session->levels > 0 ? session->stack[session->levels - 1] : SESSION_NOBODY;
+    const struct session_states *states = &session->states;
+    return states->levels > 0 ? states->stack[states->levels - 1] : SESSION_NOBODY;
 }
 
 uint32_t session_named(const struct session *session, const char *name)
 {
     for (uint32_t i = 0; i < BOX_STATES; i++) {
-        if (session->place[i].used && strcmp(session->place[i].name, name) == 0)
+        if (session->states.kept[i].used && strcmp(session->states.kept[i].name, name) == 0)
             return i;
     }
     return SESSION_NOBODY;
 }
 
-/* There are more places than levels and names together. */
-static uint32_t free_place(const struct session *session)
+static uint32_t unused(const struct session *session)
+{
+    uint32_t at = 0;
+    while (session->states.kept[at].used)
+        at++;
+    return at;
+}
+_Static_assert(BOX_STATES > FRAME_LEVELS_MAX + 1 + SESSION_NAMED_MAX, "one is always unused");
+
+void session_leave_level(struct session *session, unsigned level)
+{
+    struct session_states *states = &session->states;
+    uint32_t at = states->stack[level];
+    memmove(&states->stack[level], &states->stack[level + 1],
+            (--states->levels - level) * sizeof states->stack[0]);
+    states->kept[at].level = false;
+    if (!states->kept[at].name[0] && !states->kept[at].pins)
+        session_drop_state(session, at);
+}
+
+void session_forget_states(struct session *session)
 {
     for (uint32_t i = 0; i < BOX_STATES; i++) {
-        if (!session->place[i].used)
-            return i;
+        if (session->states.kept[i].used)
+            session_drop_state(session, i);
     }
-    return SESSION_NOBODY;
-}
-_Static_assert(BOX_STATES > FRAME_LEVELS_MAX + 1 + SESSION_NAMED_MAX, "one is always free");
-
-static void leave_level(struct session *session, unsigned at)
-{
-    uint32_t place = session->stack[at];
-    memmove(&session->stack[at], &session->stack[at + 1],
-            (--session->levels - at) * sizeof session->stack[0]);
-    session->place[place].level = false;
-    if (!session->place[place].name[0] && !session->place[place].pins)
-        session_drop_place(session, place);
+    session->states.levels = 0;
+    session->states.is_protected = false;
 }
 
-void session_leave_newest(struct session *session)
+void session_forget_lost(struct session *session)
 {
-    leave_level(session, session->levels - 1);
-    session->is_protected = false;
+    session->states.keeper_gone = false;
+    session_forget_states(session);
+    snprintf(session->states.unprotected, sizeof session->states.unprotected, STATES_LOST);
 }
 
-void session_keep_again(struct session *session, void (*then)(struct session *session))
+void session_lost_state(struct session *session, uint32_t at, uint64_t ticket)
 {
-    leave_level(session, session->levels - 1);
-    session_protect_then(session, then);
-}
-
-void session_forget_places(struct session *session)
-{
-    for (uint32_t i = 0; i < BOX_STATES; i++) {
-        if (session->place[i].used)
-            session_drop_place(session, i);
-    }
-    session->levels = 0;
-    session->is_protected = false;
-}
-
-/* A copy has died, by no order of ours. */
-void session_lost_place(struct session *session, uint32_t at, uint64_t ticket)
-{
-    struct session_place *place = &session->place[at];
-    if (!place->used || place->birth || place->ticket != ticket ||
-        (session->going_back && at == session->goal))
+    struct session_states *states = &session->states;
+    struct session_kept *kept = &states->kept[at];
+    if (!kept->used || kept->birth || kept->ticket != ticket ||
+        (states->going_back && at == states->goal))
         return;
     bool newest = session_newest(session) == at;
     unsigned level = 0;
-    while (level < session->levels && session->stack[level] != at)
+    while (level < states->levels && states->stack[level] != at)
         level++;
-    /* What is before it would be taken for it by undo. */
-    unsigned older = !newest && level < session->levels ? level + 1 : 0;
-    place->name[0] = 0;
+    /* Undo would take an older state for this one: they go, too. */
+    unsigned older = !newest && level < states->levels ? level + 1 : 0;
+    kept->name[0] = 0;
     if (newest)
-        leave_level(session, level);
+        session_leave_level(session, level);
     while (older-- > 0)
-        leave_level(session, 0);
-    if (place->used && !place->level && !place->pins)
-        session_drop_place(session, at);
+        session_leave_level(session, 0);
+    if (kept->used && !kept->level && !kept->pins)
+        session_drop_state(session, at);
     if (!newest)
         return;
-    session->since++;
-    session->is_protected = false;
-    snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
-    if (session->stage == SESSION_IDLE)
-        session_protect(session);
+    states->since++;
+    states->is_protected = false;
+    snprintf(states->unprotected, sizeof states->unprotected, STATES_LOST);
+    session_happens(session, SESSION_E_LOST);
 }
 
-void session_is_at(struct session *session, uint32_t place)
+void session_is_at(struct session *session, uint32_t at)
 {
-    unsigned at = 0;
-    const int64_t cell = session->place[place].cell;
-    while (at < session->levels && session->place[session->stack[at]].cell != cell)
-        at++;
-    if (at == session->levels) { /* a checkpoint: what was before it is not known any more */
-        at = 0;
-        while (session->levels > 0)
-            leave_level(session, 0);
+    struct session_states *states = &session->states;
+    unsigned level = 0;
+    while (level < states->levels &&
+           states->kept[states->stack[level]].cell != states->kept[at].cell)
+        level++;
+    if (level == states->levels) /* a checkpoint: the states before it are not known any more */
+        level = 0;
+    bool listed = level < states->levels && states->stack[level] == at; /* else, other files */
+    while (states->levels > level + listed)
+        session_leave_level(session, states->levels - 1);
+    if (!listed) {
+        states->stack[states->levels++] = at;
+        states->kept[at].level = true;
     }
-    if (at == session->levels || session->stack[at] != place) { /* or with other files put */
-        while (session->levels > at)
-            leave_level(session, session->levels - 1);
-        session->stack[session->levels++] = place;
-        session->place[place].level = true;
-    }
-    while (session->levels > at + 1)
-        leave_level(session, session->levels - 1);
-    session->is_protected = true;
-    session->since = 0;
-    session->state = session->place[place].cell;
+    states->is_protected = true;
+    states->since = 0;
+    states->cell = states->kept[at].cell;
 }
 
 /* --- keeping --- */
 
 static void stay_unprotected(struct session *session, const char *why)
 {
-    snprintf(session->unprotected, sizeof session->unprotected, "%.95s", why);
-    session->kept_then(session);
+    snprintf(session->states.unprotected, sizeof session->states.unprotected, "%.95s", why);
+    session_ends(session, SESSION_KEPT);
 }
 
 static void accept(struct session *session, bool snapped)
 {
-    struct session_place *place = &session->place[session->goal];
-    *place = (struct session_place){ .used = true, .level = true, .snapped = snapped,
-                                     .birth = session->fresh, .lineage = session->lineage,
-                                     .cell = session->state, .ticket = session->ticket,
-                                     .kept_ns = session->kept_ns };
-    while (session->levels > session->levels_most)
-        leave_level(session, 0);
-    session->stack[session->levels++] = session->goal;
-    /* States that differ much hold what the next cell needs. */
-    bool full = session->held_bytes > session->request.limits.value[LIMITS_MEMORY];
-    while (full && session->levels > 1)
-        leave_level(session, 0);
-    session->is_protected = true;
-    session->since = 0;
-    session->kept_then(session);
+    struct session_states *states = &session->states;
+    states->kept[states->goal] = states->want;
+    states->kept[states->goal].snapped = snapped;
+    while (states->levels > states->levels_max)
+        session_leave_level(session, 0);
+    states->stack[states->levels++] = states->goal;
+    /* States that differ much hold memory that the next cell needs. */
+    bool full = states->held_bytes > session->request.limits.value[LIMITS_MEMORY];
+    while (full && states->levels > 1)
+        session_leave_level(session, 0);
+    states->is_protected = true;
+    states->since = 0;
+    session_ends(session, SESSION_KEPT);
 }
 
-static void on_snapped(struct session *session)
+static void stay_without_files(struct session *session)
 {
-    struct err failed = session->failed;
-    files_drop(&session->files);
-    if (failed.kind == ERR_NONE) {
-        accept(session, true);
-        return;
-    }
     char why[96];
-    snprintf(why, sizeof why, "its files could not be kept: %.64s", failed.text);
-    if (!session->fresh) /* else there is no copy */
-        session_drop_copy(session, session->goal, session->ticket);
+    snprintf(why, sizeof why, "its files could not be kept: %.64s", session->step.err.text);
     stay_unprotected(session, why);
 }
 
-static uint32_t newest_slot(const struct session *session)
+void session_keep_on_snapped(struct session *session)
 {
-    for (unsigned i = session->levels; i > 0; i--) {
-        if (session->place[session->stack[i - 1]].snapped)
-            return session->stack[i - 1];
-    }
-    return BOX_STATES;
-}
-
-static void on_porter(struct session *session)
-{
-    if (session->failed.kind != ERR_NONE) {
-        on_snapped(session);
+    files_drop(&session->box.files);
+    if (session->step.err.kind == ERR_NONE) {
+        accept(session, true);
         return;
     }
-    session_await_files(session, on_snapped);
-    files_session_snap(&session->files, &session->engine->loop, session->porter, session->goal,
-                       newest_slot(session), session->maps[0] || session->maps[1],
-                       session_files_done);
+    if (!session->states.want.birth)
+        session_drop_copy(session, session->states.goal, session->states.want.ticket);
+    stay_without_files(session);
 }
 
-static const char *why_not(uint32_t end, int error)
+/* Files that are as in the newest snapshot need no second copy. */
+static void snap(struct session *session, enum session_stage stage)
+{
+    const struct session_states *states = &session->states;
+    uint32_t base = BOX_STATES;
+    for (unsigned i = 0; i < states->levels; i++) {
+        if (states->kept[states->stack[i]].snapped)
+            base = states->stack[i];
+    }
+    files_session_snap(session_await_files(session, stage), states->goal, base,
+                       states->maps[0] || states->maps[1]);
+}
+
+void session_keep_on_porter(struct session *session)
+{
+    if (session->step.err.kind != ERR_NONE)
+        session_keep_on_snapped(session);
+    else
+        snap(session, SESSION_SNAPPING);
+}
+
+const char *session_why_not(const struct session *session)
 {
     static const char *const whys[] = {
         [INJECT_NOT_QUIET] = "its interpreter does not wait as it should",
@@ -206,8 +200,9 @@ static const char *why_not(uint32_t end, int error)
         { EPROTOTYPE, "it has a system call filter of its own" },
         { EPROTO, "its copy is not what it should be" },
     };
+    uint32_t end = session->step.end;
     for (size_t i = 0; end == INJECT_REFUSED && i < array_len(refusals); i++) {
-        if (refusals[i].error == error)
+        if (refusals[i].error == session->step.error)
             return refusals[i].why;
     }
     return end < array_len(whys) && whys[end] ? whys[end] : "it could not be copied";
@@ -216,230 +211,88 @@ static const char *why_not(uint32_t end, int error)
 static void keep_files(struct session *session)
 {
     if (session_has_files(session))
-        session_need_porter(session, on_porter);
+        session_need_porter(session, SESSION_KEEP_PORTER);
     else
         accept(session, false);
 }
 
-static void on_parked(struct session *session)
+void session_keep_on_parked(struct session *session)
 {
-    if (session->failed.kind == ERR_NONE && session->kept.end == INJECT_OK)
+    const struct err *err = &session->step.err;
+    if (err->kind == ERR_NONE && session->step.end == INJECT_OK)
         keep_files(session);
     else
-        stay_unprotected(session, session->failed.kind != ERR_NONE
-                                      ? session->failed.text
-                                      : why_not(session->kept.end, session->kept.error));
+        stay_unprotected(session, err->kind != ERR_NONE ? err->text : session_why_not(session));
 }
 
 void session_protect(struct session *session)
 {
-    session_protect_then(session, session_next);
+    session_keep(session, SESSION_T_KEEP);
 }
 
-void session_protect_then(struct session *session, void (*then)(struct session *session))
+void session_keep(struct session *session, enum session_task task)
 {
-    session->kept_then = then;
-    session->kept_ns = session_files_now_ns();
-    session->stage = SESSION_WORKING;
-    session->is_protected = false;
-    session->goal = free_place(session);
-    session->ticket = ++session->tickets;
+    struct session_states *states = &session->states;
+    if (session->step.stage == SESSION_ENDED)
+        return;
+    session->step.stage = SESSION_BUSY;
+    session->step.task = task;
+    states->is_protected = false;
+    states->goal = unused(session);
+    states->want = (struct session_kept){
+        .used = true, .level = true, .birth = session->box.interpreter == SESSION_I_FRESH,
+        .lineage = session->streams.lineage, .cell = states->cell, .ticket = ++states->tickets,
+        .kept_ns = session_files_now_ns(),
+    };
+    struct box_call park = { .op = BOX_OP_PARK,
+                             .keep = { .state = states->goal, .ticket = states->want.ticket } };
     if (session->request.language != REQUEST_PYTHON)
         stay_unprotected(session, "its interpreter cannot be copied");
-    else if (!session->forked)
+    else if (!session->box.forked)
         stay_unprotected(session, plan_env_is_late(&session->request)
                                       ? "its interpreter was started without a zygote"
                                       : "its interpreter was started for it alone, for its "
                                         "environment");
-    else if (session->gone)
-        then(session);
-    else if (session->fresh)
+    else if (session_is_dead(session))
+        session_ends(session, SESSION_KEPT);
+    else if (states->want.birth)
         keep_files(session);
     else
-        session_park(session, session->goal, on_parked);
+        session_order(session, &park, NULL, 0, SESSION_PARKING);
 }
 
 /* --- files that were put --- */
 
-static void on_snapped_again(struct session *session)
+void session_keep_on_resnapped(struct session *session)
 {
-    struct err failed = session->failed;
-    files_drop(&session->files);
-    session->place[session->goal].snapped = failed.kind == ERR_NONE;
-    session->kept_then = session_next;
-    if (failed.kind == ERR_NONE) {
+    files_drop(&session->box.files);
+    session->states.kept[session->states.goal].snapped = session->step.err.kind == ERR_NONE;
+    session->step.task = SESSION_T_KEEP;
+    if (session->step.err.kind == ERR_NONE) {
         session_next(session);
         return;
     }
-    char why[96];
-    snprintf(why, sizeof why, "its files could not be kept: %.64s", failed.text);
-    session->is_protected = false;
-    leave_level(session, session->levels - 1);
-    stay_unprotected(session, why);
+    session->states.is_protected = false;
+    session_leave_level(session, session->states.levels - 1);
+    stay_without_files(session);
 }
 
-void session_renew_newest(struct session *session)
+void session_keep_put_files(struct session *session)
 {
     uint32_t newest = session_newest(session);
-    if (!session->is_protected || session->unkept) {
+    if (!session->states.is_protected) {
         session_next(session);
         return;
     }
-    if (session->place[newest].name[0] || session->place[newest].pins > 0) {
-        session_keep_again(session, session_next); /* a checkpoint stays what it is */
+    struct session_kept *kept = &session->states.kept[newest];
+    if (kept->name[0] || kept->pins > 0) { /* a checkpoint stays what it is */
+        session_leave_level(session, session->states.levels - 1);
+        session_protect(session);
         return;
     }
-    session->goal = newest;
-    if (session->place[newest].snapped)
-        files_session_forget(session->porter, newest);
-    session->place[newest].snapped = false;
-    session->stage = SESSION_WORKING;
-    session_await_files(session, on_snapped_again);
-    files_session_snap(&session->files, &session->engine->loop, session->porter, newest,
-                       newest_slot(session), session->maps[0] || session->maps[1],
-                       session_files_done);
-}
-
-/* --- going back --- */
-
-/* The end of it. A copy that could not be woken is dead: an older state is better than
- * none. The keeper may have died meanwhile, and all copies with it: the state is back
- * nevertheless. */
-static void back(struct session *session)
-{
-    bool level = session->levels > 0 && session_newest(session) == session->goal;
-    if (session->failed.kind != ERR_NONE && level && session->levels > 1) {
-        leave_level(session, session->levels - 1);
-        session_go_back(session, session_newest(session), session->back_then);
-        return;
-    }
-    session->going_back = false;
-    if (session->failed.kind == ERR_NONE)
-        session_is_at(session, session->goal);
-    if (session->keeper_gone) {
-        session_forget_places(session);
-        snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
-    }
-    session->keeper_gone = false;
-    session->back_then(session);
-}
-
-static void on_files_back(struct session *session);
-
-static void on_files_restored(struct session *session)
-{
-    struct err failed = session->failed;
-    session->lost |= session->files.lost;
-    files_drop(&session->files);
-    session->failed = failed;
-    if (failed.kind != ERR_NONE)
-        back(session);
-    else
-        session_note_files(session, on_files_back);
-}
-
-static void on_files_back(struct session *session)
-{
-    struct err failed = session->failed;
-    files_drop(&session->files);
-    session->failed = failed;
-    if (failed.kind != ERR_NONE) {
-        back(session);
-        return;
-    }
-    if (!session->fresh && session_renew_later(session) < 0)
-        err_set(&session->failed, ERR_HOST, "the interpreter has closed its channel");
-    back(session);
-}
-
-static void on_porter_back(struct session *session)
-{
-    if (session->failed.kind != ERR_NONE) {
-        on_files_back(session);
-        return;
-    }
-    session_await_files(session, on_files_restored);
-    const uint32_t slot = session->goal_state.snapped ? session->goal : BOX_STATES;
-    files_session_restore(&session->files, &session->engine->loop, session->porter, slot,
-                          session->goal_state.kept_ns, session_files_done);
-}
-
-static void on_there(struct session *session)
-{
-    if (session->failed.kind != ERR_NONE)
-        back(session);
-    else if (session->goal_files)
-        session_need_porter(session, on_porter_back);
-    else
-        on_files_back(session);
-}
-
-static void on_awake(struct session *session)
-{
-    if (session->failed.kind == ERR_NONE && session->kept.end != INJECT_OK)
-        err_set(&session->failed, ERR_BUG, "what was kept could not be woken: %s",
-                why_not(session->kept.end, session->kept.error));
-    if (session->failed.kind != ERR_NONE)
-        session->swept = false; /* who was to wake it may have died just after */
-    on_there(session);
-}
-
-static void on_swept(struct session *session)
-{
-    session->goal_files = session->goal_state.snapped || session_has_files(session) ||
-                          session_has_others(session);
-    if (session->failed.kind != ERR_NONE)
-        back(session);
-    else if (session->goal_state.birth)
-        session_restart(session, on_there);
-    else
-        session_wake(session, on_awake);
-}
-
-static bool is_dead(uint32_t end, int error)
-{
-    return end == INJECT_DIED || end == INJECT_LOST ||
-           (end == INJECT_REFUSED && (error == ENOENT || error == ESTALE));
-}
-
-/* The live interpreter is there still. Where its processes alone leave no room for another
- * (EAGAIN), a sweep makes it: the limit of what is kept allows enough. */
-static void on_prepared(struct session *session)
-{
-    bool crowded = session->kept.end == INJECT_REFUSED && session->kept.error == EAGAIN;
-    if (session->failed.kind == ERR_NONE && (session->kept.end == INJECT_OK || crowded)) {
-        session_sweep(session, on_swept);
-        return;
-    }
-    bool answered = session->failed.kind == ERR_NONE;
-    bool dead = answered && is_dead(session->kept.end, session->kept.error);
-    snprintf(session->stayed, sizeof session->stayed, "%.120s",
-             dead       ? "its copy is lost"
-             : answered ? why_not(session->kept.end, session->kept.error)
-                        : session->failed.text);
-    err_set(&session->failed, ERR_HOST, "that state cannot be woken: %s", session->stayed);
-    session->going_back = false;
-    if (dead)
-        session_lost_place(session, session->goal, session->goal_state.ticket);
-    if (session->keeper_gone) {
-        session_forget_places(session);
-        snprintf(session->unprotected, sizeof session->unprotected, "what was kept is lost");
-    }
-    session->keeper_gone = false;
-    session->back_then(session);
-}
-
-void session_go_back(struct session *session, uint32_t place,
-                     void (*then)(struct session *session))
-{
-    session->goal = place;
-    session->goal_state = session->place[place];
-    session->going_back = true;
-    session->stayed[0] = 0;
-    session->lost = 0;
-    session->back_then = then;
-    if (session->gone || session->swept || session->place[place].birth)
-        session_sweep(session, on_swept);
-    else
-        session_prepare(session, on_prepared);
+    session->states.goal = newest;
+    if (kept->snapped)
+        files_session_forget(session->box.porter, newest);
+    kept->snapped = false;
+    snap(session, SESSION_RESNAPPING);
 }
