@@ -25,7 +25,7 @@
 struct park_session session = { .channel = { WORDS, REQUESTS }, .own = 61001, .holder = 61002,
                                 .warden = -1,
                                 .seen_own = 61001, .seen_holder = 61002,
-                                .timeout_ms = 5000, .settle_ms = 2000 };
+                                .timeout_ms = 20000, .settle_ms = 20000 };
 const struct park_tasks stay = { .count = 0 };
 uint32_t woken_lost;
 

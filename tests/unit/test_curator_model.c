@@ -176,8 +176,8 @@ static void model_with_seed(unsigned seed)
 
 TEST(curator_is_as_the_model)
 {
-    const char *long_form = getenv("CUPEL_LONG");
-    unsigned last = long_form && strcmp(long_form, "1") == 0 ? 40 : 3;
+    const char *form = getenv("CUPEL_TESTS");
+    unsigned last = form && strcmp(form, "long") == 0 ? 40 : 3;
     for (unsigned seed = 1; seed <= last; seed++)
         model_with_seed(seed);
 }

@@ -200,7 +200,7 @@ TEST(park_refuses_what_is_not_quiet_and_does_not_disturb_it)
     session.channel[BOX_REQUESTS] = 5; /* it waits, but on another descriptor */
     CHECK_TEXT(inject_end_name(park_copy(&session, live.pid, &stay, &made)), "not quiet");
     session.channel[BOX_REQUESTS] = REQUESTS;
-    session.settle_ms = 2000;
+    session.settle_ms = 20000;
     CHECK_TEXT(ask(live.sock, "e = threading.Event(); t = threading.Thread(target=e.wait); "
                               "t.start()"), "None");
     CHECK_TEXT(inject_end_name(park_copy(&session, live.pid, &stay, &made)), "has threads");
