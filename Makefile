@@ -1,5 +1,5 @@
 # cupel: one file builds, runs, tests and installs everything, into build/.
-#   make        build/cupel            make test    everything that proves it
+#   make        build/cupel            make test    one test for each promise; make test-full: the rest
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
 #   make ecosystem   the fake model servers, proven by the official SDKs from npm
@@ -84,7 +84,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
+.PHONY: all run test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
         check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -215,10 +215,16 @@ run: deps-run
 	@examples/agent.sh $(B)/cupel
 	@examples/tour.sh $(B)/cupel
 
+# The forms of the suite: tests/selection.py has the rules.
+TESTED := all $(B)/unit $(B)/bench $(B)/completion replay
+SUITE = CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) tests/suite.py
 test: deps
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench $(B)/completion replay
+	@$(MAKE) --no-print-directory -j2 $(TESTED)
 	@$(MAKE) --no-print-directory check
-	CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+	$(SUITE) short
+test-full: deps
+	@$(MAKE) --no-print-directory -j2 $(TESTED)
+	$(SUITE) full
 
 # From the network, into build/ecosystem; skipped, and said so, only where npm's registry is out of reach.
 ecosystem: deps-test
@@ -229,8 +235,8 @@ ecosystem: deps-test
 test-mutation: deps
 	@tests/mutation/run.py
 test-long: deps-long
-	@$(MAKE) --no-print-directory -j2 all $(B)/unit $(B)/bench $(B)/completion replay
-	CUPEL_LONG=1 CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+	@$(MAKE) --no-print-directory -j2 $(TESTED)
+	$(SUITE) long
 	@tests/mutation/run.py
 # Pure cgroup v2: Debian's cloud kernel in software emulation (slow; see tests/v2/boot.py).
 test-v2: deps-v2

@@ -1,7 +1,8 @@
-"""What every test stands on: cupel as a callable, as root and as an ordinary user,
-and a guard that fails a test file which leaves anything behind on the host.
+"""Fixtures for every test: cupel as a callable, as root and as an ordinary user, and a guard that fails a
+test file which leaves something of cupel's behind on the host.
 
-The helpers live in tests/host.py; the fixtures here only hand them out."""
+The helpers live in tests/host.py, the choice of tests in tests/selection.py."""
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,24 +10,45 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import engine as engine_module  # noqa: E402
 import host  # noqa: E402
+import selection  # noqa: E402
+from sessions import Session  # noqa: E402
 
 # CUPEL_WHO=user leaves root's half out.
 WHO = [who for who in ("root", "user") if who in os.environ.get("CUPEL_WHO", "root user").split()
        and (who == "user" or os.getuid() == 0)]
 
 
+TIMES = os.environ.get("CUPEL_TEST_TIMES")  # a file, where the runner wants them
+
+
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: the long form, run with CUPEL_LONG=1")
+    for line in selection.MARKERS:
+        config.addinivalue_line("markers", line)
+    if TIMES and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Times())
     host.become_subreaper()
 
 
-def pytest_collection_modifyitems(items):
-    if os.environ.get("CUPEL_LONG") == "1":
-        return
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="long form: set CUPEL_LONG=1"))
+def pytest_collection_modifyitems(config, items):
+    selection.select(config, items, WHO)
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"CUPEL_SEED={host.SEED} repeats the random choices")
+
+
+class Times:
+    """Notes how long each test took, with its fixtures."""
+
+    took = {}
+
+    def pytest_runtest_logreport(self, report):
+        self.took[report.nodeid] = self.took.get(report.nodeid, 0) + report.duration
+
+    def pytest_sessionfinish(self):
+        Path(TIMES).write_text(json.dumps(self.took))
 
 
 @pytest.fixture(scope="session")
@@ -66,11 +88,36 @@ def folder(place):
     return place.fresh()
 
 
+@pytest.fixture(scope="module")
+def engines(cupels, place, left_behind):
+    """{who: `cupel serve`}, each started when a test of the file first asks for it."""
+    def start(who):
+        return engine_module.Engine(cupels[who], engine_module.socket_path(place, cupels[who]))
+    with engine_module.Started(cupels, start) as running:
+        yield running
+
+
+@pytest.fixture
+def engine(engines, who):
+    return engines[who]
+
+
+@pytest.fixture
+def client(engine):
+    with engine.client() as one:
+        yield one
+
+
+@pytest.fixture
+def session(client):
+    one = Session(client)
+    yield one
+    if one.info()["status"] != "ended":
+        one.end()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def left_behind(request):
-    """No process, mount, cgroup, network namespace or file outlives a test file."""
-    before = host.footprint()
-    yield
-    host.wait_until(lambda: not host.growth(before), 3)
-    grown = host.growth(before)
-    assert not grown, f"left behind by {request.node.name}: {grown}"
+    """No process, mount, cgroup, network namespace or file of cupel's outlives a test file."""
+    with host.nothing_left_by(request.node.name):
+        yield

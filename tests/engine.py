@@ -1,5 +1,7 @@
 """An engine under test: `cupel serve` on a socket of its own, and a client that speaks
 frames without any code of ours."""
+import collections.abc
+import contextlib
 import json
 import os
 import select
@@ -14,6 +16,44 @@ import host
 AS_USER = threading.Lock()  # the effective uid belongs to all threads of this process
 START_S = 30  # an engine that is not ready by then hangs
 ANSWER_S = 45
+
+
+def socket_path(place, cupel):
+    """In a folder that only this engine uses."""
+    return place.fresh("engine", 0o755, cupel.uid if cupel.switch else None) / "own" / "socket"
+
+
+class Started(collections.abc.Mapping):
+    """{who: the context manager that start(who) gives, entered when it is first asked for}."""
+
+    def __init__(self, users, start):
+        self.users, self.start, self.made, self.stack = list(users), start, {}, contextlib.ExitStack()
+
+    def __getitem__(self, who):
+        if who not in self.users:
+            raise KeyError(who)
+        if who not in self.made:
+            self.made[who] = self.stack.enter_context(self.start(who))
+        return self.made[who]
+
+    def __contains__(self, who):
+        return who in self.users
+
+    def __iter__(self):
+        return iter(self.users)
+
+    def __len__(self):
+        return len(self.users)
+
+    def first(self):
+        """Of whoever runs the tests."""
+        return self[self.users[0]]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        return self.stack.__exit__(*what)
 
 
 class Client:

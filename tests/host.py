@@ -1,6 +1,7 @@
 """The host's side of the tests: starting cupel, reading its answers, and looking at
 processes, mounts, cgroups and files as the kernel shows them."""
 import base64
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -20,8 +21,9 @@ BUILD = Path(os.environ.get("BUILD", PROGRAM.parent))
 SANITIZED = "asan" in str(PROGRAM)
 ORDINARY = 12345  # a uid and gid that no Debian system gives to anybody
 CANARY = "canary-" + "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+SEED = int(os.environ.setdefault("CUPEL_SEED", str(time.time_ns() % 10 ** 6)))  # of every random choice
 WATCHDOG_S = 45  # a run that takes longer hangs
-KILL_TO_EMPTY_MS = 200  # the promise
+KILL_TO_EMPTY_MS = 200  # the promise, on a host with a processor to spare
 PR_SET_CHILD_SUBREAPER = 36
 F_OFD_GETLK = 36
 
@@ -45,13 +47,41 @@ def reap_orphans():
                 pass
 
 
+def slowness():
+    """How many times as long things may take here: the more processes want each processor."""
+    return max(1, 3 * os.getloadavg()[0] / os.cpu_count())
+
+
 def wait_until(condition, seconds, pause=0.02):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """The seconds tell a hang from a wait."""
+    began = time.monotonic()
+    while time.monotonic() - began < seconds * max(3, slowness()):
         if condition():
             return True
         time.sleep(pause)
     return bool(condition())
+
+
+def in_one_of(tries, judge):
+    """A comparison of times: what disturbs the machine does not do so in each of some tries. `judge` returns None,
+    or says how it failed."""
+    failures = []
+    while len(failures) < tries:
+        said = judge()
+        if said is None:
+            return
+        failures.append(said)
+    raise AssertionError(failures)
+
+
+def holds_for(condition, seconds):
+    """Looked at several times, it was so each time."""
+    end = time.monotonic() + seconds
+    while condition():
+        if time.monotonic() > end:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 class Place:
@@ -291,7 +321,9 @@ def slot_is_held(uid, slot):
 
 
 def mounts():
-    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+    """Those that can be cupel's: the first file system that a box mounts is called "cupel"."""
+    rows = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return {" - ".join(row) for row in rows if "cupel" in row[0] or row[1].split()[1] == "cupel"}
 
 
 def network_namespaces():
@@ -305,12 +337,16 @@ def network_namespaces():
     return found
 
 
+OF_TESTS = ("cupel-tests-", "cupel-bench-", "cupel-fonts-", "cupel-unit-", "cupel-curator-")
+
+
 def stray_files():
+    """Files of the product; those of other tests, of this run or another, are left out."""
     found = set()
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
         if os.path.isdir(folder):
             found |= {os.path.join(folder, name) for name in os.listdir(folder)
-                      if "cupel" in name and not name.startswith(("cupel-tests-", "cupel-bench-", "cupel-fonts-"))}
+                      if "cupel" in name and not name.startswith(OF_TESTS)}
     return found
 
 
@@ -321,10 +357,30 @@ def footprint():
 
 
 def growth(before):
-    """What is there now and was not: a dict of the sets that grew."""
+    """Everything that is there now and was not: a dict of the sets that grew."""
     after = footprint()
     return {name: sorted(map(str, after[name] - before[name]))
             for name in before if after[name] - before[name]}
+
+
+def check_no_growth(before, told="", seconds=3, but=()):
+    """What every look within these seconds shows has been left behind. Other test runs on this host make groups
+    and files of the same names, which come and go."""
+    lasting = None
+
+    def is_gone():
+        nonlocal lasting
+        now = {(name, one) for name, grown in growth(before).items() if name not in but for one in grown}
+        lasting = now if lasting is None else lasting & now
+        return not lasting
+    assert wait_until(is_gone, seconds), f"left behind: {sorted(lasting)}; {told}"
+
+
+@contextlib.contextmanager
+def nothing_left_by(name):
+    before = footprint()
+    yield
+    check_no_growth(before, name)
 
 
 def host_open_files():

@@ -11,35 +11,21 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("session", "wa
 import asking  # noqa: E402
 import cells  # noqa: E402
 import host  # noqa: E402
-
-
-class Askers:
-    """An asker for each user, whose engine is started when the first test wants it."""
-
-    def __init__(self, cupels, place, stack):
-        self.cupels, self.place, self.stack, self.made = cupels, place, stack, {}
-
-    def __getitem__(self, who):
-        if who not in self.made:
-            started = self.stack.enter_context(cells.engines({who: self.cupels[who]}, self.place))
-            self.made[who] = asking.Asker(started[who], self.place)
-        return self.made[who]
+from engine import Started  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="package")
 def left_behind():
     """As in all other folders, but of the folder as a whole: the engines live as long."""
-    before = host.footprint()
-    yield
-    host.wait_until(lambda: not host.growth(before), 3)
-    grown = host.growth(before)
-    assert not grown, f"left behind by the tests of the agent: {grown}"
+    with host.nothing_left_by("the tests of the agent"):
+        yield
 
 
 @pytest.fixture(scope="package")
 def askers(cupels, place, left_behind):
-    with contextlib.ExitStack() as stack:
-        yield Askers(cupels, place, stack)
+    """{who: an asker}, whose engine is started when the first test wants it."""
+    with cells.engines(cupels, place) as running:
+        yield Started(cupels, lambda who: contextlib.nullcontext(asking.Asker(running[who], place)))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -51,9 +37,9 @@ def sessions_end(askers):
 
 
 @pytest.fixture
-def ask(askers, cupels):
+def ask(askers):
     """A task as whoever runs the tests."""
-    return askers[next(iter(cupels))]
+    return askers.first()
 
 
 @pytest.fixture

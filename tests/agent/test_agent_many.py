@@ -1,7 +1,6 @@
 """Many tasks at once against one engine: each ends rightly, and nothing is left."""
 import concurrent.futures
 import json
-import os
 
 import pytest
 
@@ -9,8 +8,9 @@ import host
 import tables
 from asking import fence
 from tables import FILES, QUESTION
+from selection import LONG
 
-AT_ONCE = 200 if os.environ.get("CUPEL_LONG") == "1" else 30
+AT_ONCE = 200 if LONG else 30
 TASKS = AT_ONCE * (3 if AT_ONCE > 30 else 1)
 WAIT_S = 60 + 3 * AT_ONCE
 

@@ -1,12 +1,12 @@
 """The agent on recorded runs of real models (docs/mint.md): a short form of mint.py."""
-import os
 
 import pytest
 
 import mint
 import recording
+from selection import LONG
 
-RUNS = 600 if os.environ.get("CUPEL_LONG") == "1" else 30
+RUNS = 600 if LONG else 30
 HEAVY = (7, 15, 31, 37, 144, 434, 453, 467)   # runs with a cell of much processor time, or endless
 PATH = recording.find()
 recorded = pytest.mark.skipif(not PATH, reason=f"no recording in {recording.PLACES[0]}")

@@ -1,20 +1,18 @@
 """Honest clients beside hostile ones on one engine. Every honest answer is checked. Its time is
 compared with the time of the same work on the same engine before the attacks began."""
-import os
 import random
 import statistics
 import threading
 import time
 
 import hostile
-import pytest
 from sessions import Session
-from watched import Watched, socket_path
+from watched import Watched
 
 import host
+from engine import socket_path
+from selection import LONG
 
-LONG = os.environ.get("CUPEL_LONG") == "1"
-SEED = int(os.environ.get("CUPEL_SEED", time.time_ns() % 10 ** 6))
 SECONDS = 60 if LONG else 4  # as root, and again as an ordinary user
 IDLE_ROUNDS = 40
 ATTACKERS = 3
@@ -117,7 +115,7 @@ def rss_mib(pid):
 
 
 def test_honest_clients_beside_attackers_get_every_answer(cupel_as, place):
-    told = f"seed {SEED}"
+    told = f"seed {host.SEED}"
     with Watched(cupel_as, socket_path(place, cupel_as)) as engine:
         engine.wait_until_full()
         quiet = [Honest(engine, n, IDLE_ROUNDS) for n in range(2)]
@@ -129,7 +127,7 @@ def test_honest_clients_beside_attackers_get_every_answer(cupel_as, place):
         idle = {work: statistics.median(all_) for work, all_ in times(quiet).items()}
 
         honest = [Honest(engine, n) for n in range(2)]
-        attackers = [Attacker(engine, random.Random(SEED + n)) for n in range(ATTACKERS)]
+        attackers = [Attacker(engine, random.Random(host.SEED + n)) for n in range(ATTACKERS)]
         for one in [*honest, *attackers]:
             one.start()
         until, most = time.monotonic() + SECONDS, 0
@@ -145,6 +143,7 @@ def test_honest_clients_beside_attackers_get_every_answer(cupel_as, place):
             told_of = (told, work, f"idle {idle[work] * 1e3:.2f} ms, median {statistics.median(all_) * 1e3:.2f} ms, "
                        f"max {max(all_) * 1e3:.0f} ms of {len(all_)}", made[-5:])
             print(told_of)
-            assert statistics.median(all_) < MEDIAN * idle[work], told_of
-            assert max(all_) < WORST * hostile.LIMITS["timeout_s"], told_of
+            worst = WORST * hostile.LIMITS["timeout_s"] * host.slowness()
+            assert statistics.median(all_) < max(MEDIAN * idle[work], worst / 8), told_of
+            assert max(all_) < worst, told_of
         assert host.wait_until(lambda: engine.spare_boxes() == 0, 30), (told, engine.state())

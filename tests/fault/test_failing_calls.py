@@ -90,7 +90,7 @@ def clean_after(cupel, before):
     """strace fails the call in every process at once, also in the one that removes cgroups:
     what that leaves is swept by the next start."""
     assert cupel.run_json("print(1)")["stdout"] == "1\n"
-    assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
+    host.check_no_growth(before)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -99,8 +99,7 @@ def test_a_failing_call_leaves_nothing_and_says_what_failed(cupel, call):
     for nth in TIMES:
         done, told = fail(cupel, call, CALLS[call], nth)
         judge(done, told, call, walls)
-        assert host.wait_until(lambda: not set(host.growth(before)) - {"cgroups"}, 3), \
-            (told, host.growth(before))
+        host.check_no_growth(before, told, but=["cgroups"])
     clean_after(cupel, before)
 
 
@@ -137,13 +136,13 @@ def counted(cupels, place):
     return count
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kind_of_call_that_a_run_makes_is_known_here(counted, who):
     unknown = set(counted(who)) - set(CALLS) - set(MORE) - set(NEVER_FAIL)
     assert not unknown, f"add these to MORE or NEVER_FAIL: {sorted(unknown)}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("call", sorted({**CALLS, **MORE}))
 def test_every_single_call_may_fail(cupel_as, counted, who, call):
     most = counted(who)[call]
@@ -154,8 +153,7 @@ def test_every_single_call_may_fail(cupel_as, counted, who, call):
         try:
             done, told = fail(cupel_as, call, {**CALLS, **MORE}[call], nth)
             judge(done, told, call, walls)
-            assert host.wait_until(lambda: not set(host.growth(before)) - {"cgroups"}, 3), \
-                (told, host.growth(before))
+            host.check_no_growth(before, told, but=["cgroups"])
         except (AssertionError, ValueError) as fault:
             wrong.append(f"{call} {nth}: {fault}"[:900])
     clean_after(cupel_as, before)

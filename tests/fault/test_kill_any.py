@@ -8,6 +8,7 @@ import time
 import pytest
 
 import host
+from selection import LONG
 
 BEFORE = host.cgroups()
 SLEEPER = """
@@ -41,7 +42,7 @@ def test_nothing_survives_the_death_of_one_of_ours(cupel_as, index):
         pytest.skip(f"there are only {len(mine)}: {[row['comm'] for row in mine]}")
     os.kill(mine[index]["pid"], signal.SIGKILL)
     if mine[index]["comm"] == "cupel-janitor":  # it only sweeps; the run needs it for nothing
-        assert not host.wait_until(lambda: child.poll() is not None, 0.3)
+        assert host.holds_for(lambda: child.poll() is None, 0.3)
         child.send_signal(signal.SIGINT)
     gone = host.wait_until(lambda: not [row for row in host.same_alive(everything)
                                         if row["pid"] != child.pid], 1)
@@ -51,7 +52,7 @@ def test_nothing_survives_the_death_of_one_of_ours(cupel_as, index):
     if index > 0:
         assert err.strip(), "the run ended without a word"
     assert cupel_as.run_json("print(1)")["stdout"] == "1\n"
-    assert host.wait_until(lambda: not host.cgroups() - BEFORE, 2), host.cgroups() - BEFORE
+    host.check_no_growth({"cgroups": BEFORE}, seconds=2)
 
 
 def test_the_death_of_the_occupant_is_only_an_outcome(cupel_as):
@@ -82,7 +83,7 @@ def test_killing_the_group_leaves_nothing(cupel_as):
     assert host.wait_until(lambda: not host.same_alive(everything), 1), host.same_alive(everything)
 
 
-RANDOM_KILLS = 250 if os.environ.get("CUPEL_LONG") == "1" else 25  # as root, and as a user
+RANDOM_KILLS = 250 if LONG else 25  # as root, and as a user
 BRIEF = "import subprocess, time\nsubprocess.run(['true'])\ntime.sleep(0.02)\nprint('ran')"
 
 
@@ -102,12 +103,11 @@ def kill_one(child, chance):
 
 
 def test_kills_at_random_moments_leave_nothing(cupel_as):
-    seed = int(os.environ.get("CUPEL_SEED", time.time_ns() % 10 ** 6))
-    chance, before, seen = random.Random(seed), host.footprint(), {}
+    chance, before, seen = random.Random(host.SEED), host.footprint(), {}
     for turn in range(RANDOM_KILLS):
         child = cupel_as.popen(["run", "-t", "10", "-c", BRIEF], text=True)
         name, rows = kill_one(child, chance)
-        told = f"seed {seed}, turn {turn}, killed '{name}'"
+        told = f"seed {host.SEED}, turn {turn}, killed '{name}'"
         out, err = child.communicate(timeout=20)
         seen[name] = seen.get(name, 0) + 1
         if child.returncode == 0:
@@ -116,8 +116,7 @@ def test_kills_at_random_moments_leave_nothing(cupel_as):
             assert err.strip(), f"{told}: ended with {child.returncode} and without a word"
         assert child.returncode in (0, 1, 125, 126, 137, -signal.SIGKILL), (told, child.returncode, err)
         assert host.wait_until(lambda: not host.same_alive(rows), 1), (told, host.same_alive(rows))
-        assert host.wait_until(lambda: not set(host.growth(before)) - {"cgroups"}, 3), \
-            (told, host.growth(before))
-    assert cupel_as.run_json("print(1)")["stdout"] == "1\n", seed
-    assert host.wait_until(lambda: not host.growth(before), 3), (seed, host.growth(before))
+        host.check_no_growth(before, told, but=["cgroups"])
+    assert cupel_as.run_json("print(1)")["stdout"] == "1\n"
+    host.check_no_growth(before)
     assert len(seen) >= 3, f"the kills hit too few kinds of processes: {seen}"

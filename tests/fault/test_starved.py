@@ -53,12 +53,11 @@ def starve(cupel_as):
     def run(code=CODE, cli=(), may_end_in=MAY_END_IN, **options):
         done = cupel_as.run(["run", "--json", *cli, "-c", code], timeout=30, **options)
         ran = judge(done, walls, may_end_in)
-        assert host.wait_until(lambda: not set(host.growth(before)) - {"cgroups"}, 3), \
-            (done, host.growth(before))
+        host.check_no_growth(before, done, but=["cgroups"])
         return ran, done
     yield run
     assert cupel_as.run_json("print(1)")["stdout"] == "1\n"
-    assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
+    host.check_no_growth(before)
 
 
 ROOT = {"user": None, "group": None, "extra_groups": None}  # of Popen: no change of uid
@@ -155,7 +154,7 @@ def test_few_open_files(starve, count):
     groups = host.cgroups()
     ran, done = starve(preexec_fn=limit("NOFILE", count))
     assert ran == (count >= LEAST["NOFILE"]), done
-    assert host.wait_until(lambda: not host.cgroups() - groups, 2), "waits for the next start's sweep"
+    host.check_no_growth({"cgroups": groups}, "waits for the next start's sweep", seconds=2)
     if not ran and count > 3:  # the loader itself needs the fourth
         is_told("NOFILE", count, done)
 
@@ -219,7 +218,7 @@ def test_no_process_for_an_ordinary_user(cupels, most):
     done = cupel.run(["run", "--json", "-c", CODE], timeout=30, preexec_fn=lambda: resource.setrlimit(
         resource.RLIMIT_NPROC, (most, most)))
     judge(done, walls)
-    assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
+    host.check_no_growth(before)
 
 
 def test_an_out_folder_that_is_full_is_a_clear_error(cupel_as, starve, folder, place):

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 import host
-from engine import Engine
 
 PRINT = "Let me compute it.\n```python\nvalue = 6 * 7\nprint('the value is', value)\n```"
 ANSWER = "The value is 42."
@@ -24,22 +23,6 @@ FILE = "```python\nn = open('note.txt', 'w').write('four')\nprint('made', n)\n``
 SLEEP = "```python\nimport time\nprint('beg' + 'un', flush=True)\ntime.sleep(60)\n```"
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\x9b"
 QUESTION = "What is six times seven?"
-
-
-@pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("ask", 0o755, owner) / "own" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
-@pytest.fixture
-def engine(engines, who):
-    return engines[who]
 
 
 def script(folder, *texts):

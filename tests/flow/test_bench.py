@@ -149,7 +149,7 @@ def test_rows_against_ipykernel_are_measured_or_say_how_to_get_it(bench, row):
         assert "python3-ipykernel is not installed: apt-get install python3-ipykernel" in rows[row]["skipped"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_memory_and_the_rest_of_many_sessions_are_counted(bench):
     rows = measured(bench, "session-memory", "session-idle")
     assert set(rows) == {"session-memory", "session-available", "session-idle"}
@@ -158,7 +158,7 @@ def test_the_memory_and_the_rest_of_many_sessions_are_counted(bench):
     assert idle["at_most"] and 0 <= idle["figure"] < 100
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_word_means_all_rows_in_sessions(bench):
     rows = measured(bench, "session", timeout=5 * LONG_S)
     assert len(rows) >= 9 and all(name.startswith("session-") for name in rows)

@@ -25,17 +25,6 @@ LONG_S = 6  # until all of a test runs
 SOON_S = 20  # a loaded machine; an engine that stands still gets no limit enforced at all
 
 
-@pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("guard", 0o755, owner) / "engine" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
@@ -136,7 +125,7 @@ def test_the_broker_does_not_wait_for_processes_that_it_looks_at(engines, who):
     assert sum(waits) <= 2 + len(waits) / 3, f"{sum(waits)} of {len(waits)}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_boxes_end_in_time_though_the_engine_hears_of_none(cupel_as, place):
     """The broker must not wait for an engine that takes no news."""
     many = 110

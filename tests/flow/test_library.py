@@ -19,13 +19,13 @@ os.environ.setdefault("LIBCUPEL", str(LIBRARY))
 import run as example  # noqa: E402
 
 CONTENT, NO_SPAWN, SPAWN = 1, 2, 4
-NAP = {"code": "print('ready', flush=True)\nimport time\ntime.sleep(60)", "limits": {"timeout_s": 90}}
+NAP = {"code": "print('ready', flush=True)\nimport time\nfor _ in range(1200): time.sleep(0.05)",
+       "limits": {"timeout_s": 90}}
 
 
 @pytest.fixture(scope="module")
-def served(cupel_of_all, place, left_behind):
-    with Engine(cupel_of_all, place.fresh("lib", 0o755) / "own" / "socket") as engine:
-        yield engine
+def served(engines):
+    return engines.first()
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,12 @@ import re
 
 import pytest
 
-from engine import Engine
 from sessions import Session
 
 
 @pytest.fixture(scope="module")
-def engine(cupels, place, left_behind):
-    cupel = cupels["root"] if "root" in cupels else next(iter(cupels.values()))
-    owner = cupel.uid if cupel.switch else None
-    with Engine(cupel, place.fresh("magics", 0o755, owner) / "engine" / "socket") as one:
-        yield one
+def engine(engines):
+    return engines.first()
 
 
 @pytest.fixture(scope="module")

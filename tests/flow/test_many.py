@@ -20,7 +20,7 @@ def test_sixteen_at_once_each_get_their_own_answer(cupel_as):
         assert result["status"] == "ok", result["error"]
         assert result["stdout"] == f"{number} ['me']\n"
     assert len({result["run"] for result in results}) == 16
-    assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
+    host.check_no_growth(before)
 
 
 def test_one_runs_limit_is_not_anothers(cupel_as):
@@ -52,14 +52,14 @@ def kernel_counts():
     return files, spaces
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_one_after_another_leave_nothing(cupel_as):
     cupel_as.run_json("pass")
     before, counts = host.footprint(), kernel_counts()
     for number in range(2000):
         result = cupel_as.run_json(f"print({number})")
         assert result["stdout"] == f"{number}\n", (number, result["error"])
-    assert host.wait_until(lambda: not host.growth(before), 5), host.growth(before)
+    host.check_no_growth(before, seconds=5)
     host.wait_until(lambda: kernel_counts()[1] <= counts[1] + 8, 20)
     files, spaces = kernel_counts()
     assert files <= counts[0] + 512 and spaces <= counts[1] + 8, (counts, files, spaces)
@@ -70,5 +70,5 @@ def test_fifty_one_after_another_leave_nothing(cupel_as):
     before, files = host.footprint(), host.host_open_files()
     for number in range(50):
         assert cupel_as.run_json("echo $((6 * 7))", "bash")["stdout"] == "42\n"
-    assert host.wait_until(lambda: not host.growth(before), 3), host.growth(before)
+    host.check_no_growth(before)
     assert host.host_open_files() == files

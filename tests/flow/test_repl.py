@@ -12,24 +12,6 @@ import time
 
 import pytest
 
-from engine import Engine
-
-
-@pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("repl", 0o755, owner) / "own" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
-@pytest.fixture
-def engine(engines, who):
-    return engines[who]
-
 
 def piped(engine, text, *args, folder=None):
     options = {"cwd": folder} if folder else {}

@@ -3,6 +3,8 @@ import base64
 
 import pytest
 
+import host
+
 GLYPHS = """
 import warnings
 warnings.simplefilter('always')
@@ -94,8 +96,8 @@ def test_the_missing_glyph_warning_would_be_seen(cupel):
 
 
 def test_no_font_cache_is_built_in_the_box(cupel_as):
-    code = "import time\nt = time.perf_counter()\nimport matplotlib.font_manager as m\n" \
-           "print(time.perf_counter() - t < 5, len(m.fontManager.ttflist) > 3)"
+    code = "import time\nt = time.process_time()\nimport matplotlib.font_manager as m\n" \
+           "print(time.process_time() - t < 5, len(m.fontManager.ttflist) > 3)"
     result = cupel_as.run_json(code, limits={"timeout_s": 30})
     assert result["stdout"] == "True True\n" and "cache" not in result["stderr"], result["stderr"]
 
@@ -112,7 +114,7 @@ def test_input_reads_stdin_or_fails_at_once(cupel_as):
     result = cupel_as.run_json("print(input('name? '))", stdin="Ada\n")
     assert result["status"] == "ok" and result["stdout"].endswith("Ada\n")
     result = cupel_as.run_json("input()")
-    assert result["error"]["name"] == "EOFError" and result["metrics"]["wall_ms"] < 4000
+    assert result["error"]["name"] == "EOFError" and result["metrics"]["wall_ms"] < 4000 * host.slowness()
 
 
 def test_call_gives_the_functions_value_as_json(cupel_as):

@@ -12,37 +12,11 @@ import time
 import pytest
 
 import host
-from engine import Client, Engine
+from engine import Client, Engine, socket_path
 
-NAP = "print('ready', flush=True)\nimport time\ntime.sleep(60)"
+# Short naps: see test_interrupt.py.
+NAP = "print('ready', flush=True)\nimport time\nfor _ in range(1200): time.sleep(0.05)"
 LONG = {"timeout_s": 90}
-
-
-@pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    """One engine for each who, for the tests that only talk to it."""
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("serve", 0o755, owner) / "engine" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
-@pytest.fixture
-def engine(engines, who):
-    return engines[who]
-
-
-@pytest.fixture
-def client(engine):
-    with engine.client() as one:
-        yield one
-
-
-def socket_path(place, cupel):
-    return place.fresh("serve", 0o755, cupel.uid if cupel.switch else None) / "own" / "socket"
 
 
 def next_event(client, id, event):
@@ -239,7 +213,7 @@ def test_a_large_request_gets_through(client):
     assert last["result"]["stdout"] == f"{40 << 20}\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_large_frames_wait_for_one_another_and_hold_up_nobody_else(cupel, place):
     """Eight that never end use up what large frames may hold; a ninth waits until one goes."""
     size = 120 << 20
@@ -268,7 +242,7 @@ def test_large_frames_wait_for_one_another_and_hold_up_nobody_else(cupel, place)
 # Stopping a run.
 
 def test_an_interrupt_reaches_the_code_and_a_second_kills(client):
-    code = "import time\ntry:\n print('ready', flush=True)\n time.sleep(60)\n" \
+    code = "import time\ntry:\n print('ready', flush=True)\n for _ in range(1200): time.sleep(0.05)\n" \
            "except KeyboardInterrupt:\n print('tidied', flush=True)\n time.sleep(60)"
     client.start("x", {"code": code, "limits": LONG}, events=True)
     next_event(client, "x", "stdout")

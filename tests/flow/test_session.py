@@ -4,7 +4,6 @@ import time
 import pytest
 
 import host
-from engine import Engine
 from sessions import Refused, Session
 
 DEATHS = {
@@ -20,31 +19,6 @@ DEATHS = {
     "fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", None),
     "stopped": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
 }
-
-
-@pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("session", 0o755, owner) / "engine" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
-@pytest.fixture
-def client(engines, who):
-    with engines[who].client() as one:
-        yield one
-
-
-@pytest.fixture
-def session(client):
-    one = Session(client)
-    yield one
-    if one.info()["status"] != "ended":
-        one.end()
 
 
 def answer(client):

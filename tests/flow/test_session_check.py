@@ -6,25 +6,13 @@ import time
 
 import pytest
 
-from engine import Engine
 from host import REPO
 from sessions import Refused, Session
 
 
 @pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    running = {}
-    for who, cupel in cupels.items():
-        owner = cupel.uid if cupel.switch else None
-        running[who] = Engine(cupel, place.fresh("check", 0o755, owner) / "engine" / "socket").__enter__()
-    yield running
-    for engine in running.values():
-        engine.__exit__(None)
-
-
-@pytest.fixture(scope="module")
 def engine(engines):
-    return next(iter(engines.values()))
+    return engines.first()
 
 
 @pytest.fixture

@@ -19,15 +19,6 @@ ID = re.compile(r"s_[0-9a-f]{24}\n")
 SLOW = ["-t", "40"]
 
 
-@pytest.fixture(scope="module", params=["root", "user"])
-def engine(request, cupels, place, left_behind):
-    if request.param not in cupels:
-        pytest.skip("not root")
-    cupel = cupels[request.param]
-    with Engine(cupel, place.fresh("cli", 0o755, cupel.uid) / "own" / "socket") as served:
-        yield served
-
-
 @pytest.fixture
 def session(engine):
     """(run `cupel session ARGS`, the id of a new session)."""
@@ -202,7 +193,7 @@ def test_a_broken_upload_leaves_the_old_file(engine, session):
         assert user.get("f") == b"three,four" and list(user.files()) == ["f"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_room_of_a_broken_upload_comes_back(engine, session):
     room = "import os; s = os.statvfs('.'); print(s.f_bavail * s.f_bsize >> 20)"
     before = int(session("run", session.id, room).stdout)
@@ -339,7 +330,7 @@ def test_an_idle_engine_ends_by_itself_after_its_last_session(cupel_as, place):
     path = place.fresh("idle", 0o755, cupel_as.uid) / "own" / "socket"
     with Engine(cupel_as, path, ["--idle-exit", "1"]) as engine:
         made = cupel_as.run(["session", "new"], env=engine.use()).stdout.strip()
-        assert not host.wait_until(lambda: engine.process.poll() is not None, 2.5)
+        assert host.holds_for(lambda: engine.process.poll() is None, 2.5)
         assert cupel_as.run(["session", "rm", made], env=engine.use()).returncode == 0
         assert engine.process.wait(timeout=20) == 0
 

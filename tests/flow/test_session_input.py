@@ -3,22 +3,12 @@ import time
 
 import pytest
 
-from engine import Engine
 from sessions import Session
 
 
-@pytest.fixture(scope="module")
-def engine(cupels, place, left_behind):
-    cupel = next(iter(cupels.values()))
-    owner = cupel.uid if cupel.switch else None
-    with Engine(cupel, place.fresh("input", 0o755, owner) / "engine" / "socket") as one:
-        yield one
-
-
 @pytest.fixture
-def client(engine):
-    with engine.client() as one:
-        yield one
+def engine(engines):
+    return engines.first()
 
 
 @pytest.fixture

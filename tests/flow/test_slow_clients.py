@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import host
-from engine import Engine
+from engine import Engine, socket_path
 
 MIB = 1 << 20
 GOING = max(8, 4 * os.cpu_count())  # runs at once
@@ -31,8 +31,7 @@ for fd in fds:
 
 @pytest.fixture
 def engine(cupel, place):
-    path = place.fresh("slow", 0o755, cupel.uid if cupel.switch else None) / "engine" / "socket"
-    with Engine(cupel, path) as one:
+    with Engine(cupel, socket_path(place, cupel)) as one:
         yield one
 
 
@@ -92,7 +91,7 @@ def test_what_was_held_comes_back_when_the_client_goes(engine):
         assert host.wait_until(lambda: other.info()["state"]["queued"] == 0, 15)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_that_read_nothing_are_bounded_together(cupel, place):
     path = place.fresh("slow", 0o755, cupel.uid if cupel.switch else None) / "engine" / "socket"
     with Engine(cupel, path) as engine:
@@ -109,7 +108,7 @@ def test_many_that_read_nothing_are_bounded_together(cupel, place):
     assert "closed a connection that does not read" in engine.said and "the most is 512 MiB" in engine.said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_forged_results_that_nobody_reads_are_bounded(engine):
     with engine.client() as other, engine.client() as slow:
         other.run("1")
@@ -143,7 +142,7 @@ def test_a_length_that_is_only_promised_costs_nothing(engine):
         client.sock.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_frame_that_does_not_come_whole_is_refused_by_its_time(engine):
     with engine.client() as late, engine.client() as other:
         late.sock.sendall(struct.pack("<I", 2 * MIB) + b"{")

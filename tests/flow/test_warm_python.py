@@ -6,7 +6,7 @@ import re
 import pytest
 
 import host
-from engine import Engine
+from engine import Engine, socket_path
 
 # From the pool; and of a size that no pool has, so that it is forked when the request comes.
 WAYS = {"pool": {}, "on demand": {"memory_bytes": 500 << 20}}
@@ -134,8 +134,7 @@ COVERING = ["statistics", "struct", "warnings", "ctypes", "pandas", "threading",
 
 
 def started(cupel, place):
-    owner = cupel.uid if cupel.switch else None
-    return Engine(cupel, place.fresh("warm", 0o755, owner) / "own" / "socket")
+    return Engine(cupel, socket_path(place, cupel))
 
 
 @pytest.fixture(scope="module")

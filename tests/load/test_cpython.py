@@ -73,7 +73,7 @@ def unexpected(found):
 
 
 @pytest.mark.parametrize("module", [
-    module if module in QUICK else pytest.param(module, marks=pytest.mark.slow) for module in MODULES])
+    module if module in QUICK else pytest.param(module, marks=pytest.mark.long) for module in MODULES])
 def test_the_module_behaves_inside_as_outside(cupel, place, module):
     inside, outside = run_inside(cupel, place, [module]), run_outside(place, [module])
     assert sum(said == "passes" for said in outside.values()) >= 100, "the tests did not run"

@@ -17,7 +17,7 @@ TRINITY = (f"mkdir v; echo x >v/a; timeout -s KILL {SECONDS} "
            "grep -aoE '[0-9]+ iterations' /tmp/log | tail -n 1; tail -n 3 /tmp/log")
 SEEDS = (1, 20, 300)
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("trinity"),
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not shutil.which("trinity"),
                                                    reason="trinity is not installed")]
 
 

@@ -7,6 +7,7 @@ import pytest
 import host
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.getuid() != 0, reason="mutants are probed as root")
 @pytest.mark.skipif(host.SANITIZED, reason="mutants are built without sanitizers")
 def test_a_few_disabled_controls_are_noticed():

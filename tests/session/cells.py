@@ -1,12 +1,12 @@
 """Cells in place of runs: cupel whose every run is a cell of a session, first or woken, so that
 tests written for one-shot boxes meet sessions; and small things that all tests of sessions use."""
-import contextlib
 import copy
 import json
 import types
 
 import host
 import watched
+from engine import Started, socket_path
 from sessions import Session
 
 OF_THE_SESSION = {"memory_bytes", "disk_bytes", "pids", "cpus"}  # limits that a cell cannot have
@@ -15,26 +15,9 @@ POOL = ("--pool", "1")  # what is not asked for is not made
 LIVES = ("first", "woken")
 
 
-class Beside(watched.Watched):
-    """An engine that is started, and becomes warm while others do."""
-
-    patient = False
-
-    def wait_until_warm(self):
-        if self.patient:
-            super().wait_until_warm()
-
-
-@contextlib.contextmanager
 def engines(cupels, place):
     """{who: an engine with ready zygotes}: sessions that are made earlier cannot be protected."""
-    with contextlib.ExitStack() as stack:
-        running = {who: stack.enter_context(Beside(cupel, watched.socket_path(place, cupel), POOL))
-                   for who, cupel in cupels.items()}
-        for engine in running.values():
-            engine.patient = True
-            engine.wait_until_warm()
-        yield running
+    return Started(cupels, lambda who: watched.Watched(cupels[who], socket_path(place, cupels[who]), POOL))
 
 
 def end(session):

@@ -17,11 +17,10 @@ import pytest
 import engine
 import host
 import sessions
+from selection import LONG
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")
 
-LONG = os.environ.get("CUPEL_LONG") == "1"
-SEED = int(os.environ.get("CUPEL_SEED", time.time_ns() % 10 ** 6))
 ROUNDS = 20 if LONG else 3  # kills of each kind
 LANGUAGES = ("python", "python", "python", "bash", "javascript")
 SETTLE_S = 20
@@ -260,7 +259,7 @@ def wait_until_warm(served):
 
 def start_load(served):
     wait_until_warm(served)
-    load = [Load(served, language, SEED + number) for number, language in enumerate(LANGUAGES)]
+    load = [Load(served, language, host.SEED + number) for number, language in enumerate(LANGUAGES)]
     for one in load:
         one.start()
     return load
@@ -279,10 +278,6 @@ def join(load, told):
         assert not one.faults, (told, one.language, one.faults[:3])
 
 
-def socket_path(cupel, place):
-    return place.fresh("chaos", 0o755, cupel.uid if cupel.switch else None) / "own" / "socket"
-
-
 def spare_boxes(served):
     with served.client() as client:
         state = client.info()["state"]
@@ -292,7 +287,7 @@ def spare_boxes(served):
 def swept(cupel, before, told):
     """Control groups are left where the janitor died as well; the next start takes them away."""
     assert cupel.request({"code": "print(1)"}, ["--cold"])["stdout"] == "1\n"
-    assert host.wait_until(lambda: not host.cgroups() - before, 5), (told, sorted(host.cgroups() - before)[:5])
+    host.check_no_growth({"cgroups": before}, told, seconds=5)
 
 
 @pytest.fixture
@@ -304,16 +299,16 @@ def cold(cupel_as):
 # --- the tests ---
 
 def test_sessions_go_on_or_say_that_they_ended(cold, place):
-    chance, groups, hits = random.Random(SEED), host.cgroups(), []
-    with engine.Engine(cold, socket_path(cold, place)) as served:
+    chance, groups, hits = random.Random(host.SEED), host.cgroups(), []
+    with engine.Engine(cold, engine.socket_path(place, cold)) as served:
         load = start_load(served)
         kinds = [kind for kind in SPARED[cold.who]
                  for _ in range(1 if kind == "janitor" else ROUNDS)]
         for kind in chance.sample(kinds, len(kinds)):
             time.sleep(chance.uniform(0.02, 0.3))
             hits += [kind] * kill_one(served, kind, lambda: spaces_of(load), chance.choice)
-            assert served.process.poll() is None, f"seed {SEED}: the engine ended after {hits}"
-        told = f"seed {SEED}, killed {hits}"
+            assert served.process.poll() is None, f"seed {host.SEED}: the engine ended after {hits}"
+        told = f"seed {host.SEED}, killed {hits}"
         time.sleep(0.3)
         join(load, told)
         assert sorted(hits) == sorted(kinds), told
@@ -335,8 +330,8 @@ def cases(kinds, turns):
 
 @pytest.mark.parametrize("who,kind,turn", cases(("broker", "engine"), 16 if LONG else 2))
 def test_the_end_of_the_engine_is_told_and_leaves_no_session(cold, place, kind, turn):
-    chance, path = random.Random(SEED + turn), socket_path(cold, place)
-    told = f"seed {SEED}, turn {turn}, killed the {kind}"
+    chance, path = random.Random(host.SEED + turn), engine.socket_path(place, cold)
+    told = f"seed {host.SEED}, turn {turn}, killed the {kind}"
     groups = host.cgroups()
     with engine.Engine(cold, path, ends_with=125 if kind == "broker" else -signal.SIGKILL) as served:
         load = start_load(served)
@@ -358,19 +353,19 @@ def test_the_end_of_the_engine_is_told_and_leaves_no_session(cold, place, kind, 
 @pytest.fixture(scope="module")
 def quiet(cupels, place, left_behind):
     """Engines whose sessions rest: what one death does is seen alone."""
-    with contextlib.ExitStack() as stack:
-        def start(cupel):
-            cupel = getattr(cupel, "cold", cupel)
-            served = stack.enter_context(engine.Engine(cupel, socket_path(cupel, place)))
+    @contextlib.contextmanager
+    def start(who):
+        with engine.Engine(cupels[who], engine.socket_path(place, cupels[who])) as served:
             wait_until_warm(served)
-            return served
-        yield {who: start(cupel) for who, cupel in cupels.items()}
+            yield served
+    with engine.Started(cupels, start) as running:
+        yield running
 
 
 @pytest.mark.parametrize("who,kind,turn", cases((*EVERYWHERE[1:], "warden"), 10 if LONG else 2))
 def test_what_is_said_of_a_resting_session_is_true(quiet, who, kind, turn):
     """`info` may say protected only if a death is rolled back then; an ended session says why."""
-    served, chance = quiet[who], random.Random(SEED + turn)
+    served, chance = quiet[who], random.Random(host.SEED + turn)
     with served.client() as client:
         counter = Counter(client, "python")
         counter.settle()

@@ -238,7 +238,7 @@ def typical(times):
     return sorted(times)[2]
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
 def test_the_last_cells_are_as_the_first(engine, client, count):
     session = Session(client)
     session.run(LAYERS + f"libc = ctypes.CDLL(None)\nlibc.prctl(15, b'enduring{count}', 0, 0, 0)")

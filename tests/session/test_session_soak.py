@@ -35,7 +35,7 @@ def test_sessions_are_what_the_model_says():
     soak(SHORT)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_sessions_are_what_the_model_says():
     soak(LONG)
 

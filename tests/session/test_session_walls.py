@@ -1,6 +1,8 @@
 """The wall suite once more, against cells of sessions: the same hostile programs, forged frames,
 caps and forbidden calls, in a session's first interpreter and in one that was woken after a death.
 Its neighbours are in test_session_isolation.py, its artifacts in tests/flow/test_session.py."""
+import contextlib
+
 import cells
 import pytest
 import test_driver_caps
@@ -9,9 +11,14 @@ import test_syscalls
 import test_wall
 from watched import adopt
 
+from engine import Started
+from selection import LONG
 from sessions import Session
 
-adopt(globals(), test_driver_caps)
+# Sessions of a user are not protected, and a first cell is most like a run.
+pytestmark = [pytest.mark.sample(of="user", full=10), pytest.mark.sample(of="first", full=10)]
+adopt(globals(), test_driver_caps,  # warm runs meet the same cap
+      without=[] if LONG else ["test_all_lines_together_have_a_cap"])
 adopt(globals(), test_forgery, without=["test_forged_frames_do_not_change_what_the_kernel_saw"])  # below
 adopt(globals(), test_syscalls, without=["test_the_compiled_filter_is_the_golden_one",
                                          "test_the_golden_table_has_every_number_once"])
@@ -31,13 +38,12 @@ REPLACED = {"rlimits.py": ('"CPU": (3600, None)', '"CPU": (30 * 86400, None)'),
 def cupels(cupels, place, left_behind):
     """As above in the tree, but every run is a cell."""
     with cells.engines(cupels, place) as running:
-        yield {who: cells.CellCupel(cold, running[who]) for who, cold in cupels.items()}
+        yield Started(cupels, lambda who: contextlib.nullcontext(cells.CellCupel(cupels[who], running[who])))
 
 
 @pytest.fixture(autouse=True, params=cells.LIVES)
-def life(request, cupels, monkeypatch):
-    for cupel in cupels.values():
-        cupel.life = request.param
+def life(request, monkeypatch):
+    monkeypatch.setattr(cells.CellCupel, "life", request.param)
     program = getattr(request.node, "callspec", None) and request.node.callspec.params.get("program")
     if program and program.path.name in REPLACED:
         old, new = REPLACED[program.path.name]

@@ -68,5 +68,3 @@ def in_child(action):
 def kernel_looked(outcome, refused=("EPERM", "ENOSYS", "EACCES")):
     """The kernel came as far as the arguments: the call itself is open to us."""
     return outcome[0] >= 0 or outcome[1] not in refused
-
-

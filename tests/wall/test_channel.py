@@ -10,7 +10,6 @@ import time
 
 import host
 import pytest
-from engine import Engine
 from sessions import Session
 
 SO_PASSRIGHTS = 83
@@ -42,24 +41,6 @@ print('taken', taken, flush=True)
 full.close()
 """
 BASH = "python3 - <<'END'\n" + SEND + "END\n"
-
-
-@pytest.fixture(scope="module")
-def engines(cupels, place):
-    running = {}
-    try:
-        for who, cupel in cupels.items():
-            folder = place.fresh(f"channel-{who}", owner=cupel.uid)
-            running[who] = Engine(cupel, folder / "e" / "socket").__enter__()
-        yield running
-    finally:
-        for engine in running.values():
-            engine.__exit__(None)
-
-
-@pytest.fixture
-def engine(engines, who):
-    return engines[who]
 
 
 def occupants(engine):
@@ -144,9 +125,10 @@ def test_an_honest_client_beside_it_is_answered_as_ever(engine, how):
                                                              "limits": {"timeout_s": 2}}})
         time.sleep(0.5)
         beside, _ = honest(mine, 10)
-        assert beside < 20 * worst, (beside, worst)
+        assert beside < max(20 * worst, 1), (beside, worst)
         frame = theirs.finish("h")[1]
-        assert frame["result"]["status"] == "timeout" and frame["result"]["metrics"]["wall_ms"] < 10000
+        assert frame["result"]["status"] == "timeout"
+        assert frame["result"]["metrics"]["wall_ms"] < 10000 * host.slowness()
 
 
 def test_a_client_cannot_send_the_engine_descriptors(engine):

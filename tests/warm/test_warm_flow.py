@@ -1,8 +1,8 @@
 """What cupel does with programs, once more in warm boxes: every status, values, errors, files,
 output and refusals. The short form leaves out what differs least."""
-import os
 import time
 
+import pytest
 import test_run_bash
 import test_run_inputs
 import test_run_javascript
@@ -13,14 +13,16 @@ import test_run_status
 from watched import adopt
 
 import host
+from selection import LONG
 
+pytestmark = pytest.mark.sample(of="user", full=3)
 ENDLESS = "while True: print('x' * 1000)"
 
 adopt(globals(), test_run_bash)
 adopt(globals(), test_run_inputs)
 adopt(globals(), test_run_python)
 adopt(globals(), test_run_status, without=["test_metrics_are_filled_and_sane"])
-if os.environ.get("CUPEL_LONG") == "1":
+if LONG:
     adopt(globals(), test_run_javascript)
     adopt(globals(), test_run_output, without=["test_a_reader_that_goes_away_ends_the_run"])
     adopt(globals(), test_run_refusals)

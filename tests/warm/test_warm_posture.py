@@ -9,9 +9,10 @@ from pathlib import Path
 
 import facts
 import pytest
-from watched import Watched, socket_path
+from watched import Watched
 
 import host
+from engine import socket_path
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")
 

@@ -1,6 +1,5 @@
 """The same request gives the same result cold and warm, but for ids, times and measured metrics."""
 import json
-import os
 import re
 import signal
 
@@ -9,8 +8,9 @@ import test_reference_programs as reference
 import test_run_status
 
 import host
+from selection import LONG
 
-LONG = os.environ.get("CUPEL_LONG") == "1"
+pytestmark = pytest.mark.sample(of="user", full=3)
 STEP = 1 if LONG else 12  # of the reference programs
 KINDS = {
     "a value": {"code": "x = {'b': [1, 2.5, None], 'a': 'é'}\nx"},
@@ -153,8 +153,8 @@ def test_reference_programs_give_the_same_cold_and_warm(cupel, programs):
 
 
 @pytest.mark.parametrize("code,status", [
-    ("print('ready', flush=True)\nimport time\ntime.sleep(60)", "interrupted"),
-    ("import time\ntry:\n print('ready', flush=True)\n time.sleep(60)\n"
+    ("print('ready', flush=True)\nimport time\nfor _ in range(1200): time.sleep(0.05)", "interrupted"),
+    ("import time\ntry:\n print('ready', flush=True)\n for _ in range(1200): time.sleep(0.05)\n"
      "except KeyboardInterrupt:\n print('caught')", "ok"),
     ("print('ready', flush=True)\nwhile True: pass", "interrupted"),
 ])

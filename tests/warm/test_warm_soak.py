@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 from host import BUILD, PROGRAM, REPO, SANITIZED
+from selection import LONG
 
-RUNS = 2000 if os.environ.get("CUPEL_LONG") == "1" else 300
+RUNS = 2000 if LONG else 300
 
 
 def test_warm_runs_give_right_answers_and_leave_nothing(place):

@@ -99,11 +99,6 @@ class WarmCupel(host.Cupel):
         return answer
 
 
-def socket_path(place, cupel):
-    """In a folder that only this engine uses."""
-    return place.fresh("warm", 0o755, cupel.uid if cupel.switch else None) / "own" / "socket"
-
-
 def is_fixture(value):
     """As old and new pytest mark them."""
     return hasattr(value, "_pytestfixturefunction") or type(value).__name__ == "FixtureFunctionDefinition"
@@ -116,7 +111,7 @@ def adopt(namespace, module, without=()):
     fixtures = {name for name, value in vars(module).items() if is_fixture(value)}
     assert set(without) <= names, f"{module.__name__} has no {set(without) - names}"
     assert not fixtures & set(namespace), fixtures & set(namespace)
-    for name in names - set(without):
+    for name in sorted(names - set(without)):  # in one order: parallel workers compare their lists
         namespace[f"{module.__name__}__{name.removeprefix('test_')}"] = getattr(module, name)
     for name in fixtures:
         namespace[name] = getattr(module, name)

@@ -1,0 +1,74 @@
+"""Which tests belong to which form of the suite. CUPEL_TESTS names the form:
+
+short  one representative for each promise: `make test`
+full   the tests that the short form leaves out: `make test-full`
+long   everything, with the large counts: `make test-long`
+Without the variable: short and full together, so that a test that is named is run.
+
+Rules, in this order:
+1. `@pytest.mark.long`: the long form alone.
+2. `@pytest.mark.full`: not in the short form.
+3. `@pytest.mark.sample(short=n, full=m)`: the short form runs one row in n of each test, the full form one
+   in m of the file. With `of="user"` the mark counts only rows with that parameter.
+4. A test that runs as root and as a user runs once in the short form. The checksum of its name decides as
+   whom, and so both users meet about half of the tests. Mark `both` keeps the two together."""
+import os
+import zlib
+
+FORM = os.environ.get("CUPEL_TESTS", "")
+LONG = FORM == "long"
+MARKERS = ["long: belongs to the long form alone", "full: not in the short form",
+           "sample(short, full, of): the forms run one row in so many", "both: as root and as a user in each form",
+           "alone: no other test may run at the same time"]
+
+
+def params_of(item):
+    return item.callspec.params if getattr(item, "callspec", None) else {}
+
+
+class Sampler:
+    """Says of each test in turn to which form it belongs."""
+
+    def __init__(self, users):
+        self.users, self.seen = users, {}
+
+    def is_one_in(self, count, *key):
+        """True for the first of so many with this key, and for every so many after it."""
+        self.seen[key] = self.seen.get(key, -1) + 1
+        return self.seen[key] % count == 0
+
+    def is_other_user(self, item):
+        """The same test as the other user is the representative."""
+        params = params_of(item)
+        if "who" not in params or len(self.users) < 2 or item.get_closest_marker("both"):
+            return False
+        if any(mark.kwargs.get("of") == "user" for mark in item.iter_markers("sample")):
+            return params["who"] != self.users[0]
+        name, _, row = item.name.partition("[")
+        number = zlib.crc32((item.path.name + name + row.replace(params["who"], "", 1)).encode())
+        return params["who"] != self.users[number % len(self.users)]
+
+    def form_of(self, item):
+        form = "full" if item.get_closest_marker("full") or self.is_other_user(item) else "short"
+        if item.get_closest_marker("long"):
+            return "long"
+        for mark in item.iter_markers("sample"):
+            of = mark.kwargs.get("of")
+            if of and of not in params_of(item).values():
+                continue
+            if not self.is_one_in(mark.kwargs.get("full", 1), "full", item.path, of):
+                return "long"
+            if form == "short" and not self.is_one_in(mark.kwargs.get("short", 1), "short", item.path,
+                                                      item.originalname, of):
+                form = "full"
+        return form
+
+
+def select(config, items, users):
+    if LONG:
+        return
+    wanted = {"short": {"short"}, "full": {"full"}}.get(FORM, {"short", "full"})
+    sampler = Sampler(users)
+    forms = [sampler.form_of(item) if hasattr(item, "originalname") else "short" for item in items]
+    config.hook.pytest_deselected(items=[item for item, form in zip(items, forms) if form not in wanted])
+    items[:] = [item for item, form in zip(items, forms) if form in wanted]
