@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 #include "serve/serve_int.h"
 
 #define PAUSE_MS 100     /* of accepting, when no descriptor is left */
@@ -39,7 +38,7 @@ static void welcome(struct serve *serve, int fd)
 {
     own_fd owned = fd;
     struct err err = ERR_INIT;
-    if (!mutate(SOCKET_PEER) && !is_owner(serve, fd))
+    if (!is_owner(serve, fd))
         return;
     if (serve->conn_count >= SERVE_CONNS_MAX) {
         err_set(&err, ERR_BUSY, "the engine has %u connections, the most it may",

@@ -22,7 +22,6 @@
 #include "base/own.h"
 #include "box/proto/boot.h"
 #include "box/wall/confine.h"
-#include "box/wall/mutate.h"
 #include "box/host/slot.h"
 
 #define BACKLOG 128
@@ -140,7 +139,7 @@ static int listen_there(struct serve_socket *at, struct err *err)
     if (fd < 0)
         return err_sys(err, "make a socket");
     io_refuse_fds(fd); /* and to those that are accepted */
-    mode_t before = umask(mutate(SOCKET_MODE) ? 0 : 0177);
+    mode_t before = umask(0177);
     int bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;
     umask(before);

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Tests of the tests: builds cupel with one control disabled at a time (src/box/wall/mutate.h) and
-runs the probes that should notice. Fails where a disabled control is noticed by none.
+"""Tests of the tests: builds cupel with one control disabled at a time (edits.py) and runs the probes
+that should notice (table.py). Fails where a disabled control is noticed by none.
 
-  tests/mutation/run.py [--quick] [--list] [--keep] [NAME ...]
+  tests/mutation/run.py [--quick] [--list] [NAME ...]
 
-A mutant is the ordinary build with only those objects compiled anew that know its control;
-the release build is never touched. Names are those of table.py, or the beginning of one."""
+A mutant is built in a copy of the tree, build/mutation, where make compiles what the edits changed; the
+tree itself is never touched. Names are those of table.py, or the beginning of one."""
 import argparse
 import os
 import re
@@ -20,11 +20,12 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 import table  # noqa: E402
+from edits import EDITS, applied  # noqa: E402
 
-HOME = REPO / "build/mutation"
-BASE = HOME / "base"
-FILTER_USERS = ["src/box/inside/enter", "src/box/inside/init", "src/box/files/porter", "src/box/host/box",
-                "src/box/zygote/zygote"]
+TREE = REPO / "build/mutation"
+BUILD = TREE / "build"
+INPUTS = "Makefile src include drivers policy prompts completions dev".split()  # of the program
+SEEDS = "host static shared gen stamp policyc broker init zygote.so cupel".split()  # of an ordinary build
 PROBE_SECONDS = 150
 POSTURE = "posture"  # in the words of a refusal
 
@@ -33,84 +34,69 @@ class Broken(Exception):
     """The harness itself failed: not a verdict on any control."""
 
 
-def call(command):
-    # The flags of a make that runs us are not for the makes that we run.
+def make():
+    # The flags of a make that runs us are not for the make that we run.
     env = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
-    done = subprocess.run(command, cwd=REPO, env=env, capture_output=True, text=True)
+    done = subprocess.run(["make", "-j2", "build/cupel"], cwd=TREE, env=env, capture_output=True, text=True)
     if done.returncode != 0:
-        raise Broken(f"{' '.join(map(str, command))}\n{done.stdout[-1500:]}{done.stderr[-3000:]}")
-    return done.stdout
+        raise Broken(f"make: {done.stdout[-1500:]}{done.stderr[-3000:]}")
 
 
-def make_base():
-    call(["make", "-j2", f"B={BASE.relative_to(REPO)}", str(BASE.relative_to(REPO) / "cupel")])
+def seed():
+    """The first copy brings the objects of the ordinary build along: make compiles what is older."""
+    BUILD.mkdir(parents=True)
+    for name in INPUTS:
+        subprocess.run(["cp", "-a", REPO / name, TREE], check=True)
+    for name in SEEDS:
+        if (REPO / "build" / name).exists():
+            subprocess.run(["cp", "-a", REPO / "build" / name, BUILD], check=True)
 
 
-def knowing(names):
-    """Sources, without their ending, that mention one of these controls."""
-    found = set()
-    for path in REPO.glob("src/**/*.c"):
-        text = path.read_text()
-        for name in names:
-            limit = name.removeprefix("LIMIT_")
-            if f"mutate({name})" in text or limit != name and f"bounded({limit})" in text:
-                found.add(str(path.relative_to(REPO).with_suffix("")))
-    return found
+def inputs(root):
+    for name in INPUTS:
+        path = root / name
+        yield from ([path] if path.is_file() else (each for each in path.rglob("*") if each.is_file()))
 
 
-def changed(path, pairs):
-    text = path.read_text()
-    for old, new in pairs:
-        if text.count(old) != 1:
-            raise Broken(f"{path.name}: '{old}' stands there {text.count(old)} times")
-        text = text.replace(old, new)
-    return text
+def reset():
+    """The copy is the tree again. Times are not kept: make must see that a file went back."""
+    if not TREE.exists():
+        seed()
+    wanted = {path.relative_to(REPO) for path in inputs(REPO) if "__pycache__" not in path.parts}
+    for path in list(inputs(TREE)):
+        if path.relative_to(TREE) not in wanted:
+            path.unlink()
+    for name in wanted:
+        there = TREE / name
+        if not there.exists() or there.read_bytes() != (REPO / name).read_bytes():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.unlink(missing_ok=True)
+            shutil.copy(REPO / name, there)
 
 
-def write_filter(mutant, folder):
-    """Another system call filter: from a changed policy, or by a changed compiler."""
-    policy, compiler = folder / "policy", BASE / "policyc"
-    shutil.copytree(REPO / "policy", policy)
-    for name, pairs in mutant.policy.items():
-        text = (policy / name).read_text()
+def change(mutant, root=TREE, write=Path.write_text):
+    """Apply the edits of a mutant, or raise ValueError."""
+    texts = {}
+    for file, old, new in mutant.edits:
+        texts[file] = applied(texts.get(file) or (root / file).read_text(), old, new)
+    for file, pairs in mutant.policy.items():
+        text = (root / "policy" / file).read_text()
         for pattern, new in pairs:
             text, count = re.subn(pattern, new, text, flags=re.M)
             if count == 0:
-                raise Broken(f"{name}: nothing is like '{pattern}'")
-        (policy / name).write_text(text)
-    if mutant.compiler:
-        shutil.copy(REPO / "dev/policyc.h", folder)
-        (folder / "policyc.c").write_text(changed(REPO / "dev/policyc.c", mutant.compiler))
-        compiler = folder / "policyc-changed"
-        call(["gcc", "-O1", "-D_GNU_SOURCE", "-o", compiler, folder / "policyc.c", "-lseccomp"])
-    target = folder / "gen/box/wall/filter.h"
-    target.unlink()
-    call([compiler, policy, target])
+                raise ValueError(f"{file}: nothing is like '{pattern}'")
+        texts[f"policy/{file}"] = text
+    for file, text in texts.items():
+        write(root / file, text)
 
 
 def build(mutant):
-    folder = HOME / re.sub(r"\W+", "_", mutant.name)
-    shutil.rmtree(folder, ignore_errors=True)
-    call(["cp", "-al", BASE, folder])
-    for note in folder.rglob("*.d"):
-        note.unlink()  # they speak of the other folder
-    sources = knowing(mutant.off)
-    lost = [name for name in mutant.off if not knowing([name])]
-    if lost:
-        raise Broken(f"no source knows {lost}")
-    if mutant.policy or mutant.compiler:
-        write_filter(mutant, folder)
-        sources |= set(FILTER_USERS)
-    stale = ["broker", "init", "zygote.so", "cupel", "host/src/box/host/programs.o", "host/src/engine/talk/drivers.o"]
-    stale += [f"{side}/{source}.o" for source in sources for side in ("host", "static", "shared")]
-    for name in stale:
-        (folder / name).unlink(missing_ok=True)
-    flag = "-DCUPEL_MUTATION=" + ",".join("MUTATE_" + name for name in mutant.off) \
-        if mutant.off else "-UCUPEL_MUTATION"
-    where = folder.relative_to(REPO)
-    call(["make", "-o", f"{where}/stamp/flags", f"B={where}", f"CC=gcc {flag}", f"STATIC_CC=musl-gcc {flag}",
-          f"{where}/cupel"])
-    return folder
+    reset()
+    try:
+        change(mutant)
+    except ValueError as fault:
+        raise Broken(f"{mutant.name}: {fault}") from None
+    make()
 
 
 def starts(program):
@@ -120,9 +106,9 @@ def starts(program):
     return "" if done.stdout == "ran\n" else (done.stderr.strip() or f"exit {done.returncode}")
 
 
-def probe(folder, probes):
+def probe(probes):
     """Short names of the tests that failed."""
-    env = {**os.environ, "CUPEL": str(folder / "cupel"), "BUILD": str(folder)}
+    env = {**os.environ, "CUPEL": str(BUILD / "cupel"), "BUILD": str(BUILD)}
     command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", "-rfE",
                *probes]
     child = subprocess.Popen(command, cwd=REPO, env=env, stdout=subprocess.PIPE, text=True,
@@ -149,11 +135,11 @@ def short(test):
         name.removeprefix("test_").replace("_", " ")
 
 
-def verdict(mutant, keep):
+def verdict(mutant):
     """(good, words)"""
-    folder = build(mutant)
+    build(mutant)
     try:
-        said = starts(folder / "cupel")
+        said = starts(BUILD / "cupel")
         refused_by = "posture" if POSTURE in said else "kernel"
         if mutant.refused:
             if said and refused_by == mutant.refused:
@@ -161,7 +147,7 @@ def verdict(mutant, keep):
             return False, f"must be refused by {mutant.refused}, but: {said or 'it starts'}"
         if said:
             return False, "does not start: " + said.splitlines()[0][:120]
-        failed = probe(folder, mutant.probes + mutant.table)
+        failed = probe(mutant.probes + mutant.table)
         said = "; ".join(map(short, failed))
         missed = [short(test) for test in mutant.table if test not in failed]
         if missed:
@@ -173,23 +159,12 @@ def verdict(mutant, keep):
     finally:
         for key in table.LEFT_SEGMENTS:  # a box without its own IPC namespace leaves them
             subprocess.run(["ipcrm", "-M", key], capture_output=True)
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def check_table():
-    """Every mutation of the header is in the table, and the other way round."""
-    header = set(table.named_in_header((REPO / "src/box/wall/mutate.h").read_text()))
-    used = {name for mutant in table.MUTANTS for name in mutant.off}
-    if header != used:
-        raise Broken(f"not in the table: {sorted(header - used)}; not in mutate.h: "
-                     f"{sorted(used - header)}")
 
 
 def check_probes(mutants):
     """All of them pass with every control in place: else a failure would prove nothing."""
     probes = sorted({test for mutant in mutants for test in mutant.probes + mutant.table})
-    failed = probe(BASE, probes) if probes else []
+    failed = probe(probes) if probes else []
     if failed:
         raise Broken(f"these fail without any mutation: {failed}")
 
@@ -199,7 +174,6 @@ def main():
     words.add_argument("names", nargs="*")
     words.add_argument("--quick", action="store_true", help="the few of `make test`")
     words.add_argument("--list", action="store_true", help="show the table, build nothing")
-    words.add_argument("--keep", action="store_true", help="keep the mutants' builds")
     given = words.parse_args()
     mutants = [m for m in table.MUTANTS
                if (not given.quick or m.name in table.QUICK)
@@ -209,12 +183,12 @@ def main():
         return 0
     bad = 0
     try:
-        check_table()
-        make_base()
+        reset()
+        make()
         check_probes(mutants)
         for mutant in mutants:
             began = time.monotonic()
-            good, said = verdict(mutant, given.keep)
+            good, said = verdict(mutant)
             bad += not good
             print(f"{'ok ' if good else 'BAD'} {mutant.name:34} {said}  "
                   f"[{time.monotonic() - began:.1f} s]", flush=True)

@@ -1,7 +1,7 @@
 """Which probes must notice which disabled control. One row a mutant:
 
   name      how it is called in the report
-  off       names of src/box/wall/mutate.h that it disables together
+  off       names of edits.py that it applies together
   probes    tests, by short id; at least one must fail
   table     the table of system calls must notice as well, in the build and in a real box
   refused   the program must refuse to start it: "posture" (what it reads back of itself) or
@@ -10,7 +10,7 @@
   policy    {file: [(pattern, new)]}: a changed system call policy
   compiler  [(old, new)]: a changed compiler of policies
   covered   why nothing need notice it alone: the wall that covers it; another row disables both"""
-import re
+from edits import EDITS
 
 
 def box(program, who="root"):
@@ -55,9 +55,11 @@ class Mutant:
         self.table = TABLE if table else []
         self.off = [name] if off is None else off.split()
         self.refused, self.covered = refused, covered
-        self.policy, self.compiler = policy or {}, compiler or []
-        if self.policy or self.compiler:
-            self.off = [] if off is None else self.off
+        self.policy = policy or {}
+        if off is None and (policy or compiler):
+            self.off = []
+        self.edits = [edit for each in self.off for edit in EDITS[each]]
+        self.edits += [("dev/policyc.c", old, new) for old, new in compiler or []]
 
 
 def with_posture_off(name, *probes):
@@ -267,8 +269,3 @@ LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that
 MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + LAST
 LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
 QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()
-
-
-def named_in_header(text):
-    """Every mutation of mutate.h."""
-    return re.findall(r"^    X\((\w+)\)", text, re.M)

@@ -24,7 +24,6 @@
 #include "box/inside/enter.h"
 #include "box/inside/inside.h"
 #include "box/wall/clone.h"
-#include "box/wall/mutate.h"
 
 
 static int write_map(pid_t pid, const char *file, const char *text)
@@ -79,7 +78,7 @@ static enum box_step let_raise(struct broker *broker, uint32_t id)
 {
     struct broker_box *box = &broker->box[id];
     struct box_report go = { .step = BOX_STEP_NONE };
-    if (!mutate(USER_NS) && write_maps(broker, id, box->init) < 0)
+    if (write_maps(broker, id, box->init) < 0)
         return BOX_STEP_ID_MAP;
     if (io_send(box->word, &go, sizeof go, NULL, 0) < 0 ||
         io_send(box->word, &broker->outside, sizeof broker->outside, NULL, 0) < 0)
@@ -117,38 +116,26 @@ enum box_step broker_box_raised(struct broker *broker, uint32_t id)
     return BOX_STEP_NONE;
 }
 
-/* Only for a mutation: undo the limit of cgroup_open. */
-static int free_socket_buffers(const struct cgroup *group)
-{
-    own_fd fd = openat(group->dir[BOX_CG_MEMORY], "memory.kmem.tcp.limit_in_bytes",
-                       O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? -1 : io_write_all(fd, "-1", 2);
-}
-
 /* Take a group from the shelf, or make one. */
 static int find_group(struct broker *broker, uint32_t id, const struct box_call *call)
 {
     struct cgroup *group = &broker->box[id].cgroup;
     const struct cgroup_limits limits = {
-        .memory_bytes = mutate(MEMORY) ? INT64_C(8) << 30 : call->create.memory_bytes,
-        .pids = mutate(PIDS) ? 30000 : call->create.pids,
-        .cpu_thousandths = mutate(CPUS) ? 64000 : call->create.cpu_thousandths,
+        .memory_bytes = call->create.memory_bytes,
+        .pids = call->create.pids,
+        .cpu_thousandths = call->create.cpu_thousandths,
     };
-    if (!cgroup_shelf_take(&broker->bases, &broker->shelf, &limits, group) &&
-        cgroup_open(&broker->bases, id, &limits, group) < 0)
-        return -1;
-    return mutate(SOCKET_BUFFERS) ? free_socket_buffers(group) : 0;
+    if (cgroup_shelf_take(&broker->bases, &broker->shelf, &limits, group))
+        return 0;
+    return cgroup_open(&broker->bases, id, &limits, group);
 }
 
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds)
 {
     struct broker_box *box = &broker->box[id];
-    const uint64_t spaces = (mutate(USER_NS) ? 0 : CLONE_NEWUSER) | CLONE_NEWNS |
-                            (mutate(PID_NS) ? 0 : CLONE_NEWPID) |
-                            (mutate(NET_NS) ? 0 : CLONE_NEWNET) |
-                            (mutate(IPC_NS) ? 0 : CLONE_NEWIPC) |
-                            (mutate(UTS_NS) ? 0 : CLONE_NEWUTS);
+    const uint64_t spaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+                            CLONE_NEWIPC | CLONE_NEWUTS;
     *box = (struct broker_box){
         .init_fd = -1, .disk = -1, .cgroup = CGROUP_NONE, .ns = { -1, -1, -1, -1, -1, -1, -1 },
         .word = -1, .rules = -1,
@@ -207,7 +194,7 @@ void broker_box_kill(struct broker_box *box, bool lift)
     box->killed_at_ns = clock_now_ns();
     /* First: copies that the keeper holds stopped would keep the pid namespace alive. */
     broker_keep_kill(box);
-    if (lift && !mutate(LIFT))
+    if (lift)
         cgroup_lift_and_kill(&box->cgroup);
     /* The death of pid 1 ends its pid namespace, with or without cgroups. */
     if (box->init > 0 && syscall(SYS_pidfd_send_signal, box->init_fd, SIGKILL, NULL, 0) < 0)

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "box/wall/mutate.h"
 
 static void on_death(struct broker *broker, pid_t pid, int status, const struct rusage *used);
 
@@ -279,7 +278,6 @@ void broker_take_oom(struct broker *broker, uint32_t id)
         return; /* it ended in this same round */
     if (read(box->cgroup.oom_event, &times, sizeof times) == sizeof times) {
         box->oom_seen = true;
-        if (!mutate(OOM_KILLS_ALL))
-            broker_sweep_or_kill(broker, id);
+        broker_sweep_or_kill(broker, id);
     }
 }

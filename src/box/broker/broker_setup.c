@@ -16,7 +16,6 @@
 #include "base/own.h"
 #include "box/proto/boot.h"
 #include "box/inside/mount_usr.h"
-#include "box/wall/mutate.h"
 
 /* Many boxes need many descriptors; occupants get their own limit. The broker's pids should not
  * look like those in a box, which start at 1: code that remembers its pid to notice a fork would
@@ -40,8 +39,6 @@ void broker_set_up(struct broker *broker, int signals[1])
     size_t count = 0, next = 2;
     prctl(PR_SET_NAME, "cupel-broker");
     umask(022); /* boxes must be able to read these files, whatever the caller's umask */
-    if (mutate(USER_NS)) /* boxes change uids in this user namespace and keep their capabilities */
-        prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0);
     broker->engine = BOOT_FD_ENGINE;
     if (io_recv(broker->engine, &call, sizeof call, fds, 2 + BOX_CG_COUNT, &count) != 1 ||
         call.op != BOX_OP_SETUP || count < 2 || !(broker->due = due_open(fds[1])))
@@ -69,7 +66,6 @@ void broker_set_up(struct broker *broker, int signals[1])
     if (flags < 0 || fcntl(broker->engine, F_SETFL, flags | O_NONBLOCK) < 0)
         _exit(74);
     if (broker->own_pid_ns < 0 || posture_read_ns(&broker->outside) < 0 || signals[0] < 0 ||
-        mount_usr_look() < 0 ||
-        (!mutate(BROKER_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+        mount_usr_look() < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         _exit(74);
 }

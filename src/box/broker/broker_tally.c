@@ -185,7 +185,7 @@ int64_t broker_tally_shared(pid_t pid)
     return pages_bytes(pid);
 }
 
-/* A mutation may leave the network namespace out; then the sockets are the host's. */
+/* A box whose network namespace cannot be entered counts as over its limit. */
 static int64_t sockets_of(const struct broker_box *box)
 {
     if (setns(box->ns[POSTURE_NS_NET], CLONE_NEWNET) < 0)

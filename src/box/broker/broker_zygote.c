@@ -25,7 +25,6 @@
 #include "box/wall/drop.h"
 #include "box/inside/enter.h"
 #include "box/inside/mount.h"
-#include "box/wall/mutate.h"
 #include "box/zygote/zygote.h"
 
 #define FD_EXEC (ZYGOTE_FD + 1)
@@ -52,7 +51,7 @@ static int settle_fds(int sock, int exec_block)
     int fds[] = { null, null, null, sock, exec_block };
     if (null < 0 || io_place(fds, FD_EXEC + 1, 0, /* inherited= */ FD_EXEC) < 0)
         return -1;
-    return mutate(ZYGOTE_FDS) ? fcntl(ZYGOTE_FD, F_DUPFD, FD_EXEC + 1) : io_close_from(FD_EXEC + 1);
+    return io_close_from(FD_EXEC + 1);
 }
 
 static void become(const struct cgroup *group, const struct mount_plan *mounts, int sock,
@@ -76,7 +75,7 @@ static void become(const struct cgroup *group, const struct mount_plan *mounts, 
         fail(sock, BOX_STEP_ENTER);
     drop_signals();
     if (drop_inherited_state() < 0 ||
-        (!mutate(ZYGOTE_CAPABILITIES) && drop_power_but(UINT64_C(1) << CAP_SYS_ADMIN) < 0))
+        drop_power_but(UINT64_C(1) << CAP_SYS_ADMIN) < 0)
         fail(ZYGOTE_FD, BOX_STEP_DROP);
     enter_exec_block(FD_EXEC);
     fail(ZYGOTE_FD, BOX_STEP_EXEC);
@@ -101,8 +100,7 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
         return BOX_STEP_PIPES;
     }
     io_refuse_fds(pair[0]);
-    const uint64_t spaces = CLONE_NEWNS | (mutate(ZYGOTE_NET_NS) ? 0 : CLONE_NEWNET) |
-                            CLONE_NEWIPC | CLONE_NEWUTS;
+    const uint64_t spaces = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
     long pid = clone_child(spaces, NULL, zygote->cgroup.dir[BOX_CG_V2]);
     if (pid == 0)
         become(&zygote->cgroup, &mounts, pair[1], fds[plants->count]);

@@ -18,7 +18,6 @@
 
 #include "base/io.h"
 #include "box/cgroup/counters.h"
-#include "box/wall/mutate.h"
 
 #define CPU_PERIOD_US 100000
 #define DYING_SLACK_BYTES (64ll << 20) /* room to die in: freeing memory takes some */
@@ -326,15 +325,14 @@ bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *sh
         *out = *group;
         *group = shelf->idle[--shelf->count];
         if (memory >= 0 && (read_number(memory, "memory.usage_in_bytes") > LEFT_OVER_MAX ||
-                            (!mutate(SHELF_PEAK) &&
-                             write_at(memory, "memory.max_usage_in_bytes", "0") < 0))) {
+                            write_at(memory, "memory.max_usage_in_bytes", "0") < 0)) {
             cgroup_close(bases, out);
             return false;
         }
         int64_t kills = counters_oom_kills(out->counter[BOX_COUNTER_OOM]);
         int64_t hits = counters_pids_hits(out->counter[BOX_COUNTER_PIDS]);
-        out->oom_kills_before = kills > 0 && !mutate(SHELF_COUNTERS) ? kills : 0;
-        out->pids_hits_before = hits > 0 && !mutate(SHELF_COUNTERS) ? hits : 0;
+        out->oom_kills_before = kills > 0 ? kills : 0;
+        out->pids_hits_before = hits > 0 ? hits : 0;
         return true;
     }
     return false;

@@ -26,7 +26,6 @@
 #include "box/files/curator.h"
 #include "box/wall/filter.h"
 #include "box/wall/seccomp.h"
-#include "box/wall/mutate.h"
 #include "box/proto/proto.h"
 #include "box/files/tree.h"
 
@@ -282,7 +281,7 @@ static int meet(struct walk *walk, const char *name)
         walk->cut |= BOX_CUT_DEEP;
         return 0;
     }
-    if (fstatat(dir, name, &st, mutate(PORTER_TYPES) ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* it vanished */
     if (above > 0)
         walk->path[above] = '/';
@@ -355,7 +354,7 @@ static int read_file(const struct box_porter_call *call)
     size_t want = call->size < sizeof part ? (size_t)call->size : sizeof part;
     if (shown < 0 || fstat(shown, &st) < 0)
         word.error = call->path_len > 0 ? errno : EBADF;
-    else if (!mutate(REGULAR_OPEN) && !S_ISREG(st.st_mode))
+    else if (!S_ISREG(st.st_mode))
         word.error = EINVAL;
     else if ((n = pread(shown, part, want, (off_t)call->offset)) < 0)
         word.error = errno;
@@ -455,8 +454,6 @@ static int take_store(void)
 
 static int confine(bool resident)
 {
-    if (mutate(SECCOMP_PORTER))
-        return 0;
     return resident ? seccomp_raise(box_filter_curator, 0) : seccomp_raise(box_filter_porter, 0);
 }
 

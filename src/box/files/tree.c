@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 
 #define CHUNK (256 << 10)
 #define CLEAR_TRIES 8 /* while other processes add entries */
@@ -48,10 +47,6 @@ int tree_open(int dir, const char *path, int flags, mode_t mode)
     };
     if (!(flags & O_PATH))
         how.flags |= O_NONBLOCK | O_NOCTTY;
-    if (mutate(PORTER_RESOLVE)) {
-        how.flags &= ~(uint64_t)O_NOFOLLOW;
-        how.resolve = 0;
-    }
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 

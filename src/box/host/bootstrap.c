@@ -29,7 +29,6 @@
 #include "box/host/programs.h"
 #include "box/host/hierarchy.h"
 #include "box/host/janitor.h"
-#include "box/wall/mutate.h"
 #include "box/host/slot.h"
 
 /* The caller's limits apply inside the box. Soft limits are raised to the hard ones. Below what an
@@ -74,8 +73,6 @@ int box_drop_door(struct err *err)
 {
     const gid_t gid = BOOT_DOOR_UID;
     const uid_t uid = BOOT_DOOR_UID;
-    if (mutate(DOOR))
-        return 0;
     if (box_is_root() && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
                            setresuid(uid, uid, uid) < 0))
         return err_sys(err, "drop to the private uid %u", (unsigned)uid);
@@ -106,11 +103,11 @@ static void grow(const struct seed *seed)
     char word;
     if (io_read_all(seed->go, &word, 1) < 0)
         _exit(91);
-    if ((seed->range && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0) ||
+    if ((seed->range && syscall(SYS_setgroups, 0, NULL) < 0) ||
         syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(92);
     /* A /proc of the broker's pid namespace, visible to no other process. */
-    if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         _exit(97);
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         _exit(93);
@@ -125,10 +122,9 @@ static void grow(const struct seed *seed)
                    seed->slot < 0 ? null : seed->slot, seed->program };
     if (null < 0 || io_place(from, KEPT, 0, /* inherited= */ KEPT - 1) < 0)
         _exit(94);
-    if (!mutate(BROKER_FDS) && io_close_from(KEPT) < 0)
+    if (io_close_from(KEPT) < 0)
         _exit(95);
-    syscall(SYS_execveat, KEPT - 1, "", argv, mutate(INIT_ENVIRONMENT) ? environ : no_env,
-            AT_EMPTY_PATH);
+    syscall(SYS_execveat, KEPT - 1, "", argv, no_env, AT_EMPTY_PATH);
     _exit(96);
 }
 
@@ -305,8 +301,7 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
 
 static uid_t owner_of(const struct slot *slot)
 {
-    uid_t number = mutate(PRIVATE_UID) ? 0 : (uid_t)slot->number;
-    return box_is_root() ? BOOT_UID_BASE + number * BOOT_UID_RANGE : geteuid();
+    return box_is_root() ? BOOT_UID_BASE + (uid_t)slot->number * BOOT_UID_RANGE : geteuid();
 }
 
 /* Take a slot and the control groups of its name. If an instance with another /run holds those

@@ -22,7 +22,6 @@
 #include "box/wall/filter.h"
 #include "box/wall/seccomp.h"
 #include "box/wall/landlock.h"
-#include "box/wall/mutate.h"
 #include "box/files/porter.h"
 
 #define FD_REPORT ENTER_FD_REPORT
@@ -44,31 +43,19 @@ static void fail(int report_fd, enum box_step step, uint32_t walls)
     _exit(70);
 }
 
-/* A namespace that a mutation left out cannot be joined. */
-static bool not_made(int ns)
-{
-    return (ns == POSTURE_NS_USER && mutate(USER_NS)) || (ns == POSTURE_NS_NET && mutate(NET_NS)) ||
-           (ns == POSTURE_NS_IPC && mutate(IPC_NS)) || (ns == POSTURE_NS_UTS && mutate(UTS_NS)) ||
-           (ns == POSTURE_NS_CGROUP && mutate(CGROUP_NS));
-}
-
 static int join_box(const struct enter_plan *plan, bool with_cgroup)
 {
     /* `tasks` checks the opener's uid against the writer's: write before any change of ids. */
-    for (int i = 0; with_cgroup && !mutate(JOIN) && i < plan->join_count; i++) {
+    for (int i = 0; with_cgroup && i < plan->join_count; i++) {
         if (io_write_all(plan->join_fds[i], "0", 1) < 0)
             return -1;
     }
     static const int order[] = { POSTURE_NS_USER, POSTURE_NS_MNT, POSTURE_NS_NET, POSTURE_NS_IPC,
-                                 POSTURE_NS_UTS,  POSTURE_NS_CGROUP };
+                                 POSTURE_NS_UTS, POSTURE_NS_CGROUP };
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        if (not_made(order[i]))
-            continue;
         if (setns(plan->ns_fds[order[i]], 0) < 0)
             return -1;
     }
-    if (mutate(PIVOT) && chroot("/tmp") < 0) /* where mount_root has put it */
-        return -1;
     return chdir("/workspace");
 }
 
@@ -109,7 +96,7 @@ int enter_rules(int *out)
 /* Landlock forbids reading /.landlock: a refused open proves that Landlock is active. */
 static int landlock(uint32_t *walls)
 {
-    if (!mutate(LANDLOCK) && box_landlock_restrict(FD_RULES) < 0)
+    if (box_landlock_restrict(FD_RULES) < 0)
         return -1;
     close(FD_RULES);
     own_fd probe = open("/.landlock", O_RDONLY | O_CLOEXEC);
@@ -127,13 +114,10 @@ static int filter_uncounted(void)
 /* The filter with its listener, through which the engine learns of forbidden calls. */
 static int filter_self(bool parkable, bool two_ids)
 {
-    static const struct sock_filter everything[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
     struct sock_fprog filter = seccomp_program(box_filter_occupant);
     if (parkable)
         filter = two_ids ? seccomp_program(box_filter_session)
                          : seccomp_program(box_filter_session_one_uid);
-    if (mutate(SECCOMP))
-        filter = seccomp_program(everything);
     const unsigned base = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     const unsigned wait_killable = 1u << 5; /* Linux 5.19 */
     int fd = seccomp_install(&filter, base | wait_killable);
@@ -186,7 +170,7 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
     fds[FD_EXEC] = start->exec_block;
     if (io_place(fds, FD_EXEC + 1, 0, /* inherited= */ BOX_FD_LAST + 1) < 0)
         return -1;
-    return mutate(FDS) ? open("/", O_PATH) : io_close_from(FD_EXEC + 1);
+    return io_close_from(FD_EXEC + 1);
 }
 
 static int more_easily_killed(void)
@@ -219,7 +203,7 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
     if (drop_set_rlimits(&limits) < 0)
         fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
     const uid_t saved = start->parkable && plan->two_ids ? BOX_ID_HOLDER : BOX_ID_OCCUPANT;
-    if ((!mutate(OOM_SCORE) && more_easily_killed() < 0) ||
+    if (more_easily_killed() < 0 ||
         drop_power_saving(BOX_ID_OCCUPANT, saved, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
 }
@@ -236,7 +220,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
     if (plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
-    const bool uncounted = start->data_bytes > 0 && !mutate(UNCOUNTED);
+    const bool uncounted = start->data_bytes > 0;
     int listener = uncounted && filter_uncounted() < 0
                        ? -1 : filter_self(start->parkable, plan->two_ids);
     if (listener < 0)
@@ -244,7 +228,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
     const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };
     report.walls |= posture_read(plan->outside, BOX_FD_LAST + 1, keep, array_len(keep)) |
                     start->broker_walls;
-    if (!mutate(POSTURE) && (report.walls & start->required) != start->required) {
+    if ((report.walls & start->required) != start->required) {
         errno = EPERM;
         fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
     }
@@ -278,7 +262,7 @@ void enter_and_port(const struct enter_plan *plan, int sock)
     fds[PORTER_FD] = sock;
     fds[FD_REPORT] = plan->report;
     if (io_place(fds, FD_REPORT + 1, 0, /* inherited= */ 0) < 0 ||
-        (!mutate(PORTER_FDS) && io_close_from(FD_REPORT + 1) < 0))
+        io_close_from(FD_REPORT + 1) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
     drop_signals();
     struct drop_rlimits limits = { .open_files = PORTER_OPEN_FILES };

@@ -14,7 +14,6 @@
 #include "box/wall/filter.h"
 #include "box/wall/seccomp.h"
 #include "box/inside/inside.h"
-#include "box/wall/mutate.h"
 #include "box/wall/posture.h"
 #include "box/proto/proto.h"
 
@@ -33,16 +32,15 @@ int main(void)
     size_t fds = 0;
     /* Not dumpable: no process in the box can read this process or open its files. */
     prctl(PR_SET_NAME, "cupel-init");
-    if ((!mutate(INIT_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) ||
-        signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || signal(SIGCHLD, SIG_IGN) == SIG_ERR ||
         io_recv(INSIDE_FD_REPORT, &outside, sizeof outside, NULL, 0, &fds) != 1)
         return 71;
     static const int own[] = { 0, 1, 2, INSIDE_FD_REPORT };
     report.walls = posture_read(&outside, 0, own, sizeof own / sizeof own[0]);
-    if (!mutate(POSTURE) && (report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
+    if ((report.walls & INIT_REQUIRED) != INIT_REQUIRED) {
         report.step = BOX_STEP_INIT_POSTURE;
         report.error = EPERM;
-    } else if (!mutate(SECCOMP_INIT) && seccomp_raise(box_filter_init, 0) < 0) {
+    } else if (seccomp_raise(box_filter_init, 0) < 0) {
         report.step = BOX_STEP_INIT;
         report.error = errno;
     }

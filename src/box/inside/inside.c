@@ -20,7 +20,6 @@
 #include "box/wall/drop.h"
 #include "box/inside/enter.h"
 #include "box/inside/mount_usr.h"
-#include "box/wall/mutate.h"
 
 #define FD_INIT 4 /* the init program, until its exec */
 #define WATCHERS "16"
@@ -91,7 +90,7 @@ static int join(const struct inside_plan *plan)
         if (io_write_all(plan->join_fds[i], "0", 1) < 0)
             return -1;
     }
-    return mutate(CGROUP_NS) ? 0 : unshare(CLONE_NEWCGROUP);
+    return unshare(CLONE_NEWCGROUP);
 }
 
 static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
@@ -100,16 +99,16 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
     enum box_step step;
     if (join(plan) < 0)
         fail(plan, BOX_STEP_JOIN);
-    if (plan->two_ids && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
+    if (plan->two_ids && syscall(SYS_setgroups, 0, NULL) < 0)
         fail(plan, BOX_STEP_IDS);
     if (syscall(SYS_setresgid, uid, uid, uid) < 0 || syscall(SYS_setresuid, uid, uid, uid) < 0)
         fail(plan, BOX_STEP_IDS);
     /* A container's filter may forbid it: then the wall is reported as missing. */
-    if (!mutate(HOST_NAME) && !mutate(UTS_NS) && sethostname("box", 3) < 0 && errno != EPERM)
+    if (sethostname("box", 3) < 0 && errno != EPERM)
         fail(plan, BOX_STEP_NAME);
-    if (!mutate(LOOPBACK) && !mutate(NET_NS) && loopback_up() < 0)
+    if (loopback_up() < 0)
         fail(plan, BOX_STEP_NET);
-    if (!mutate(NEW_NAMESPACES) && forbid_namespaces() < 0)
+    if (forbid_namespaces() < 0)
         fail(plan, BOX_STEP_SYSCTL);
     limit_watchers();
     if ((step = mount_root(&plan->mounts)) || (step = mount_image(&plan->mounts)) ||
@@ -125,7 +124,7 @@ static int settle_fds(const struct inside_plan *plan)
     int fds[] = { null, null, null, plan->report, plan->init_fd };
     if (null < 0 || io_place(fds, FD_INIT + 1, 0, /* inherited= */ FD_INIT) < 0)
         return -1;
-    return mutate(INIT_FDS) ? 0 : io_close_from(FD_INIT + 1);
+    return io_close_from(FD_INIT + 1);
 }
 
 void inside_run(const struct inside_plan *plan)
@@ -156,7 +155,7 @@ void inside_run(const struct inside_plan *plan)
     if (settle_fds(plan) < 0)
         fail(plan, BOX_STEP_INIT);
     struct drop_rlimits limits = { .open_files = 16, .piped_core = plan->piped_core };
-    uid_t uid = plan->two_ids && !mutate(INIT_UID) ? BOX_ID_INIT : BOX_ID_OCCUPANT;
+    uid_t uid = plan->two_ids ? BOX_ID_INIT : BOX_ID_OCCUPANT;
     drop_signals();
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(uid, uid, plan->two_ids) < 0) {
@@ -164,8 +163,7 @@ void inside_run(const struct inside_plan *plan)
         settled.report = INSIDE_FD_REPORT;
         fail(&settled, BOX_STEP_DROP);
     }
-    syscall(SYS_execveat, FD_INIT, "", argv, mutate(INIT_ENVIRONMENT) ? environ : no_env,
-            AT_EMPTY_PATH);
+    syscall(SYS_execveat, FD_INIT, "", argv, no_env, AT_EMPTY_PATH);
     report = (struct box_report){ .step = BOX_STEP_INIT, .error = errno };
     if (io_send(INSIDE_FD_REPORT, &report, sizeof report, NULL, 0) < 0)
         _exit(71);

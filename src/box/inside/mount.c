@@ -22,11 +22,10 @@
 
 #include "base/io.h"
 #include "box/inside/mount_usr.h"
-#include "box/wall/mutate.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
 #define TEMPLATE_AT "/tmp" /* mount point of a root made from a template */
-#define SAFE ((mutate(NOSUID) ? 0 : MS_NOSUID) | (mutate(NODEV) ? 0 : MS_NODEV))
+#define SAFE (MS_NOSUID | MS_NODEV)
 
 /* Paths are relative to the template, so that a box's mountinfo shows no path of the broker. Leaves
  * the new root as current directory. */
@@ -41,7 +40,7 @@ enum box_step mount_root(const struct mount_plan *plan)
     /* Any directory serves: the mount covers it only in this namespace, and the image needs nothing
      * under these. */
     static const char *const covers[] = { "/tmp", "/mnt", "/media", "/srv" };
-    if (!mutate(PROPAGATION) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return BOX_STEP_PRIVATE;
     if (plan->template)
         return overlay_template(plan->template, "root", "top/none", TEMPLATE_AT) < 0
@@ -229,9 +228,8 @@ static int overlay_etc(void)
     return 0;
 }
 
-static const char *const dev_nodes[] = { "/dev/null", "/dev/zero",
-                                         mutate(DEVICES) ? "/dev/kmsg" : "/dev/full",
-                                         "/dev/random", "/dev/urandom" };
+static const char *const dev_nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                         "/dev/urandom" };
 
 /* Mount points for the nodes, and links. */
 static int lay_out_dev(void)
@@ -324,13 +322,8 @@ enum box_step mount_image(const struct mount_plan *plan)
         (chdir(plan->template) < 0 || overlay_apart(TEMPLATE_AT, "top/none") < 0 ||
          chdir(TEMPLATE_AT) < 0))
         return BOX_STEP_IMAGE;
-    if (mutate(OVERLAY) && (mount("/usr/bin", "usr/bin", NULL, MS_BIND | MS_REC, NULL) < 0 ||
-                            mount("/usr/lib/python3.11", "usr/lib/python3.11", NULL,
-                                  MS_BIND | MS_REC, NULL) < 0))
-        return BOX_STEP_IMAGE;
     /* /usr/local belongs to the administrator, not to the image: hide it under an empty folder. */
-    if (!mutate(USR_LOCAL) && mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 &&
-        errno != ENOENT)
+    if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
         return BOX_STEP_IMAGE;
     if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
         errno != ENOENT && errno != EINVAL)
@@ -340,12 +333,7 @@ enum box_step mount_image(const struct mount_plan *plan)
 
 enum box_step mount_proc(void)
 {
-    const char *options = mutate(PROC_SUBSET) ? "hidepid=invisible"
-                          : mutate(HIDEPID)   ? "subset=pid"
-                                              : "subset=pid,hidepid=invisible";
-    if (mutate(PID_NS))
-        return mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0 ? BOX_STEP_PROC
-                                                                        : BOX_STEP_NONE;
+    const char *options = "subset=pid,hidepid=invisible";
     if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, options) < 0)
         return BOX_STEP_PROC;
     return BOX_STEP_NONE;
@@ -377,8 +365,7 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
     };
     char options[96];
     snprintf(options, sizeof options, "mode=0755,size=%lld,nr_inodes=%lld",
-             mutate(DISK_BYTES) ? 1LL << 30 : (long long)plan->disk_bytes,
-             mutate(DISK_INODES) ? 1LL << 20 : (long long)plan->disk_inodes);
+             (long long)plan->disk_bytes, (long long)plan->disk_inodes);
     if (mount("cupel", "mnt", "tmpfs", SAFE, options) < 0)
         return BOX_STEP_WRITABLE;
     *out_fd = open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -395,13 +382,9 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
 
 enum box_step mount_seal(void)
 {
-    if (!mutate(READ_ONLY_ROOT) &&
-        mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
+    if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
         return BOX_STEP_SEAL;
-    if (mutate(PIVOT))
-        return chroot(".") < 0 || chdir("/") < 0 ? BOX_STEP_PIVOT : BOX_STEP_NONE;
-    if (syscall(SYS_pivot_root, ".", ".") < 0 ||
-        (!mutate(OLD_ROOT) && umount2(".", MNT_DETACH) < 0) || chdir("/") < 0)
+    if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return BOX_STEP_PIVOT;
     return BOX_STEP_NONE;
 }

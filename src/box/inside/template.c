@@ -15,7 +15,6 @@
 
 #include "base/io.h"
 #include "box/inside/mount.h"
-#include "box/wall/mutate.h"
 
 static const char *mount_folder(void)
 {
@@ -38,8 +37,6 @@ static bool is_same(int a, int b)
 static bool fits(const struct template_set *set, int i, const struct box_plants *plants,
                  const int *fds)
 {
-    if (mutate(TEMPLATE_PLANTS))
-        return set->at[i].used;
     if (!set->at[i].used || set->at[i].count != plants->count ||
         set->at[i].late_code != plants->late_code ||
         strcmp(set->at[i].font_list, plants->font_list) != 0)

@@ -13,14 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "box/wall/mutate.h"
 
 static int drop_capabilities(void)
 {
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct none[2] = { { 0 } };
     /* The kernel knows fewer than 64; the first unknown one ends the loop. */
-    for (int cap = 0; !mutate(BOUNDING) && cap < 64; cap++) {
+    for (int cap = 0; cap < 64; cap++) {
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
             if (errno == EINVAL && cap > CAP_CHECKPOINT_RESTORE)
                 break;
@@ -30,11 +29,11 @@ static int drop_capabilities(void)
     unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                            SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                            SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-    if (!mutate(SECUREBITS) && prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0)
+    if (prctl(PR_SET_SECUREBITS, locked, 0, 0, 0) < 0)
         return -1;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return -1;
-    return mutate(CAPABILITIES) ? 0 : (int)syscall(SYS_capset, &head, none);
+    return (int)syscall(SYS_capset, &head, none);
 }
 
 int drop_power(uid_t uid, gid_t gid, bool groups)
@@ -45,13 +44,13 @@ int drop_power(uid_t uid, gid_t gid, bool groups)
 int drop_power_saving(uid_t uid, uid_t saved, gid_t gid, bool groups)
 {
     /* Raw calls: libc would signal other threads, and there are none. */
-    if (groups && !mutate(GROUPS) && syscall(SYS_setgroups, 0, NULL) < 0)
+    if (groups && syscall(SYS_setgroups, 0, NULL) < 0)
         return -1;
     if (syscall(SYS_setresgid, gid, gid, gid) < 0 || syscall(SYS_setresuid, uid, uid, saved) < 0)
         return -1;
     if (drop_capabilities() < 0)
         return -1;
-    return mutate(NO_NEW_PRIVS) ? 0 : prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 int drop_power_but(uint64_t capabilities)
@@ -86,7 +85,7 @@ void drop_signals(void)
     /* By the raw call: libc reserves two real-time signals and would refuse them, but a caller may
      * have ignored those. All zero is SIG_DFL. */
     const unsigned long plain[4] = { 0 };
-    for (int sig = 1; !mutate(SIGNALS) && sig < 65; sig++)
+    for (int sig = 1; sig < 65; sig++)
         syscall(SYS_rt_sigaction, sig, plain, NULL, 8); /* KILL and STOP fail */
 }
 
@@ -94,15 +93,11 @@ int drop_inherited_state(void)
 {
     sigset_t none;
     sigemptyset(&none);
-    if (!mutate(SIGNALS) && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+    if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         return -1;
-    if (!mutate(UMASK))
-        umask(022);
-    return !mutate(SETSID) && setsid() < 0 && errno != EPERM ? -1 : 0;
+    umask(022);
+    return setsid() < 0 && errno != EPERM ? -1 : 0;
 }
-
-#define LEFT_OUT (-1)
-#define bounded(name) mutate(LIMIT_##name) ? LEFT_OUT : RLIMIT_##name
 
 int drop_set_rlimits(const struct drop_rlimits *limits)
 {
@@ -111,22 +106,20 @@ int drop_set_rlimits(const struct drop_rlimits *limits)
         int which;
         rlim_t most;
     } rows[] = {
-        { bounded(CORE), limits->piped_core ? 1 : 0 },
-        { bounded(CPU), limits->cpu_s ? limits->cpu_s : none },
-        { bounded(NOFILE), limits->open_files },
-        { bounded(NPROC), limits->processes ? limits->processes : none },
-        { bounded(FSIZE), limits->file_bytes ? limits->file_bytes : none },
-        { bounded(DATA), limits->data_bytes ? limits->data_bytes : none },
-        { bounded(STACK), 8u << 20 },
-        { bounded(MEMLOCK), 64u << 10 },
-        { bounded(MSGQUEUE), 0 },
-        { bounded(RTPRIO), 0 },
-        { bounded(NICE), 0 },
-        { bounded(SIGPENDING), 1024 },
+        { RLIMIT_CORE, limits->piped_core ? 1 : 0 },
+        { RLIMIT_CPU, limits->cpu_s ? limits->cpu_s : none },
+        { RLIMIT_NOFILE, limits->open_files },
+        { RLIMIT_NPROC, limits->processes ? limits->processes : none },
+        { RLIMIT_FSIZE, limits->file_bytes ? limits->file_bytes : none },
+        { RLIMIT_DATA, limits->data_bytes ? limits->data_bytes : none },
+        { RLIMIT_STACK, 8u << 20 },
+        { RLIMIT_MEMLOCK, 64u << 10 },
+        { RLIMIT_MSGQUEUE, 0 },
+        { RLIMIT_RTPRIO, 0 },
+        { RLIMIT_NICE, 0 },
+        { RLIMIT_SIGPENDING, 1024 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].which == LEFT_OUT)
-            continue;
         struct rlimit now, want = { rows[i].most, rows[i].most };
         if (setrlimit(rows[i].which, &want) == 0)
             continue;

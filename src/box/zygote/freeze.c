@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "box/wall/mutate.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -455,7 +454,7 @@ int freeze_memory(void)
     int file = open_file(), failed = -1;
     if (file >= 0 && choose(scratch) == 0 && copy(scratch, file) == 0) {
         map(scratch, file);
-        failed = mutate(IMAGE_SEALS) ? 0 : fcntl(file, F_ADD_SEALS, seals);
+        failed = fcntl(file, F_ADD_SEALS, seals);
         if (failed < 0)
             _exit(74); /* a writable file would be shared memory */
     }

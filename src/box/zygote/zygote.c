@@ -37,7 +37,6 @@
 #include "box/wall/filter.h"
 #include "box/wall/seccomp.h"
 #include "box/zygote/freeze.h"
-#include "box/wall/mutate.h"
 
 #define DATA_UNKNOWN (-1)
 /* Just under the largest block that malloc adapts to (32 MiB on 64 bits). */
@@ -144,9 +143,7 @@ static int confine(void)
 {
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    return mutate(ZYGOTE_SECCOMP)
-               ? 0
-               : seccomp_raise(box_filter_zygote, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
+    return seccomp_raise(box_filter_zygote, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
 static int answer(const struct service *service, int32_t pid, int error)
@@ -168,7 +165,7 @@ static void make_ready(const struct pages *pages)
 /* Random state must differ in every occupant. */
 static void refresh(const struct zygote_setup *setup)
 {
-    for (uint64_t i = 0; !mutate(ZYGOTE_RANDOM) && i < setup->fresh_count; i++) {
+    for (uint64_t i = 0; i < setup->fresh_count; i++) {
         uint64_t done = 0;
         while (done < setup->fresh[i].len) {
             ssize_t n = getrandom((char *)setup->fresh[i].at + done, setup->fresh[i].len - done, 0);
@@ -228,7 +225,7 @@ static long fork_into(const struct service *service, const struct zygote_order *
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)fds[POSTURE_NS_COUNT];
     }
-    if (!mutate(PID_NS) && setns(fds[POSTURE_NS_PID], CLONE_NEWPID) < 0)
+    if (setns(fds[POSTURE_NS_PID], CLONE_NEWPID) < 0)
         return -1;
     long pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0)
@@ -236,7 +233,7 @@ static long fork_into(const struct service *service, const struct zygote_order *
     int saved = errno;
     /* Otherwise the zygote would keep a dead box's namespace, and the next fork would land in
      * it. */
-    if (!mutate(ZYGOTE_PID_NS) && setns(service->own_pid_ns, CLONE_NEWPID) < 0)
+    if (setns(service->own_pid_ns, CLONE_NEWPID) < 0)
         _exit(72);
     errno = saved;
     return pid;
@@ -269,8 +266,7 @@ static int serve(const struct service *service)
             return (int)order.rehearsal;
         }
         int error = pid < 0 ? errno : 0;
-        if (!mutate(ZYGOTE_BOX_FDS))
-            close_all(fds, count);
+        close_all(fds, count);
         if (answer(service, pid < 0 ? -1 : (int32_t)pid, error) < 0)
             _exit(0);
     }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "box/wall/mutate.h"
 
 /* Code points that are written as escapes: first, last. */
 static const struct {
@@ -22,7 +21,7 @@ static const struct {
 static bool is_unsafe(uint32_t point)
 {
     for (size_t i = 0; i < array_len(unsafe); i++)
-        if (!mutate(CONTROL_CHARACTERS) && point >= unsafe[i].first && point <= unsafe[i].last)
+        if (point >= unsafe[i].first && point <= unsafe[i].last)
             return true;
     return false;
 }

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 
 #define FDS_A_BOX 28 /* descriptors that the engine or the broker may hold for one */
 #define FDS_BESIDE 128
@@ -181,13 +180,13 @@ void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
     house->box[box].hold = hold;
     if (house->box[box].empty) {
         release(house, box);
-    } else if (house->box[box].created && clean && !mutate(BOX_ONCE)) {
+    } else if (house->box[box].created && clean) {
         house->doomed[house->doomed_count++] = box;
         if (house->doomed_count >= DOOMED_MAX)
             kill_doomed(&house->quiet);
         else
             loop_set_timer(house->loop, &house->quiet, clock_now_ns() + QUIET_NS);
-    } else if (house->box[box].created && !(clean && mutate(BOX_ONCE))) {
+    } else if (house->box[box].created) {
         house_ask(house, BOX_OP_KILL, box);
     }
     /* Else it is being built: READY or FAILED is still to come. */

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 #include "box/cgroup/counters.h"
 #include "box/zygote/zygote.h"
 #include "engine/engine_int.h"
@@ -378,25 +377,10 @@ bool pools_take_session(struct pools *pools, const struct request *request,
            plan_same_box(request, &pool->request) && take_occupant(pool, tenant, out);
 }
 
-/* Only for a mutation: a box that its run has left, for another one. */
-static uint32_t take_left_box(struct house *house, struct house_tenant *tenant)
-{
-    for (uint32_t box = 0; box < BOX_MAX; box++) {
-        bool left = house->box[box].taken && !house->box[box].tenant;
-        if (left && house->box[box].created && !house->box[box].empty) {
-            house_hand_over(house, box, tenant);
-            return box;
-        }
-    }
-    return HOUSE_NOBODY;
-}
-
 uint32_t pools_take_box(struct pools *pools, const struct request *request,
                         struct house_tenant *tenant)
 {
     struct pool *pool = &pools->at[POOL_BOX];
-    if (mutate(BOX_ONCE) && pools->open)
-        return take_left_box(&pools->engine->house, tenant);
     if (!pools->open || request->language != REQUEST_PYTHON ||
         !plan_same_box(request, &pool->request))
         return HOUSE_NOBODY;

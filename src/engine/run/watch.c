@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 
 #define CHUNK 65536
 #define WEDGED_MS 10000 /* a killed box that lives on so long is given up, with its broker */
@@ -52,8 +51,7 @@ static void take_output(struct engine_run *run, enum run_pipe_id id, const char 
 {
     bool out = id == RUN_OUT;
     struct result_stream *stream = out ? &run->result.out : &run->result.err_stream;
-    size_t cap = mutate(OUTPUT_CAP) ? SIZE_MAX / 8
-                                    : (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);
+    size_t cap = (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);
     struct buf *spill = &run->spill[out ? 0 : 1];
     result_stream_add(stream, cap, bytes, len);
     size_t room = spill->max - spill->len;
@@ -63,8 +61,7 @@ static void take_output(struct engine_run *run, enum run_pipe_id id, const char 
                                   .bytes = { bytes, len } };
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &event);
-    if (!mutate(OUTPUT_STOP) && stream->truncated &&
-        run->request->on_output_limit == REQUEST_STOP)
+    if (stream->truncated && run->request->on_output_limit == REQUEST_STOP)
         run_kill(run, RESULT_OUTPUT_LIMIT);
 }
 
@@ -226,10 +223,10 @@ static void on_listener(struct loop_source *source, uint32_t events)
 /* What the broker keeps to, should we stand still. */
 static void set_due(const struct engine_run *run)
 {
-    bool counts = run->counter[BOX_COUNTER_CPU] >= 0 && !mutate(CPU_TIMER);
+    bool counts = run->counter[BOX_COUNTER_CPU] >= 0;
     int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
     due_set(run->engine->house.broker.due, run->box,
-            mutate(WALL_TIMER) ? LOOP_NEVER : run->deadline_ns, counts ? most_us : 0);
+            run->deadline_ns, counts ? most_us : 0);
 }
 
 /* The limit cannot be reached sooner than by using every allowed cpu fully. */
@@ -291,7 +288,7 @@ static void on_timer(struct loop_timer *timer)
         on_wedged(run);
         return;
     }
-    if (!mutate(WALL_TIMER) && now >= run->deadline_ns) {
+    if (now >= run->deadline_ns) {
         run_kill(run, RESULT_TIMEOUT);
         return;
     }
@@ -344,7 +341,7 @@ static void on_stat(struct engine_run *run, const struct box_stats *stats)
     run->asked_at_done = false;
     if (run->killed || run->occupant_gone)
         return;
-    if (!mutate(CPU_TIMER) && run->stats.cpu_us / 1000 >= run_limit(run, LIMITS_CPU))
+    if (run->stats.cpu_us / 1000 >= run_limit(run, LIMITS_CPU))
         run_kill(run, RESULT_CPU_LIMIT);
     else
         plan_cpu_look(run);

@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "box/wall/mutate.h"
 #include "engine/talk/driver_advice.h"
 #include "engine/talk/driver_names.h"
 
@@ -54,7 +53,7 @@ static char *text_of(const json_t *object, const char *key)
     if (!json_is_string(value))
         return NULL;
     struct str text = json_str(value);
-    text.len = mutate(DRIVER_TEXT) ? text.len : str_cut_utf8(text, DRIVER_TEXT_MAX);
+    text.len = str_cut_utf8(text, DRIVER_TEXT_MAX);
     if (memchr(text.at, 0, text.len))
         text.len = strlen(text.at);
     return buf_strdup(text);
@@ -105,8 +104,7 @@ static bool is_member(const char *key, const json_t *value)
 /* Would this result be more than all of them may have? */
 static bool is_over(const struct driver *driver)
 {
-    return !mutate(DRIVER_TOTAL) &&
-           driver->results_bytes + driver->line.len > driver->results_most;
+    return driver->results_bytes + driver->line.len > driver->results_most;
 }
 
 static bool on_result(struct driver *driver, json_t *line)
@@ -118,13 +116,13 @@ static bool on_result(struct driver *driver, json_t *line)
         json_object_size(data) > BUNDLE_KEYS_MAX)
         return false;
     json_object_foreach(data, key, value) {
-        if (!mutate(DRIVER_FORM) && !is_member(key, value))
+        if (!is_member(key, value))
             return false;
     }
     if (!driver->results)
         driver->results = json_array();
     bool many = json_array_size(driver->results) >= DRIVER_RESULTS_MAX;
-    if ((many && !mutate(DRIVER_RESULTS)) || is_over(driver)) {
+    if (many || is_over(driver)) {
         driver->left_out++;
         return false;
     }
@@ -266,9 +264,7 @@ void driver_feed(struct driver *driver, const void *bytes, size_t len)
 {
     const char *at = bytes;
     driver->total += len;
-    if (mutate(DRIVER_LINE))
-        driver->line.max = SIZE_MAX / 4;
-    if (!mutate(DRIVER_TOTAL) && driver->total > DRIVER_TOTAL_MAX)
+    if (driver->total > DRIVER_TOTAL_MAX)
         driver->deaf = true;
     while (len > 0 && !driver->deaf) {
         const char *end = memchr(at, '\n', len);

@@ -14,7 +14,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "box/wall/mutate.h"
 #include "engine/talk/files_int.h"
 
 /* For collecting: a second, and for what the caps let through so much a file and a MiB, which
@@ -157,13 +156,13 @@ static struct str path_of(const struct files_entry *entry)
 static uint64_t bytes_left(const struct files_job *job)
 {
     int64_t most = job->request->limits.value[LIMITS_ARTIFACT_BYTES];
-    return mutate(ARTIFACT_BYTES) ? UINT64_MAX : (uint64_t)most - job->bytes_taken;
+    return (uint64_t)most - job->bytes_taken;
 }
 
 static bool is_one_too_many(const struct files_job *job)
 {
     uint64_t most = (uint64_t)job->request->limits.value[LIMITS_ARTIFACT_FILES];
-    return !mutate(ARTIFACT_FILES) && job->files_taken >= most;
+    return job->files_taken >= most;
 }
 
 /* The input of this name, or NULL. Entries come in order, so that each input is looked at
@@ -255,7 +254,7 @@ int files_read_next(struct files_job *job)
     for (; job->next < job->count; job->next++) {
         const struct files_entry *entry = &job->entries[job->next];
         bool link = entry->type == BOX_ENTRY_LINK;
-        if (!mutate(REGULAR_LIST) && entry->type != BOX_ENTRY_FILE) {
+        if (entry->type != BOX_ENTRY_FILE) {
             skip(job, entry, not_files[link ? BOX_ENTRY_LINK : BOX_ENTRY_OTHER]);
             continue;
         }

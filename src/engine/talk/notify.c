@@ -10,7 +10,6 @@
 
 #include "base/own.h"
 #include "box/host/box.h"
-#include "box/wall/mutate.h"
 
 static void count(struct notify *notify, int number)
 {
@@ -41,12 +40,8 @@ void notify_serve(struct notify *notify)
     memset(&answer, 0, sizeof answer);
     answer.id = call.id;
     answer.error = -box_call_errno(call.data.nr);
-    if (mutate(NOTIFY_ANSWER)) {
-        answer.error = 0;
-        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    }
     ioctl(notify->fd, SECCOMP_IOCTL_NOTIF_SEND, &answer); /* fails only if the caller died */
-    if (++notify->reports >= NOTIFY_MAX && !mutate(NOTIFY_CAP))
+    if (++notify->reports >= NOTIFY_MAX)
         own_close_fd(&notify->fd);
 }
 

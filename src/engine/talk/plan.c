@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/host/box.h"
-#include "box/wall/mutate.h"
 #include "engine/talk/drivers.h"
 
 #define INODES_MAX 16384
@@ -197,8 +196,6 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
         add_default(block, head, request, common_env[i]);
     if (own)
         add_string(block, &head->envc, str_of(own));
-    for (char **entry = environ; mutate(ENVIRONMENT) && *entry; entry++)
-        add_default(block, head, request, *entry);
     for (size_t i = 0; i < request->env_count; i++) {
         bool ours = request->language == REQUEST_BASH && same_name(request->env[i], "BASH_ENV=");
         if (!ours)
