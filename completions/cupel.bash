@@ -38,7 +38,7 @@ _cupel()
         --limit) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
         --stdin) options='' fill=files ;;
-        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
         --request) options='' fill=files ;;
         esac
@@ -55,7 +55,7 @@ _cupel()
         --max-steps) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
         --show) options='' fill=files ;;
         esac
         ;;
@@ -76,7 +76,7 @@ _cupel()
         --disk) options='' fill='' ;;
         --pids) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
         esac
         ;;
@@ -143,7 +143,7 @@ _cupel()
         --disk) options='' fill='' ;;
         --pids) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis strict' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
         esac
         ;;

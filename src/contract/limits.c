@@ -30,26 +30,24 @@ const struct limits_row limits_rows[LIMITS_COUNT] = {
     [LIMITS_ARTIFACT_FILES] = { "artifact_files", 1, 0, 4096 },
 };
 
-#define BASELINE_DEFAULTS                                                              \
-    {                                                                                  \
-        {                                                                              \
-            [LIMITS_TIMEOUT] = 5000, [LIMITS_MEMORY] = 512 * MIB,                      \
-            [LIMITS_DISK] = 200 * MIB, [LIMITS_PIDS] = 64, [LIMITS_CPUS] = 1000,       \
-            [LIMITS_INPUT] = 64 * MIB, [LIMITS_STDOUT] = 64 * KIB,                     \
-            [LIMITS_STDERR] = 64 * KIB, [LIMITS_ARTIFACT_BYTES] = 5 * MIB,             \
-            [LIMITS_ARTIFACT_FILES] = 64,                                              \
-        }                                                                              \
-    }
-
 const struct limits_profile limits_profiles[] = {
     {
         .name = "baseline",
-        .about = "1 cpu, 512 MiB, 5 s: for most code",
-        .defaults = BASELINE_DEFAULTS,
+        .defaults = { {
+            [LIMITS_TIMEOUT] = 5 * 1000,
+            [LIMITS_MEMORY] = 512 * MIB,
+            [LIMITS_DISK] = 200 * MIB,
+            [LIMITS_PIDS] = 64,
+            [LIMITS_CPUS] = 1000,
+            [LIMITS_INPUT] = 64 * MIB,
+            [LIMITS_STDOUT] = 64 * KIB,
+            [LIMITS_STDERR] = 64 * KIB,
+            [LIMITS_ARTIFACT_BYTES] = 5 * MIB,
+            [LIMITS_ARTIFACT_FILES] = 64,
+        } },
     },
     {
         .name = "analysis",
-        .about = "2 cpus, 2 GiB, 120 s: for data work",
         .defaults = { {
             [LIMITS_TIMEOUT] = 120 * 1000,
             [LIMITS_MEMORY] = 2 * GIB,
@@ -62,12 +60,6 @@ const struct limits_profile limits_profiles[] = {
             [LIMITS_ARTIFACT_BYTES] = 64 * MIB,
             [LIMITS_ARTIFACT_FILES] = 256,
         } },
-    },
-    {
-        .name = "strict",
-        .about = "as baseline, with every wall and an image of its own",
-        .defaults = BASELINE_DEFAULTS,
-        .strict = true,
     },
 };
 const size_t limits_profile_count = array_len(limits_profiles);

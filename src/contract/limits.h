@@ -43,9 +43,7 @@ extern const struct limits_row limits_rows[LIMITS_COUNT];
 
 struct limits_profile {
     const char *name;
-    const char *about;       /* one line for help texts */
     struct limits defaults;  /* LIMITS_CPU 0 means timeout × cpus + 1 s; disk: see limits_fill */
-    bool strict;             /* requires every wall and an image of its own */
 };
 extern const struct limits_profile limits_profiles[];
 extern const size_t limits_profile_count;

@@ -73,8 +73,7 @@ static int take_profile(struct request_intake *in, const json_t *value, struct e
         return -1;
     const struct limits_profile *found = limits_profile_find(json_string_value(value));
     if (!found)
-        return request_refuse("profile", value, "baseline, analysis or strict",
-                              "no known profile", err);
+        return request_refuse("profile", value, "baseline or analysis", "no known profile", err);
     in->out->profile = found;
     return 0;
 }

@@ -163,23 +163,11 @@ void engine_look_at_image(struct engine *engine)
     engine_find_image(engine, &host, &ignored);
 }
 
-/* A profile may ask for more than this image can give. */
-static int check_profile(const struct request *request, struct err *err)
-{
-    if (!request->profile->strict)
-        return 0;
-    err_set(err, ERR_HOST, "profile 'strict' needs an image that shares no file with the host, and "
-            "image '%s' is the host's own /usr", request->image);
-    err_hint(err, "use profile 'baseline'");
-    return -1;
-}
-
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
 {
-    if (engine_is_broken(engine, err) || check_profile(request, err) < 0 ||
-        !engine_find_image(engine, request, err))
+    if (engine_is_broken(engine, err) || !engine_find_image(engine, request, err))
         return NULL;
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);

@@ -532,7 +532,6 @@ RUNS = {
     "environment": ["-e", "A=b", "import os; print(os.environ['A'])"],
     "a limit": ["-t", "9999", "1"],
     "a profile": ["--profile", "huge", "1"],
-    "strict": ["--profile", "strict", "1"],
     "an image": ["--image", "host@sha256:" + "0" * 64, "1"],
     "files made": ["open('a.txt', 'w').write('x'); open('b/c', 'w')"],
     "quiet": ["-q", "open('a.txt', 'w').write('x')"],

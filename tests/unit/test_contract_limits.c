@@ -51,8 +51,6 @@ TEST(limits_defaults_are_those_of_the_contract)
                         5 * MIB, 64 } },
         { "analysis", { 120000, 241000, 2048 * MIB, 1024 * MIB, 256, 2000, 256 * MIB, MIB, MIB,
                         64 * MIB, 256 } },
-        { "strict", { 5000, 6000, 512 * MIB, 200 * MIB, 64, 1000, 64 * MIB, 65536, 65536,
-                      5 * MIB, 64 } },
     };
     for (size_t i = 0; i < array_len(rows); i++) {
         for (enum limits_id id = 0; id < LIMITS_COUNT; id++)
@@ -60,12 +58,11 @@ TEST(limits_defaults_are_those_of_the_contract)
     }
 }
 
-TEST(limits_strict_alone_is_strict)
+TEST(limits_profiles_are_found_by_their_exact_names)
 {
-    CHECK(limits_profile_find("strict")->strict);
-    CHECK(!limits_profile_find("baseline")->strict);
-    CHECK(!limits_profile_find("analysis")->strict);
+    CHECK(limits_profile_find("baseline") && limits_profile_find("analysis"));
     CHECK(!limits_profile_find("Baseline"));
+    CHECK(!limits_profile_find("strict"));
     CHECK_TEXT(limits_profiles[0].name, "baseline");
 }
 

@@ -93,7 +93,7 @@ print(sys.getrecursionlimit(), sys.getswitchinterval(), sys.excepthook, sys.exec
     "bash": {"language": "bash", "code": "echo $1 $A; cat; ls -a; false", "args": ["x"], "stdin": "in",
              "env": {"A": "b"}},
     "refused": {"code": "1", "limits": {"timeout_s": 99999}},
-    "refused profile": {"code": "1", "profile": "strict"},
+    "refused profile": {"code": "1", "profile": "lenient"},
     "analysis": {"code": "print(1)", "profile": "analysis"},
 }
 STATUSES = {**test_run_status.CASES, **test_run_status.NEEDS_ROOT}

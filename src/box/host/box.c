@@ -33,11 +33,6 @@ uint32_t box_walls_required(void)
     return walls;
 }
 
-uint32_t box_walls_all(void)
-{
-    return (1u << BOX_WALL_COUNT) - 1;
-}
-
 int box_send(const struct box_broker *broker, const struct box_call *call, const int *fds,
              size_t count, struct err *err)
 {

@@ -41,9 +41,8 @@ int box_receive(const struct box_broker *broker, struct box_news *news, int fds[
 int box_broker_lost(const struct box_broker *broker, struct err *err);
 
 extern const char *const box_wall_names[BOX_WALL_COUNT];
-/* Walls that every profile requires, and all walls. */
+/* Walls that every profile requires. */
 uint32_t box_walls_required(void);
-uint32_t box_walls_all(void);
 
 /* Turn a failed step into an err that names the step and the fix. */
 int box_failure(const struct box_news *news, struct err *err);

@@ -51,7 +51,7 @@ struct cli_run_options {
       "standard input of the code; - passes ours on" }
 #define CLI_RUN_ROW_PROFILE \
     { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), \
-      "defaults: baseline, analysis or strict" }
+      "defaults: baseline or analysis" }
 #define CLI_RUN_ROW_IMAGE \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_REQUEST \

@@ -304,7 +304,7 @@ bool plan_same_box(const struct request *a, const struct request *b)
         if (a->limits.value[fixed[i]] != b->limits.value[fixed[i]])
             return false;
     }
-    return a->profile->strict == b->profile->strict;
+    return true;
 }
 
 static int make_plan(const struct request *request, enum purpose purpose, const char *font_list,
@@ -319,7 +319,7 @@ static int make_plan(const struct request *request, enum purpose purpose, const 
     out->create.create.pids = limit[LIMITS_PIDS];
     out->create.create.cpu_thousandths = limit[LIMITS_CPUS];
     out->start.op = BOX_OP_START;
-    out->start.start.required = request->profile->strict ? box_walls_all() : box_walls_required();
+    out->start.start.required = box_walls_required();
     /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
