@@ -1,11 +1,11 @@
-# What is wrong with code, and what to do about it: before it runs (`check`), and after it has failed
-# (`explain`). Read by driver.py at the first error, by a zygote ahead (PROTOCOL.md).
+# Problems of code and their fixes: before it runs (`check`), and after it has failed (`explain`). driver.py loads it
+# at the first error, a zygote in advance (PROTOCOL.md).
 #
-# 1. No code of the user's is called: types are compared, never asked (names.py does the same).
-# 2. A check leaves nothing behind: nothing is imported, bound, shown or warned of.
-# 3. It tells what is certain. A name that code might still make, in a way that cannot be seen here,
-#    is no problem; nor is one where the code may never come to, or is ready for the error.
-# 4. Whatever is walked through has a cap.
+# 1. It calls no code of the user: it compares types and never asks them (like names.py).
+# 2. A check leaves nothing behind: it imports, binds, shows and warns nothing.
+# 3. It reports only certain problems. A name that code might still make in a way that cannot be seen here is no
+#    problem; neither is one in code that may not run or handles the error.
+# 4. Every walk has a maximum.
 import builtins
 import posix
 import sys
@@ -14,19 +14,19 @@ import _imp
 __builtins__ = {**vars(builtins)}
 FRAMES_MAX, VALUES_MAX, PROBLEMS_MAX, LOOKED_AT_MAX, SPAN_MAX = 5, 8, 20, 2000, 5
 TEXT_MAX, WORDS_MAX, LINE_MAX, CHECKED = 2000, 400, 200, "<check>"
-LAZY = 0x20 | 0x80 | 0x200   # flags of code that a call alone does not run
-# What looks for modules beside the interpreter itself, and finds none that a program would miss.
+LAZY = 0x20 | 0x80 | 0x200   # flags of code that a plain call does not run
+# Finders beside the interpreter's own that find no module of a program.
 FINDERS = (("six", "_SixMetaPathImporter"), ("pkg_resources.extern", "VendorImporter"))
 ORIGINS = ("_frozen_importlib", "_frozen_importlib_external", "zipimport")
-# Who uses one of these can make names that nobody sees being made, or leave before one is needed.
+# Code with one of these can make names invisibly, or leave before one is needed.
 SECRET = {"exec", "eval", "globals", "locals", "vars", "setattr", "builtins", "__builtins__", "__main__",
           "__dict__", "__import__", "modules", "_getframe", "currentframe", "f_globals", "runpy",
           "get_ipython", "load_session", "exit", "quit", "_exit", "var"}   # the last is sympy's
 EARLIER = ("exec", "setattr", "builtins", "__main__", "var(")   # the same in functions of earlier cells
-# And one of these can make modules.
+# Code with one of these can make modules.
 INSTALL = {"path", "meta_path", "path_hooks", "system", "subprocess", "Popen", "extractall", "write_text",
            "import_module", "addsitedir", "unpack_archive"}
-ODD = dict(zip("“”‘’−–×÷≤≥≠", ['"', '"', "'", "'", "-", "-", "*", "/", "<=", ">=", "!="]))   # of prose
+ODD = dict(zip("“”‘’−–×÷≤≥≠", ['"', '"', "'", "'", "-", "-", "*", "/", "<=", ">=", "!="]))   # from prose
 LATEX = ("$", "\\frac", "\\begin", "\\[", "\\(", "\\text", "\\times", "\\cdot")
 
 driver = names = None   # the modules; driver.py sets the first
@@ -42,7 +42,7 @@ def is_usual(finder):
 
 
 def is_there(name):
-    """Can this be imported? Looked up, and not tried; None where that cannot be known."""
+    """Can this be imported? Looks it up without importing; None: unknown."""
     if name in sys.modules or name in sys.builtin_module_names or _imp.is_frozen(name):
         return True
     if not all([is_usual(finder) for finder in (*sys.meta_path, *sys.path_hooks)]):
@@ -54,12 +54,12 @@ def is_there(name):
         except NotADirectoryError:
             return None   # an archive
         except OSError:
-            pass   # not there
+            pass   # absent
     return False
 
 
 def import_of(name):
-    """The line that would make a well-known name, if it can be had here."""
+    """The import line for a well-known name, if the module exists here."""
     module = names.ALIASES.get(name) or names.HOMES.get(name) or (name if name in names.MODULES else None)
     if not module or not is_there(module.partition(".")[0]):
         return None
@@ -87,27 +87,27 @@ def syntax_hint(problem, source):
     line = line[:TEXT_MAX].strip()
     odd = [char for char in line if char in ODD]
     if line.startswith(("```", ">>>", "In [")):
-        return "only the code itself can run: leave out what marks it for a reader (``` or >>>)"
+        return "only code can run: leave out the marks for readers (``` or >>>)"
     if looks_like_prose(line):
-        return "text outside of code? put it behind a '#' or leave it out"
+        return "text outside code? put it after a '#' or leave it out"
     if any([mark in line for mark in LATEX]):
         return "LaTeX outside of code? put it behind a '#', or in a string r'...'"
     if odd:
-        return f"for {odd[0]!r} Python has {ODD[odd[0]]!r}"
+        return f"use {ODD[odd[0]]!r} instead of {odd[0]!r}"
     if "unterminated" in message and "triple" not in message:
-        return "a string ends where its line ends: close it there, or use three quotes for one of several lines"
+        return "a string must end on its line: close it there, or use three quotes for several lines"
     if "unterminated" in message or "was never closed" in message or "unexpected EOF" in message:
-        return "the code ends before what it opened is closed: was it cut off?"
+        return "the code ends inside an open bracket or string: was it cut off?"
     return None
 
 
-# ---- what is told of an error ----
+# ---- errors ----
 def is_users(file):
     return file not in driver.our_files and not file.startswith(("/usr/", "<frozen ", "<__array_"))
 
 
 def keep_user_frames(report):
-    """Drop the driver's and the libraries' frames, also in the exceptions behind this one."""
+    """Drop the frames of the driver and of libraries, also in chained exceptions."""
     if report:
         report.stack[:] = [frame for frame in report.stack if is_users(frame.filename)]
         for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
@@ -123,7 +123,7 @@ def text_at(file, line):
 
 
 class Failure:
-    """An exception, and what is found out about it."""
+    """An exception with the details found about it."""
 
     def __init__(self, problem, compiling):
         self.problem, self.compiling, self.traces = problem, compiling, []
@@ -135,7 +135,7 @@ class Failure:
         self.frame = self.traces[-1].tb_frame if self.traces else None
 
     def spot(self, trace):
-        """(line, last line, column in bytes, ...) of what failed."""
+        """(line, last line, column in bytes, ...) of the failing code."""
         code, at = trace.tb_frame.f_code, trace.tb_lasti // 2
         for spot, _ in zip(code.co_positions(), range(at + 1)):
             pass
@@ -148,7 +148,7 @@ class Failure:
         return driver.clean("".join(report.format()))
 
     def column(self):
-        """From 1, of the innermost frame in the program itself; the compiler has its own."""
+        """Line from 1, of the innermost frame in the program itself; a SyntaxError has its own."""
         own = [trace for trace in self.traces if trace.tb_frame.f_code.co_filename == driver.program]
         line, _, column, *_ = self.spot(own[-1]) if own else (None, None, None)
         if column is not None:
@@ -161,14 +161,14 @@ class Failure:
                 for trace in self.traces if trace.tb_lineno]
 
     def text(self):
-        """The lines of what failed in the innermost frame."""
+        """The failing lines in the innermost frame."""
         first, last, *_ = self.spot(self.traces[-1])
         last = min(last or first, first + SPAN_MAX)
         file = self.frame.f_code.co_filename
         return "\n".join([text_at(file, line) for line in range(first, last + 1)])[:TEXT_MAX]
 
     def named(self):
-        """Names on the failing line, with what they stand for: [(name, value, what follows)]."""
+        """Names on the failing line with their values: [(name, value, following text)]."""
         if not self.traces:
             return []
         found, text, at, own = {}, self.text(), 0, self.frame.f_code.co_varnames
@@ -208,12 +208,12 @@ def hint_name(failure):
 
 def hint_local(failure):
     name = failure.problem.name or str(failure.problem.args[0]).split("'")[1]
-    return f"the function assigns to '{name}', so that it is its own there: give it a value first, pass it as an " \
+    return f"the function assigns to '{name}', so the name is local there: give it a value first, pass it as an " \
            f"argument, or declare 'global {name}'"
 
 
 def hint_key(failure):
-    """What keys there are, in what is asked for one on that line."""
+    """The existing keys of the container on that line."""
     key = failure.problem.args[0] if failure.problem.args else None
     for name, value, after in failure.named():
         kind = type(value)
@@ -227,7 +227,7 @@ def hint_key(failure):
             continue
         first = [one for one, _ in zip(keys, range(LOOKED_AT_MAX))]
         if [one for one in first if type(one) is type(key) and type(one) in (str, int) and one == key]:
-            continue   # it has it: another one was asked
+            continue   # it has the key: another container was asked
         wanted = names.mean(key, first) if type(key) is str else None
         return f"{what} of '{name}': {names.listed(first)}{f'; {wanted}' if wanted else ''}"
 
@@ -243,7 +243,7 @@ def hint_attribute(failure):
     if type(name) is not str:
         return None
     if thing is None:
-        return f"what stands before '.{name}' is None: a function without 'return', or a method that changes its " \
+        return f"the value before '.{name}' is None: a function without 'return', or a method that changes its " \
                "object and returns nothing"
     found = [*names.members(thing)]
     if names.known(type(thing), "pandas", "DataFrame"):
@@ -253,14 +253,14 @@ def hint_attribute(failure):
 
 
 def hint_import(failure):
-    """A name that a module does not have."""
+    """A name that a module lacks."""
     parts = str(failure.problem.args[0]).split("'") if failure.problem.args else []
     module = sys.modules.get(parts[3]) if len(parts) > 3 and parts[0].startswith("cannot import name") else None
     return names.mean(parts[1], [*names.members(module)]) if module is not None else None
 
 
 def hint_file(failure):
-    """What is there instead: beside it, or in the work folder."""
+    """The existing files: beside it, or in the work folder."""
     path = failure.problem.filename
     if type(path) is not str or not path:
         return None
@@ -285,7 +285,7 @@ HINTS = {NameError: hint_name, UnboundLocalError: hint_local, KeyError: hint_key
 
 
 def explain(problem, compiling):
-    """What an error frame says beside its name and message; a part that cannot be had is left out."""
+    """The details of an error frame beside its name and message; a part that fails is left out."""
     global names
     names = driver.load("names")
     failure, told = Failure(problem, compiling), {}
@@ -293,16 +293,16 @@ def explain(problem, compiling):
         try:
             told[part] = getattr(failure, part)()
         except Exception:
-            pass   # no memory or stack, or something is not what it was
+            pass   # no memory or stack left, or an object was replaced
     if told.get("hint"):
         told["hint"] = driver.clean(told["hint"][:WORDS_MAX])
     return told
 
 
-# ---- before it runs ----
+# ---- before the run ----
 def instructions():
-    """The numbers of those that deal with names, which differ from version to version: looked up in
-    code whose instructions are known. The number that stands for a longer argument comes last."""
+    """The numbers of the instructions for names, which differ between versions: found in code with known instructions.
+    The number of EXTENDED_ARG comes last."""
     def number(text, at, inner=False):
         code = compile(text, CHECKED, "exec", 0, True)
         return (code.co_consts[0] if inner else code).co_code[2 * at]
@@ -317,7 +317,7 @@ NUMBERS, LONGER = instructions()
 
 
 def walk(code):
-    """(what is done with a name, the name, which instruction) for all of them."""
+    """(use of the name, the name, the instruction) for all of them."""
     raw, names = code.co_code, code.co_names
     for at in [at for at, number in enumerate(raw[::2]) if number in NUMBERS]:
         value, bits, before = raw[2 * at + 1], 8, 2 * at - 2
@@ -328,20 +328,19 @@ def walk(code):
 
 
 class Uses:
-    """The names that code uses and makes and the modules it imports, as the compiler has decided:
-    it knows what is local to whom."""
+    """The names that code uses and makes, and its imports, as the compiler decided: it knows the scopes."""
 
     def __init__(self, code):
         self.load, self.store, self.imports, self.words, self.codes = set(), set(), set(), set(), [code]
         of = {"load": self.load, "store": self.store, "import": self.imports}
-        for one in self.codes:   # grows on the way
+        for one in self.codes:   # grows during the loop
             self.words.update(one.co_names)
             self.codes += [inner for inner in one.co_consts if type(inner) is type(code)]
             for what, name, _ in walk(one):
                 of[what].add(name)
 
     def places(self, suspects):
-        """{(line, column in bytes): name} where they are used."""
+        """{(line, column in bytes): name} of their uses."""
         found = {}
         for code in self.codes:
             wanted = {at: name for what, name, at in walk(code) if what == "load" and name in suspects}
@@ -351,7 +350,7 @@ class Uses:
         return found
 
 
-# What code comes to for sure, of the statements and expressions that have parts which it may pass by.
+# The parts of statements and expressions that always run.
 SURE = {"If": ["test"], "IfExp": ["test"], "While": ["test", "body"], "For": ["iter", "body"],
         "AsyncFor": ["iter", "body"], "Assert": ["test"], "Match": ["subject"], "Lambda": ["args"],
         "FunctionDef": ["decorator_list", "args", "returns"], "AsyncFunctionDef": ["decorator_list", "args", "returns"],
@@ -361,7 +360,7 @@ CONDITIONS = ("If", "Try", "TryStar", "Match", "With", "AsyncWith")
 
 
 class Way:
-    """What code comes to for sure, unless it fails before: its names by place, and its imports."""
+    """The code that always runs, unless it fails before: its names by position, and its imports."""
 
     def __init__(self, tree, uses):
         self.names, self.modules, self.functions, self.entered = {}, [], {}, set()
@@ -369,7 +368,7 @@ class Way:
         self.visit(tree.body)
 
     def visit(self, node):
-        """A node, or a list of them: a block, up to what may leave it."""
+        """A node, or a block of nodes up to one that may leave it."""
         for one in node if type(node) is list else ():
             self.visit(one)
             if type(one).__name__ in LEAVING or type(one).__name__ in CONDITIONS and may_leave(one):
@@ -385,7 +384,7 @@ class Way:
             return ["test", "body"]
         if kind in ("Try", "TryStar") and not node.handlers:
             return ["body", "finalbody"]
-        if kind in ("With", "AsyncWith"):   # another one than open may take an error for itself
+        if kind in ("With", "AsyncWith"):   # a context manager other than open may swallow an error
             calls = [getattr(item.context_expr, "func", None) for item in node.items]
             return ["items", "body"] if all([getattr(call, "id", "") == "open" for call in calls]) else ["items"]
         if kind in ("ListComp", "SetComp", "DictComp"):
@@ -423,9 +422,9 @@ class Way:
 
 
 def may_leave(node):
-    """Does it end, under some condition, what comes after it?"""
+    """May it end the code after it, under some condition?"""
     nodes = [node]
-    for one in nodes:   # grows on the way
+    for one in nodes:   # grows during the loop
         if type(one).__name__ in LEAVING:
             return True
         if not type(one).__name__.endswith(("FunctionDef", "ClassDef")):
@@ -439,8 +438,8 @@ def children(node):
 
 
 def compile_quietly(*what):
-    """`compile`, without the warnings, which the cell itself will have, and the module that it imports
-    for names beyond ASCII."""
+    """`compile`, without the warnings, which the cell itself will show, and without the module that it imports for
+    names beyond ASCII."""
     warnings, there = sys.modules.get("warnings"), "unicodedata" in sys.modules
     loaded = type(warnings) is names.MODULE
     space, way = (names.module_names(warnings), "_showwarnmsg") if loaded else (vars(sys), "stderr")
@@ -458,7 +457,7 @@ def problem_at(kind, line, column, name, message, hint=None):
 
 
 def may_hide(uses, code, sources):
-    """May names appear that nobody sees being made, now or by what an earlier cell has made?"""
+    """May names appear invisibly, now or through an earlier cell?"""
     stars = [line for line in code.split("\n") if "import" in line and "*" in line]
     return stars or uses.words & SECRET or any([word in text for text in sources.values() for word in EARLIER])
 
@@ -488,7 +487,7 @@ def check(code, scope, sources):
         return len(lines[line - 1].encode()[:offset].decode("utf-8", "ignore")) + 1
     for (line, offset), name in sorted(uses.places(suspects).items()):
         if way.names.get((line, offset)) == name and name in suspects:
-            suspects.discard(name)   # told once
+            suspects.discard(name)   # reported once
             found.append(problem_at("name", line, column(line, offset), name, f"name '{name}' is not defined",
                                     name_hint(name, uses.store, known)))
     for name, node in way.modules:

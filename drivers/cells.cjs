@@ -1,14 +1,15 @@
 // The cells of a JavaScript session, with the functions of driver.cjs (PROTOCOL.md). Runs as the
 // occupant: node --expose-internals --experimental-vm-modules cells.cjs
 //
-// A cell is evaluated by V8 itself in the mode that was made for prompts (the inspector's replMode):
-// let, const and class stay and may be declared again, await works at the top, the last value is
-// kept. The inspector of this very thread is asked for it, which gives names for values; a function
-// of ours that it calls with them gives the values. What a prompt cannot hold is rewritten with
-// node's own acorn: import declarations, export, and import() (which needs a hook here).
+// V8 itself evaluates a cell in its mode for prompts (the inspector's replMode): let, const and
+// class persist and may be declared again, await works at the top, the last value is kept. This
+// thread asks its own inspector, which answers with names for values; it calls `hook` with them
+// to get the values. node's own acorn rewrites what a prompt cannot hold: import declarations,
+// export, and import() (which needs a hook here).
 //
-// The session lives in node's event loop: timers and servers go on between cells. A cell is over
-// when its code is, and what it awaits; what fails later is told with the next one, on stderr.
+// The session lives in node's event loop: timers and servers continue between cells. A cell is
+// over when its code and everything that it awaits are over; later failures are reported with the
+// next cell, on stderr.
 'use strict';
 
 const fs = require('node:fs');
@@ -22,17 +23,17 @@ const names = require('./names.cjs');
 const { Buffer, Error, JSON, Math, Number, Object, Promise, process, setImmediate } = globalThis;
 
 const REQUESTS_FD = 4;
-const LATE_MAX = 64 << 10;     // of what fails between cells
+const LATE_MAX = 64 << 10;     // maximum text of failures between cells
 const FRAME_MAX = 15 << 20;
 const IMPORT = '\u03b9mport';  // as long as `import`, so that columns stay; nobody writes it
-const KEY = 'cupel \u03b9';      // the global name of a step, while it is taken
+const KEY = 'cupel \u03b9';      // the global name of a step during the step
 
 const session = new inspector.Session();
-let hook;                      // how the inspector names the function below
-let got;                       // the value that it brought
-let cell = null;               // {number, code, end}: the one that runs
-let exiting = null;            // an Exit: process.exit was called in it
-let late = '';                 // what failed between cells
+let hook;                      // the inspector's name of the function below
+let got;                       // the value that it delivered
+let cell = null;               // {number, code, end}: the running cell
+let exiting = null;            // an Exit: the cell called process.exit
+let late = '';                 // failures between cells
 let args = [];
 let program;                   // the name in process.argv
 let stdin = null;
@@ -43,13 +44,13 @@ const realExit = process.exit;
 const post = (method, params) => new Promise((resolve, reject) => session.post(method, params,
     (error, answer) => (error ? reject(error) : resolve(answer))));
 
-function postNow(method, params) { // what V8 answers before it returns
+function postNow(method, params) { // for answers that V8 gives before it returns
     let answer = null;
     session.post(method, params, (error, found) => { answer = error ? null : found; });
     return answer;
 }
 
-// The value that the inspector has a name for.
+// The value behind the inspector's name.
 function bring(remote) {
     const argument = remote.objectId ? { objectId: remote.objectId }
         : remote.unserializableValue ? { unserializableValue: remote.unserializableValue }
@@ -64,7 +65,7 @@ function bring(remote) {
 
 const inScript = new vm.Script(`this[${JSON.stringify(KEY)}]()`, { filename: __filename });
 
-// A step as a script of its own, which V8 can break off: at SIGINT, or after some time.
+// Run a step as its own script, which V8 can interrupt: at SIGINT, or after some time.
 function runScript(step, options) {
     Object.defineProperty(globalThis, KEY, { configurable: true, value: step });
     try {
@@ -74,7 +75,7 @@ function runScript(step, options) {
     }
 }
 
-// Everything that is in scope under these names, as functions that look when they are called.
+// Functions that read these names in scope when called.
 function look(names) {
     const answer = postNow('Runtime.evaluate', { silent: true, objectGroup: 'cupel',
         expression: `[${names.map((name) => `() => ${name}`).join()}]` });
@@ -87,7 +88,7 @@ function parse(code) {
     try {
         return driver.acorn().parse(code, { ecmaVersion: 'latest', sourceType: 'script', locations: true,
             allowHashBang: true, allowAwaitOutsideFunction: true, allowImportExportEverywhere: true });
-    } catch { return null; } // V8 decides what is right
+    } catch { return null; } // V8 decides what is valid
 }
 
 function importAsConst(node) {
@@ -104,7 +105,7 @@ function importAsConst(node) {
     return parts.length ? `const { ${parts.join(', ')} } = ${load};` : `${load};`;
 }
 
-// What stands for an export: the declaration alone, with blanks before it.
+// The replacement of an export: only the declaration, with blanks before it.
 function withoutExport(node, code) {
     const inner = node.declaration;
     if (!inner)
@@ -115,7 +116,7 @@ function withoutExport(node, code) {
         + code.slice(inner.start, node.end);
 }
 
-// [start, end, text] of what must be written otherwise, in order.
+// [start, end, text] of each rewriting, in order.
 function rewritings(tree, code) {
     const found = [];
     const nodes = [tree];
@@ -149,7 +150,7 @@ function rewrite(code) {
 
 // ---- a cell ----
 
-// The text over fd 0, in a file without a name; process.stdin begins anew.
+// Put the text over fd 0, in an unnamed file; process.stdin starts anew.
 function putStdin(text) {
     let path = '/dev/null';
     if (text) {
@@ -205,14 +206,15 @@ function failSyntax(details, error) {
     return 1;
 }
 
-// The error is in the text of the cell, which has not run; not in a text that it reads itself.
+// The error is in the text of the cell, which has not run; not in a text that the cell itself
+// parses.
 const isSyntax = ({ scriptId, exception }, error) => scriptId && exception.className === 'SyntaxError'
     && !driver.userFrames(error).some(({ place }) => place.file.startsWith('<cell-'));
 
 const evaluateText = (text, number) => runScript(() => post('Runtime.evaluate', { replMode: true,
     objectGroup: 'cupel', expression: `${text}\n//# sourceURL=<cell-${number}>` }), { breakOnSigint: true });
 
-// V8 takes a name again only as what it was: the declaration that it refused, as that kind.
+// V8 accepts a name again only as its old kind: rewrite the refused declaration to that kind.
 function redeclare(text, name) {
     const kind = Object.hasOwn(globalThis, name) ? 'var  ' : 'let  ';
     for (const node of (parse(text) || { body: [] }).body)
@@ -259,7 +261,7 @@ async function call({ function: name, args: given, kwargs }) {
     const answer = await wanted(...(given || []), ...(Object.keys(kwargs || {}).length ? [kwargs] : []));
     const [text, json] = [driver.toJson(driver.plain(answer)), driver.toJson(answer)];
     if (json.length > FRAME_MAX)
-        throw new Error(`'${name}' returned ${json.length} of JSON, ${FRAME_MAX} at most`);
+        throw new Error(`'${name}' returned ${json.length} bytes of JSON, the maximum is ${FRAME_MAX}`);
     driver.send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}}}`);
     return 0;
 }
@@ -279,7 +281,7 @@ async function perform(request) {
     driver.send(`{"op":"done","exit_code":${status}${changes}}`);
 }
 
-// The cell is over: what it still does is nobody's.
+// The cell is over: its later effects belong to no cell.
 function leave(code) {
     const { end } = cell;
     cell = null;
@@ -298,22 +300,22 @@ function begin(request) {
     args = request.args || [];
 }
 
-// ---- what happens by itself ----
+// ---- events outside a cell's own flow ----
 
 class Exit {
     constructor(code) { this.code = code; }
 }
 
-// exit cannot return: it is thrown, so that `finally` and `catch` see it.
+// exit cannot return: it throws, so that `finally` and `catch` see it.
 function exit(code) {
     const leaving = new Exit(Number(code ?? process.exitCode ?? 0) & 255);
     exiting = cell ? exiting || leaving : null;
     throw leaving;
 }
 
-// What fails by itself ends the cell, unless it is seen to come from an earlier one.
+// An uncaught failure ends the cell, unless it clearly comes from an earlier one.
 function onUncaught(error) {
-    if (error instanceof Exit && !cell) // there is nothing to end
+    if (error instanceof Exit && !cell) // no cell to end
         return;
     if (process.listenerCount('uncaughtException') > 1)
         return; // the code's own handler has it
@@ -332,7 +334,7 @@ function onInterrupt() {
         leave(interrupted());
 }
 
-// The code may have taken our listeners away.
+// The code may have removed the listeners.
 function watch() {
     for (const [event, listener] of [['uncaughtException', onUncaught], ['SIGINT', onInterrupt]])
         if (!process.listeners(event).includes(listener))
@@ -345,7 +347,7 @@ const ops = { cell: perform, names: () => driver.send(driver.toJson(names.list()
     complete: (request) => driver.send(driver.toJson(names.complete(request))),
     end: () => realExit.call(process) };
 
-// Lines as they come, each answered before the next is looked at.
+// Serve lines as they arrive, each answered before the next.
 function serve() {
     const channel = new net.Socket({ fd: REQUESTS_FD, readable: true, writable: false });
     let parts = [];

@@ -1,13 +1,11 @@
-# The cells of a Python session, with the functions of driver.py (PROTOCOL.md). Runs as the occupant:
-# started as a program for a cold session, or loaded by the zygote before it forks.
+# The cells of a Python session, with the functions of driver.py (PROTOCOL.md). Runs as the occupant: started as a
+# program for a cold session, or loaded by the zygote before it forks.
 #
-# 1. There is one place to wait: the system call in `receive`. Nothing is held between two lines,
-#    no thread is ours: the trusted side may fork the process there, and a copy that wakes up may
-#    find other pipes under the same numbers.
-# 2. Whatever a cell does (exit, an error, SIGINT, its hands on sys or builtins), the next line is
-#    waited for; only the loss of the channel and a real death end a session.
-# 3. What a cell left behind is named by names.py, what is wrong with one that has not run yet is
-#    found by advice.py.
+# 1. The session waits in one place: the system call in `receive`. Between two lines it holds no lock and has no
+#    thread: the keeper may copy the process there, and a woken copy may find other pipes under the same numbers.
+# 2. Whatever a cell does (exit, an error, SIGINT, changes to sys or builtins), the session waits for the next line;
+#    only the loss of the channel and the death of the process end it.
+# 3. names.py lists the names that a cell left behind; advice.py finds problems of a cell before it runs.
 import builtins
 import gc
 import posix
@@ -19,25 +17,25 @@ from posix import read
 __builtins__ = {**vars(builtins)}
 CLOEXEC = 1                  # MFD_CLOEXEC
 PART = 1 << 16
-SOURCES_MAX = 16 << 20       # of earlier cells, for tracebacks
+SOURCES_MAX = 16 << 20       # maximum for sources of earlier cells, for tracebacks
 AGAIN = 11                   # errno
 NULL_DEVICE = 0x103          # of /dev/null
 
-driver = names = None        # the modules; whoever loads this file sets them
+driver = names = None        # the modules; set by the loader of this file
 compile_python = None        # the driver's own
 main_thread = None
 scope = requests_id = None
-held = []                    # what has come of the next line
-sources, sources_bytes = {}, 0   # of the cells, by their names, oldest first
-handler = _signal.default_int_handler   # the code's own for SIGINT, while none of it runs
+held = []                    # bytes of the next line that have arrived
+sources, sources_bytes = {}, 0   # of the cells, by name, oldest first
+handler = _signal.default_int_handler   # the code's own for SIGINT, while no cell runs
 blocked = False              # by the code itself
-folder = "/workspace"        # where the last cell left us
+folder = "/workspace"        # the folder at the end of the last cell
 args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
 
 # ---- the channel ----
 def receive():
-    """The next line; none at the end of the channel."""
+    """The next line; "" at the end of the channel."""
     global requests_id
     while not held or b"\n" not in held[-1]:
         part = read(driver.requests, PART)
@@ -51,12 +49,11 @@ def receive():
 
 
 def receive_stdin(left):
-    """The bytes after the line of a cell, as a file without a name. All of them are taken, also if
-    there is no room for them."""
+    """The bytes after the line of a cell, as an unnamed file. Reads all of them, even without room."""
     problem = None
     try:
         file = posix.memfd_create("stdin", CLOEXEC)
-    except OSError:  # refused where nothing counts such memory
+    except OSError:  # refused where no cgroup counts such memory
         file = posix.open("/tmp", posix.O_TMPFILE | posix.O_RDWR | posix.O_CLOEXEC, 0o600)
     while left:
         part = held.pop() if held else read(driver.requests, PART)
@@ -79,7 +76,7 @@ def receive_stdin(left):
 
 
 def wait():
-    """`receive`, whatever a signal handler of the code's does meanwhile."""
+    """`receive`, whatever a signal handler of the code does meanwhile."""
     while True:
         try:
             return receive()
@@ -103,7 +100,7 @@ def innermost(problem):
 
 
 def complain(problem):
-    """An error that belongs to no cell, as the interpreter's own prompt would show it."""
+    """Show an error that belongs to no cell, like the interpreter's own prompt."""
     try:
         sys.excepthook(type(problem), problem, problem.__traceback__)
         sys.stderr.flush()
@@ -121,7 +118,7 @@ def channel_is_ours():
 
 # ---- a cell ----
 def reads_nothing():
-    """It is /dev/null still, as the last cell found it."""
+    """Is it still /dev/null?"""
     try:
         return posix.fstat(0).st_rdev == NULL_DEVICE and not sys.__stdin__.closed
     except (OSError, AttributeError):
@@ -129,14 +126,14 @@ def reads_nothing():
 
 
 def put_stdin(count):
-    """The cell's own stdin over fd 0. sys.stdin is made anew, unless the code has put something
-    else there: what the old one had read ahead, and its end, are not this cell's."""
+    """Put the cell's own stdin over fd 0. sys.stdin is made anew, unless the code replaced it: the old one's read-ahead
+    and its end do not belong to this cell."""
     global stdin_given
     if not (count or stdin_given) and reads_nothing():
         return
     fd = receive_stdin(count) if count else posix.open("/dev/null", posix.O_RDONLY | posix.O_CLOEXEC)
     posix.dup2(fd, 0)
-    posix.set_inheritable(0, True)   # it came as 0 if the code had closed that
+    posix.set_inheritable(0, True)   # it arrived as 0 if the code had closed 0
     fd > 2 and posix.close(fd)
     old = getattr(sys, "__stdin__", None)
     if count or stdin_given or old is None or old.closed:
@@ -149,7 +146,7 @@ def put_stdin(count):
 
 
 def keep_source():
-    """For the tracebacks of later cells, whose functions may come from this one."""
+    """Keep the source for tracebacks of later cells, whose functions may come from this one."""
     global sources_bytes
     cache = getattr(sys.modules.get("linecache"), "cache", {})
     sources_bytes += len(driver.source) - len(sources.pop(driver.program, ""))
@@ -162,36 +159,35 @@ def keep_source():
 
 
 def fill_linecache(module):
-    """It was just imported, and hears of the cells until now."""
+    """linecache was just imported: give it the earlier cells."""
     cache = getattr(module, "cache", {})
     for name, text in sources.items():
         cache[name] = len(text), None, [line + "\n" for line in text.split("\n")], name
 
 
 def without_indent(code):
-    """Code that was cut out of a list or a function: what its first line is indented by goes from
-    every line that has it."""
+    """Code cut out of a list or a function: remove the first line's indentation from every line that has it."""
     first = code.lstrip("\n")
     indent = first[: len(first) - len(first.lstrip(" \t"))]
     return "\n".join([line.removeprefix(indent) for line in code.split("\n")]) if indent else code
 
 
 def magics():
-    """The module, which is read when a cell needs it."""
+    """The module, loaded when a cell needs it."""
     module = driver.load("magics")
     module.names, module.scope, module.sources = names, scope, sources
     return module
 
 
 def terminal():
-    """The module, which is read when a person is at the other end."""
+    """The module, loaded when a person is at the other end."""
     module = driver.load("terminal")
     module.receive, module.held, module.main_thread = receive, held, main_thread
     return module
 
 
 def compile_cell():
-    """The cell's code. One that is no Python may be magics; what is shown of it stays as it was written."""
+    """The cell's code. A cell that is not Python may be magics; its shown text stays as written."""
     try:
         return compile_python()
     except SyntaxError:
@@ -206,8 +202,8 @@ def compile_cell():
 
 
 def take(request):
-    """What the line says of the cell and its world. Arguments stay until others come, so that
-    what the code did to sys.argv does too."""
+    """Set up the cell and its world from the line. Arguments stay until new ones arrive, and so do the code's changes
+    to sys.argv."""
     global args
     request["code"] = without_indent(request["code"])
     driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
@@ -228,7 +224,7 @@ def take(request):
 
 
 def run(request):
-    if request.get("hush"):   # what waits was meant for the last cell
+    if request.get("hush"):   # the waiting signal was for the last cell
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGINT, handler)
     put_stdin(request.get("stdin_bytes", 0))
@@ -244,27 +240,27 @@ def run(request):
 
 
 def guard(step, *args):
-    """Settle a step; also if the interrupt comes while it is being settled."""
+    """Settle a step, even if the interrupt arrives meanwhile."""
     try:
         return driver.settle(step, *args)
     except KeyboardInterrupt as late:
         driver.send_error(late)
         return 130
-    except BaseException:   # a sys.stderr that fails, or a message that has no text
+    except BaseException:   # a failing sys.stderr, or a message without text
         return 1
 
 
 def hear_nothing():
-    """SIGINT waits between cells: one that is sent with a line may come before the line is read. The
-    code's own handler comes back with the next cell."""
+    """Ignore SIGINT between cells: one sent with a line may arrive before the line is read. The next cell restores the
+    code's own handler."""
     global handler, blocked
     while True:
         try:
             blocked = _signal.SIGINT in _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
-            found = _signal.signal(_signal.SIGINT, _signal.SIG_IGN)   # what came until now is gone
+            found = _signal.signal(_signal.SIGINT, _signal.SIG_IGN)   # drops pending ones
             handler = _signal.default_int_handler if found is None else found
             return
-        except BaseException:   # one that was under way: the cell is over
+        except BaseException:   # one in progress: the cell is over
             pass
 
 
@@ -272,7 +268,7 @@ def note_folder():
     global folder
     try:
         folder = posix.getcwd()
-    except OSError:   # it is gone: the one before, perhaps
+    except OSError:   # it is gone: perhaps the one before exists
         pass
 
 
@@ -281,7 +277,7 @@ def flush():
         try:
             getattr(sys, name).flush()
         except BaseException:
-            pass   # replaced by what cannot be flushed, closed or gone
+            pass   # replaced by an object that cannot be flushed, or closed
 
 
 def perform(request):
@@ -293,26 +289,26 @@ def perform(request):
     guard(flush)
     hear_nothing()
     note_folder()
-    if posix.getpid() != driver.main_pid:   # a child that the code forked and that came here
+    if posix.getpid() != driver.main_pid:   # a child that the code forked and that reached this loop
         end(status)
-    if not channel_is_ours():   # closed or replaced: no word would arrive
+    if not channel_is_ours():   # closed or replaced: no frame would arrive
         posix._exit(1)
     try:
         told = "" if before is None else f',"names":{driver.to_json(names.changes(before))}'
-    except Exception:   # no memory left to tell it
+    except Exception:   # no memory left for the message
         told = ""
     driver.send(f'{{"op":"done","exit_code":{status or 0}{told}}}')
 
 
 def end_children():
-    """Those of the process that this is a copy of were killed with it: who waits must hear of it."""
+    """The subprocesses of the original were killed with it: tell those that wait for them."""
     for one in gc.get_objects() if "subprocess" in sys.modules else ():
         if type(one) is sys.modules["subprocess"].Popen and one.returncode is None:
             one.returncode = -9
 
 
 def go_home():
-    """The working folder, if the code has removed it and it was made anew."""
+    """Return to the working folder if the code removed it and it was made anew."""
     try:
         posix.getcwd()
     except FileNotFoundError:
@@ -320,8 +316,8 @@ def go_home():
 
 
 def renew(request):
-    """After a fork from outside: what must be this process's own. Random generators that packages or
-    the code made for themselves go on where they were; without `seeds` all of them do."""
+    """After a copy: make this process's state its own. Random generators that packages or the code made continue where
+    they were; without `seeds` all of them do."""
     driver.main_pid = posix.getpid()
     seeds = request.get("seeds", True)
     found = {name: vars(sys.modules[name]) for name in ("threading", "random", "numpy.random", "_ssl")
@@ -334,12 +330,12 @@ def renew(request):
         try:
             step()
         except Exception:
-            pass   # not loaded, or not what it was
+            pass   # not loaded, or replaced
     driver.send('{"op":"renewed"}')
 
 
 def check(request):
-    """What is wrong with code that was not run yet. It stays unrun, and leaves no trace."""
+    """The problems of code that has not run. Checking leaves no trace."""
     code = without_indent(request["code"])
     try:
         if any([sign in code for sign in "%!?"]):
@@ -349,7 +345,7 @@ def check(request):
         advice = driver.load("advice")
         hint = advice.syntax_hint(problem, code)
         problems = [advice.problem_at("syntax", problem.lineno, problem.offset, None, str(problem.msg), hint)]
-    except Exception:   # nothing is known to be wrong
+    except Exception:   # no known problem
         problems = []
     driver.send(driver.to_json({"op": "check", "problems": problems}))
 
@@ -360,14 +356,14 @@ OPS = {"cell": perform, "renew": renew, "names": lambda request: names.tell(), "
 
 
 def end(status=None):
-    """What the end of a program does."""
+    """Do the work of a program's end."""
     later = guard(driver.finish, scope)
     guard(driver.flush_files)
     posix._exit((later if status is None else status) or 0)
 
 
 def serve(scope_, line=None):
-    """Lines until the last: each is answered before the next is waited for. Does not return."""
+    """Serve lines until the last: each is answered before the next. Does not return."""
     global scope, stdin_form, compile_python, main_thread
     scope = names.scope = scope_
     names.driver, driver.loaded["names"] = driver, names
@@ -393,7 +389,7 @@ def serve(scope_, line=None):
 
 
 def load_driver():
-    """It is found under no name: a program may have a module of that name."""
+    """Register no name: a program may have a module of that name."""
     folder = serve.__code__.co_filename.rpartition("/")[0]
     if sys.path[0] != folder:
         sys.path.insert(0, folder)
@@ -410,7 +406,7 @@ def main():
     names = driver.load("names")
     driver.arrive()
     gc.freeze()
-    if given:   # a copy of a zygote that cannot serve a session (zygote.py) hands the line on
+    if given:   # a copy of a zygote that cannot serve a session (zygote.py) passes the line on
         while part := read(given[0], PART):
             held.append(part)
         posix.close(given[0])

@@ -1,17 +1,19 @@
-# The Bash driver that waits: bash reads it as BASH_ENV, before the code is known, and it waits for a
-# message on the channel (PROTOCOL.md). A `run` goes on as `bash main.sh args` would; cells are run
-# here, one after the other, at the top level of this shell. The script that bash was started with
-# ($0) must lead to /dev/fd/252, where the code is put when it comes: a file without a name.
+# The Bash driver that waits: bash reads it as BASH_ENV, before the code is known, and it waits
+# for a message on the channel (PROTOCOL.md). A `run` continues like `bash main.sh args`; cells
+# run here, one after the other, at the top level of this shell. The script that bash was started
+# with ($0) must lead to /dev/fd/252, where the code is placed when it arrives: an unnamed file.
 #
-# 1. Everything is a builtin: nothing is forked or executed for a cell but to look at its syntax.
-# 2. The code's first line begins with ours, which sets what only the code's own level can set.
-# 3. To leave a cell from any depth (exit, set -e, SIGINT), each next command is made a `return` by
-#    the DEBUG trap. Where bash itself exits (set -u, ${x:?}, builtin exit), the EXIT trap goes on in
-#    a fork of this shell, which has everything but the jobs.
+# 1. Everything is a builtin: a cell forks and executes nothing, except for the check of its
+#    syntax.
+# 2. The driver's own commands begin the code's first line; they set what only the code's own
+#    level can set.
+# 3. To leave a cell from any depth (exit, set -e, SIGINT), the DEBUG trap turns each next command
+#    into a `return`. Where bash itself exits (set -u, ${x:?}, builtin exit), the EXIT trap
+#    continues in a fork of this shell, which has everything but the jobs.
 unset BASH_ENV
 __cupel_first='builtin eval "$__cupel_start"; '
 
-# The next message into __cupel_words (its first line) and __cupel_fields; false at the end.
+# Read the next message into __cupel_words (its first line) and __cupel_fields; false at the end.
 __cupel_receive()
 {
     local LC_ALL=C IFS=$' \t\n' size line at=0
@@ -26,10 +28,10 @@ __cupel_receive()
     done
 }
 
-# The code where bash will read it; $1 is what its first line does before.
+# Put the code where bash will read it; $1 runs before it on its first line.
 __cupel_place()
 {
-    local BASH_COMPAT=50 # or a short one would come through a pipe, which is read byte by byte
+    local BASH_COMPAT=50 # or a short one would come through a pipe, which bash reads byte by byte
     __cupel_start=$1
     exec 252<<<"$__cupel_first${__cupel_fields[0]}"
 }
@@ -42,7 +44,7 @@ __cupel_export()
     done
 }
 
-# A text as the inside of a JSON string: what prints, by character.
+# A text as the content of a JSON string: printable characters only.
 __cupel_quote()
 {
     local _text=${1//$'\n'/ }
@@ -63,7 +65,8 @@ builtin exit'
 
 __cupel_send()
 {
-    # After a newline: others may have left a line unended. Without a channel the session is over.
+    # After a newline: others may have left a line unfinished. Without a channel the session is
+    # over.
     builtin printf '\n{%s%s\n' "${__cupel_nonce:+\"nonce\":\"$__cupel_nonce\",}" "${1#?}" >&"$__cupel_out" ||
         [[ $BASHPID != "$__cupel_pid" ]] || { builtin trap - EXIT; builtin exit 1; }
 }
@@ -102,7 +105,7 @@ __cupel_on_interrupt()
     __cupel_leave 130
 }
 
-# A command failed: tell the line of the cell, and leave it if that is wanted (set -e).
+# A command failed: send the line of the cell, and leave the cell under set -e.
 __cupel_on_error()
 {
     local at=1
@@ -112,15 +115,15 @@ __cupel_on_error()
     [[ $- != *e* || $BASHPID != "$__cupel_pid" ]] || __cupel_leave "$1"
 }
 
-# The loop begins here: in the main script, or in the fork that goes on after bash itself has exited,
-# which ends the cell with that status.
+# The loop begins here: in the main script, or in the fork that continues after bash itself has
+# exited, which ends the cell with that status.
 __cupel_begin_here()
 {
     __cupel_pid=$BASHPID __cupel_depth=${#BASH_SOURCE[@]}
     builtin trap "$__cupel_again" EXIT
 }
 
-# The traps that the code has set. What they print goes through a pipe to ourselves, without a fork.
+# Save the code's traps. Their listing goes through a pipe to this shell itself, without a fork.
 __cupel_save_traps()
 {
     local _name _line _text
@@ -173,14 +176,14 @@ __cupel_finish()
     __cupel_send "{\"op\":\"done\",\"exit_code\":$1$_names}"
 }
 
-# The next cell, ready to be read; false if it is no program, which is told.
+# Prepare the next cell; false if it is no program, which is reported.
 __cupel_begin()
 {
     local _code=${__cupel_fields[0]} _stdin=${__cupel_fields[1]} _args='' _said _start
     __cupel_names=${__cupel_words[3]}
     ((__cupel_words[4])) && builtin printf -v _args ' %q' "${__cupel_fields[@]:2:__cupel_words[4]}"
     _start="builtin trap '{ __cupel_on_error \"\$?\"; } 2>/dev/null' ERR; builtin set -E; "
-    # errtrace lets the trap see into functions. It would do the same to one of the code's own.
+    # errtrace lets the trap see into functions. It would do the same to the code's own ERR trap.
     [[ ! $_code =~ (^|[[:space:]])[Ee][Rr][Rr]([[:space:];]|$) ]] || __cupel_own_err=1
     [[ ! $__cupel_own_err ]] || _start=
     [[ $_args == "$__cupel_args" ]] || _start+="builtin set --$_args; "
@@ -228,19 +231,19 @@ __cupel_end()
 }
 
 # ---- names ----
-# What can be seen of a variable without a fork, cut: enough to know it again.
+# A fingerprint of a variable without a fork, shortened: enough to notice a change.
 __cupel_mark_of()
 {
     local -n __cupel_ref=$1
     if ((${#__cupel_ref[@]} > 1000)); then
-        REPLY="${#__cupel_ref[@]} ${__cupel_ref@a}" # in the middle a change is not seen
+        REPLY="${#__cupel_ref[@]} ${__cupel_ref@a}" # a change in the middle is missed
     else
         REPLY=${__cupel_ref[*]@A}
         REPLY="${#REPLY} ${REPLY:0:2000}"
     fi
 }
 
-# The code's variables and functions into __cupel_found, each with its mark.
+# The code's variables and functions into __cupel_found, each with its fingerprint.
 __cupel_look()
 {
     local IFS=$' \t\n' - _name _line _text=
@@ -283,7 +286,7 @@ __cupel_entry()
         return
     fi
     local -n __cupel_ref=$_name
-    _mark=${_mark%%" $_name"*} # its attributes, where it has any
+    _mark=${_mark%%" $_name"*} # its attributes, if any
     [[ $_mark != *=* ]] || _mark=
     case ${_mark#declare } in
     *A*) _kind=map ;;
@@ -298,7 +301,7 @@ __cupel_entry()
     REPLY="{\"name\":\"$_name\",\"type\":\"$_kind\",\"length\":$_length,\"text\":\"$REPLY\"}"
 }
 
-# The entries of the names given, as a list; what is over goes to `more` of the caller.
+# The entries of the given names, as a list; the number of the rest goes to `more` of the caller.
 __cupel_list()
 {
     local _name _list=
@@ -367,7 +370,7 @@ __cupel_complete()
     __cupel_send "{\"op\":\"complete\",\"matches\":[${list#,}],\"start\":$((${#text} - ${#word}))}"
 }
 
-# ---- what this bash is for ----
+# ---- start ----
 __cupel_functions=(
     __cupel_receive __cupel_place __cupel_export __cupel_quote __cupel_send exit __cupel_leave
     __cupel_unwind __cupel_on_interrupt __cupel_on_error __cupel_begin_here __cupel_save_traps

@@ -1,14 +1,14 @@
-// The JavaScript driver: runs one program on node inside the box and tells the engine what came
-// of it (PROTOCOL.md). Runs as the occupant, with no more power than the user's code beside it.
-// Start: node --expose-internals --experimental-vm-modules driver.cjs
+// The JavaScript driver: runs one program on node inside the box and reports the outcome to the
+// engine (PROTOCOL.md). Runs as the occupant, with the same privileges as the user's code beside
+// it. Start: node --expose-internals --experimental-vm-modules driver.cjs
 //
-// How the kind of a program is found, without ever guessing at its text: V8 compiles it as a
-// script; what only a module may hold (import, export, top-level await) makes that fail, and V8
-// then compiles it as a module. A script runs unchanged in the global scope with CommonJS's names
-// there, so V8 itself gives the last value, `call` finds every top-level name, and positions are
-// true. A module has no last value: node's own acorn (hence --expose-internals; it is what node's
-// prompt uses) finds the last expression, which is then handed to a hook. That moves columns on
-// its first line by a known number, taken off again in errors.
+// V8 decides the kind of a program; the driver never guesses from its text. V8 compiles it as a
+// script; syntax that only a module may hold (import, export, top-level await) makes that fail,
+// and V8 then compiles it as a module. A script runs unchanged in the global scope with
+// CommonJS's names, so V8 itself gives the last value, `call` finds every top-level name, and
+// positions are true. A module has no last value: node's own acorn (hence --expose-internals;
+// node's prompt uses it) finds the last expression and passes it to a hook. That moves columns on
+// its first line by a known number, which errors subtract.
 'use strict';
 
 const fs = require('node:fs');
@@ -17,16 +17,16 @@ const path = require('node:path');
 const util = require('node:util');
 const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
-// A `class Map` at the top of the user's script would be the driver's Map too.
+// Without this, a `class Map` at the top of the user's script would replace the driver's Map too.
 const { Array, ArrayBuffer, Atomics, BigInt, Buffer, Error, Int32Array, JSON, Map, Math, Number,
     Object, RangeError, ReferenceError, Set, SharedArrayBuffer, String, TypeError,
     process } = globalThis;
 
-const [WORDS_FD, REQUESTS_FD] = [3, 4]; // the channel: what we say, and what we are told
+const [WORDS_FD, REQUESTS_FD] = [3, 4]; // the channel: to the engine, and from it
 const TEXT_MAX = 64 << 10;
 const FRAME_MAX = 15 << 20;
 const JSON_DEPTH_MAX = 56; // the engine reads 64; the frame around a value needs a few
-// V8's words for "this would be fine in a module".
+// V8's messages for syntax that is valid in a module.
 const MODULE_ONLY = ['Cannot use import statement outside a module', "Unexpected token 'export'",
     'await is only valid in async functions and the top level bodies of modules',
     "Cannot use 'import.meta' outside a module", 'Unexpected reserved word'];
@@ -37,13 +37,13 @@ const folder = process.cwd();
 const filename = path.join(folder, 'main.js');
 let request;
 let lines = [];          // of the user's program
-let shift = null;        // {line, column, by}: where the hook for the last value moved columns
+let shift = null;        // {line, column, by}: the column shift of the hook for the last value
 let failed = false;
 const ourFiles = [__filename];
-let waiting = false;     // for a top-level await, or a function that was called
+let waiting = false;     // for a top-level await, or a called function
 let drained = false;
-let muted = false;       // a rehearsal: nobody is told
-let mark = '';           // the nonce of the question, as every line of its answer has it
+let muted = false;       // in a rehearsal nothing is sent
+let mark = '';           // the nonce of the request, in every line of its answer
 let userRequire;
 const pooled = process.argv.length > 2;
 
@@ -55,7 +55,7 @@ function readLine(fd) {
     for (;;) {
         const count = again(() => fs.readSync(fd, part));
         if (!count)
-            process.reallyExit(1); // the engine is gone: nobody to tell
+            process.reallyExit(1); // the engine is gone
         parts.push(Buffer.from(part.subarray(0, count)));
         if (part.subarray(0, count).includes(10))
             return Buffer.concat(parts).toString();
@@ -74,7 +74,8 @@ function again(step) {
     }
 }
 
-// One line to the engine; lost in silence if the code closed the channel. The one before may lack its end.
+// Send one line to the engine; lost without a message if the code closed the channel. The
+// previous line may lack its end.
 function send(text) {
     let rest = Buffer.from(`\n{${mark}${text.slice(1)}\n`);
     try {
@@ -89,12 +90,12 @@ function clean(text, cap = TEXT_MAX) {
     const raw = Buffer.from(String(text)); // lone surrogates become U+FFFD
     if (raw.length <= cap)
         return raw.toString();
-    const note = `\n[cut: ${raw.length} bytes, ${cap} at most]`;
+    const note = `\n[cut: ${raw.length} bytes, the maximum is ${cap}]`;
     return raw.subarray(0, cap - note.length).toString() + note;
 }
 
-// JSON text of a value. As JSON.stringify, but sets, maps and typed arrays are lists and objects,
-// and what has no JSON form is an error instead of vanishing.
+// JSON text of a value. Like JSON.stringify, but sets, maps and typed arrays become lists and
+// objects, and a value without a JSON form is an error.
 function toJson(value, depth = 0) {
     if (depth > JSON_DEPTH_MAX)
         throw new TypeError(`value is nested deeper than ${JSON_DEPTH_MAX}, or holds itself`);
@@ -135,7 +136,7 @@ function show(value) {
 
 // ---- errors ----
 
-// "    at f (main.js:3:9)" -> {file, line, column}; null if it says no place.
+// "    at f (main.js:3:9)" -> {file, line, column}; null without a position.
 function placeOf(frame) {
     const open = frame.lastIndexOf('(');
     const place = open < 0 ? frame.slice(frame.lastIndexOf(' ') + 1) : frame.slice(open + 1, -1);
@@ -146,7 +147,7 @@ function placeOf(frame) {
     return { file, line: Number(line), column: Number(column) };
 }
 
-// The user's frames of an error: as places, and as the text node would print.
+// The user's frames of an error: as positions, and as node would print them.
 function userFrames(error) {
     const frames = typeof error.stack === 'string' ? error.stack.split('\n    at ').slice(1) : [];
     const kept = [];
@@ -208,7 +209,7 @@ function onUncaught(error) {
     process.exit(1);
 }
 
-// V8 keeps the place of a SyntaxError apart; node can write it above the stack:
+// V8 keeps the position of a SyntaxError apart; node can write it above the stack:
 // "main.js:LINE", the line, and a mark below it.
 function failSyntax(error) {
     require('internal/util').decorateErrorStack(error);
@@ -231,7 +232,7 @@ function parse(code, sourceType) {
     try {
         return acorn().parse(code, { ecmaVersion: 'latest', sourceType, locations: true,
             allowHashBang: true, allowReturnOutsideFunction: true });
-    } catch { return null; } // newer than acorn, or none: V8 decides what is right
+    } catch { return null; } // newer than acorn, or invalid: V8 decides
 }
 
 function lastExpression(tree) {
@@ -239,7 +240,7 @@ function lastExpression(tree) {
     return last && last.type === 'ExpressionStatement' ? last : null; // not of a loop or a block
 }
 
-// In a script `await (x)` is the call of a function named await: nobody means that.
+// In a script `await (x)` calls a function named await: nobody means that.
 function usesAwaitAsName(tree) {
     const nodes = [tree];
     for (const node of nodes) {
@@ -265,7 +266,7 @@ function resolve(specifier) {
 const importModuleDynamically = async (specifier) => import(resolve(specifier));
 
 function compileModule(code) {
-    const warn = process.emitWarning; // only the one that says vm modules are experimental
+    const warn = process.emitWarning; // suppress only the warning that vm modules are experimental
     process.emitWarning = () => {};
     try {
         return new vm.SourceTextModule(code, { identifier: 'main.mjs', importModuleDynamically,
@@ -280,7 +281,7 @@ function compileModule(code) {
     }
 }
 
-// What the program is: {script} or {module}; does not return if it is neither.
+// The kind of the program: {script} or {module}; does not return if it is neither.
 function compile(code) {
     const options = { filename: 'main.js', importModuleDynamically };
     const [script, scriptError] = attempt(() => new vm.Script(code, options));
@@ -307,7 +308,7 @@ function freshName(code) {
     return name;
 }
 
-// The module again, so that it hands its last value and the function to call to a hook.
+// Compile the module again, so that it passes its last value and the function to call to a hook.
 function hookModule(code, tree, call) {
     const last = lastExpression(tree);
     const hook = freshName(code);
@@ -328,7 +329,7 @@ function hookModule(code, tree, call) {
     try {
         got.module = compileModule(hooked);
     } catch {
-        shift = null; // the plain one compiled: run that, without a last value
+        shift = null; // the plain module compiled: run it without a last value
         got.module = compileModule(code);
     }
     return got;
@@ -361,11 +362,11 @@ async function runModule(code, call) {
         await link(got.module, tree);
     } catch (error) {
         if (error && error.name === 'SyntaxError' && !error.cupelPlace)
-            error.code = 'ERR_MODULE_NOT_FOUND'; // the module is there, what was named is not
+            error.code = 'ERR_MODULE_NOT_FOUND'; // the module exists, the named export does not
         throw error;
     }
     const ending = got.module.evaluate({ breakOnSigint: true });
-    for (const listener of process.rawListeners('SIGINT')) { // V8's watch has undone node's
+    for (const listener of process.rawListeners('SIGINT')) { // V8's watch has removed node's
         process.removeListener('SIGINT', listener);
         process.on('SIGINT', listener);
     }
@@ -387,7 +388,7 @@ function runBody(body, call) {
     finish(body.call(exports), () => exports[call]);
 }
 
-// The last value, then the call that was asked for. A promise is shown by what it comes to.
+// The last value, then the requested call. A promise is shown by its result.
 async function finish(value, find) {
     show(util.types.isPromise(value) ? await value : value);
     if (!request.call) return;
@@ -402,7 +403,7 @@ async function finish(value, find) {
     waiting = false;
     const json = toJson(answer);
     if (json.length > FRAME_MAX)
-        throw new RangeError(`'${name}' returned ${json.length} of JSON, ${FRAME_MAX} at most`);
+        throw new RangeError(`'${name}' returned ${json.length} bytes of JSON, the maximum is ${FRAME_MAX}`);
     const text = toJson(plain(answer));
     send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}}}`);
 }
@@ -412,7 +413,7 @@ async function finish(value, find) {
 const setHidden = (object, name, value) =>
     Object.defineProperty(object, name, { value, writable: true, configurable: true });
 
-// What `node main.js` would have found.
+// The world of `node main.js`.
 function setWorld() {
     const main = new Module('.', null);
     main.filename = filename;
@@ -425,10 +426,10 @@ function setWorld() {
     setHidden(globalThis, '__filename', filename);
     setHidden(globalThis, '__dirname', folder);
     const crypto = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
-    if (crypto && crypto.get && !crypto.set) // `var crypto = require(...)` at the top must take
+    if (crypto && crypto.get && !crypto.set) // `var crypto = require(...)` at the top must work
         Object.defineProperty(globalThis, 'crypto',
             { ...crypto, set: (value) => setHidden(globalThis, 'crypto', value) });
-    for (const name of ['stdout', 'stderr']) { // on a pipe, node would queue what exit then drops
+    for (const name of ['stdout', 'stderr']) { // on a pipe, node would queue output that exit then drops
         const { get } = Object.getOwnPropertyDescriptor(process, name);
         Object.defineProperty(process, name, { configurable: true, enumerable: true, get() {
             const stream = get.call(process);
@@ -441,7 +442,7 @@ function setWorld() {
     process.execArgv = process.execArgv.filter((flag) => !flag.startsWith('--ex'));
 }
 
-// The last word, after the user's own exit handlers.
+// The last frame, after the user's own exit handlers.
 function watchExit() {
     const emit = process.emit;
     const emitAndTell = function (event, ...args) {
@@ -453,7 +454,7 @@ function watchExit() {
         const heard = emit.call(this, event, ...args);
         if (event === 'exit')
             send(`{"op":"done","exit_code":${Number(process.exitCode ?? args[0]) & 255}}`);
-        if (event === 'exit' && pooled && !muted) // to die takes long: the answer first; then we are killed
+        if (event === 'exit' && pooled && !muted) // dying takes long: answer first; then the engine kills this process
             Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
         return heard;
     };
@@ -462,14 +463,14 @@ function watchExit() {
     process.on('SIGINT', () => process.listenerCount('SIGINT') > 1 || interrupt());
 }
 
-// A request, but for the end of the process.
+// A request, without the end of the process.
 function perform(text) {
     request = JSON.parse(text);
     Object.assign(process.env, request.env);
     process.argv = [process.execPath, filename, ...request.args];
     lines = request.code.split('\n');
     let call = request.call && request.call.function;
-    if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // no name
+    if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // not a name
     const program = compile(request.code);
     if (program.module)
         runModule(request.code, call).catch((error) => process.nextTick(() => { throw error; }));
@@ -488,7 +489,7 @@ function main() {
     require('./rehearse.cjs')({ parse, perform, plain, readLine, toJson });
     muted = drained = false;
     send('{"op":"ready"}');
-    // From inside of node's loop, whose start would come after the program's end.
+    // From inside node's loop, whose start would otherwise come after the program's end.
     setImmediate(() => perform(readLine(REQUESTS_FD)));
 }
 if (require.main === module)

@@ -1,13 +1,13 @@
-# The Python driver: runs one program (cells.py: many) as __main__ in the box and tells what came
-# of it (PROTOCOL.md). Runs as the occupant, with no more power than the user's code beside it.
+# The Python driver: runs one program (cells.py: many) as __main__ in the box and reports the outcome (PROTOCOL.md).
+# Runs as the occupant, with the same privileges as the user's code beside it.
 #
-# 1. Start-up is what every run pays: only builtin and frozen modules are imported up front. json
-#    costs as much as the interpreter (6 ms), so frames are read and written with its C core alone.
-# 2. The user's code sees the world of `python3 main.py`, though the driver is started with -S.
-# 3. No frame leaves from a forked child, and none goes anywhere but to the engine's pipe.
-# 4. The process ends by _exit: what the interpreter's own end would do for the user (threads,
-#    atexit, destructors, unflushed files) is done by hand before, in that order.
-# 5. What the code does to the builtins does not reach the driver, which has its own.
+# 1. Every run pays for the start-up: only builtin and frozen modules are imported up front. Importing json takes as
+#    long as starting the interpreter (6 ms), so frames are read and written with its C core alone.
+# 2. The user's code sees the world of `python3 main.py`, although the driver is started with -S.
+# 3. A forked child sends no frame, and frames go only to the engine's pipe.
+# 4. The process ends by _exit: the driver itself does before, in this order, what the interpreter does for the user
+#    at its end (threads, atexit, destructors, unflushed files).
+# 5. Changes of the code to builtins do not reach the driver, which has its own.
 import atexit
 import builtins
 import gc
@@ -19,13 +19,13 @@ import _json
 import _signal
 
 __builtins__ = {**vars(builtins)}
-WORDS_FD, REQUESTS_FD = 3, 4   # the channel as the engine gives it: for frames, and for requests
-PARKED_FDS = 250, 251          # where it is kept, so that the user's own files start at 3 as usual
+WORDS_FD, REQUESTS_FD = 3, 4   # the channel from the engine: for frames, and for requests
+PARKED_FDS = 250, 251          # its place during the run, so that the user's own files start at 3
 FILE = "main.py"
 ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
 RESULTS_MAX, RESULTS_BYTES_MAX, TEXT_MAX, FRAME_MAX = 256, 60 << 20, 64 << 10, 15 << 20
 JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
-# What a value may be shown as, and by which method; how many bytes of it are sent at most.
+# The forms of a value and their methods; maximum bytes of each.
 KINDS = {"text/html": "_repr_html_", "text/markdown": "_repr_markdown_",
          "text/latex": "_repr_latex_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_",
          "image/jpeg": "_repr_jpeg_", "application/json": "_repr_json_"}
@@ -34,15 +34,15 @@ FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
 NOTHING = compile("", FILE, "exec")
-main_pid, source, program = posix.getpid(), "", FILE   # program: what the code is called
-this, loaded = sys.modules[__name__], {}   # this module; those that `load` has read
+main_pid, source, program = posix.getpid(), "", FILE   # program: the code's file name
+this, loaded = sys.modules[__name__], {}   # this module; modules read by `load`
 runner = None         # the event loop, once the code awaits something
-sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as each frame has it
+sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as it appears in each frame
 
 
 # ---- frames ----
 class Scan:
-    """What _json's scanner wants to know; json.decoder would say the same."""
+    """The attributes that _json's scanner reads; json.decoder has the same."""
     strict, object_hook, object_pairs_hook = True, None, None
     parse_float, parse_int, parse_constant, memo = float, int, float, {}
 
@@ -51,7 +51,7 @@ scan = _json.make_scanner(Scan)
 
 
 def arrive():
-    """In the box: the channel out of the way, the work folder first on the path."""
+    """In the box: move the channel away, put the work folder first on the path."""
     global words, words_id, requests
     if not sys.flags.safe_path or sys.flags.isolated:
         sys.path.insert(0, posix.getcwd())
@@ -60,7 +60,7 @@ def arrive():
         posix.dup2(REQUESTS_FD, requests, inheritable=False)
         posix.dup2(WORDS_FD, words, inheritable=False)
         posix.closerange(WORDS_FD, REQUESTS_FD + 1)
-    except OSError:   # a low limit of open files: stay where we are
+    except OSError:   # a low limit of open files: keep the numbers
         words, requests = WORDS_FD, REQUESTS_FD
         posix.set_inheritable(words, False), posix.set_inheritable(requests, False)
     words_id = posix.fstat(words)[1:3]
@@ -70,12 +70,12 @@ def read_line(fd):
     parts = [posix.read(fd, 1 << 14)]
     while parts[-1] and b"\n" not in parts[-1]:
         parts.append(posix.read(fd, 1 << 20))
-    return b"".join(parts) if parts[-1] else posix._exit(1)   # the engine is gone: nobody to tell
+    return b"".join(parts) if parts[-1] else posix._exit(1)   # the engine is gone
 
 
 def send(frame):
-    """One line to the engine; lost in silence if the code closed or replaced the channel."""
-    rest = memoryview(f"\n{{{mark}{frame[1:]}\n".encode())   # a line before it may lack its end
+    """Send one line to the engine; lost without a message if the code closed or replaced the channel."""
+    rest = memoryview(f"\n{{{mark}{frame[1:]}\n".encode())   # the previous line may lack its end
     try:
         ours = posix.getpid() == main_pid and posix.fstat(words)[1:3] == words_id
         while rest and ours:
@@ -85,14 +85,14 @@ def send(frame):
 
 
 def clean(text, cap=TEXT_MAX):
-    """Text within its cap; lone surrogates, which are no text, become '?'."""
+    """Text up to its maximum; lone surrogates become '?'."""
     raw = text.encode("utf-8", "replace")
-    note = f"\n[cut: {len(raw)} bytes, {cap} at most]"
+    note = f"\n[cut: {len(raw)} bytes, the maximum is {cap}]"
     return raw.decode() if len(raw) <= cap else raw[: cap - 80].decode("utf-8", "ignore") + note
 
 
 def to_json(value, depth=0):
-    """The JSON text of a value: what json.dumps takes, and sets and numpy's numbers and arrays."""
+    """The JSON text of a value: all types of json.dumps, and sets and numpy's numbers and arrays."""
     if depth > JSON_DEPTH_MAX:
         raise TypeError(f"value is nested deeper than {JSON_DEPTH_MAX}, or holds itself")
     if value is None or isinstance(value, bool):
@@ -113,7 +113,7 @@ def to_json(value, depth=0):
                 raise TypeError(f"key of type {type(key).__name__} is not a JSON key")
             key = to_json(key)
             if key in items:
-                raise TypeError(f"key {key} is there twice as text")
+                raise TypeError(f"two keys have the same text {key}")
             items[key] = to_json(item, depth + 1)
         return "{" + ",".join([f"{key}:{item}" for key, item in items.items()]) + "}"
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -125,7 +125,7 @@ def to_json(value, depth=0):
 
 # ---- values ----
 def plain(value):
-    """repr, without building gigabytes for a long container only to throw them away."""
+    """repr, without building gigabytes for a long container."""
     try:
         if type(value) in (str, bytes, bytearray, list, tuple) and len(value) > TEXT_MAX:
             return clean(repr(value[: TEXT_MAX // 4])) + f" …  [{len(value)} long]"
@@ -135,14 +135,14 @@ def plain(value):
 
 
 def rich(value):
-    """Every form of a value, by mime type. A broken _repr_*_ costs its own form only."""
+    """Every form of a value, by mime type. A broken _repr_*_ loses only its own form."""
     forms, notes, kind = {}, [], object if isinstance(value, type) else type(value)
     try:
         bundle = kind._repr_mimebundle_(value, include=None, exclude=None)
         bundle = bundle[0] if isinstance(bundle, tuple) else bundle
         forms.update((mime, form) for mime, form in bundle.items() if mime in CAPS)
     except Exception:
-        pass   # it has none, or one that fails
+        pass   # no such method, or it fails
     for mime, method in KINDS.items():
         try:
             if mime not in forms and getattr(kind, method, None):
@@ -157,7 +157,7 @@ def rich(value):
 
 
 def encode_form(mime, form):
-    """The JSON text of one form, or None if it is none."""
+    """The JSON text of one form, or None."""
     if isinstance(form, (bytes, bytearray)) and mime in ("image/png", "image/jpeg"):
         import binascii
         return '"' + binascii.b2a_base64(form, newline=False).decode() + '"'
@@ -176,7 +176,7 @@ def show(value):
         except Exception as problem:
             text = notes.append(f"[{mime}: {problem}]")
         if text and len(text) > CAPS[mime]:
-            text = notes.append(f"[{mime} dropped: {len(text)} bytes, {CAPS[mime]} at most]")
+            text = notes.append(f"[{mime} dropped: {len(text)} bytes, the maximum is {CAPS[mime]}]")
         if text:
             parts.append(f'"{mime}":{text}')
     text = "\n".join([plain(value), *(clean(note, 1024) for note in notes)])
@@ -195,9 +195,9 @@ def display(*values, **_):
         show(value)
 
 
-# ---- modules that need a hand when, and only when, they are imported ----
+# ---- modules that need help, but only if they are imported ----
 def draw(figure):
-    """A figure as PNG. It is closed then, or the end of the program would show it again."""
+    """A figure as PNG. Then close it, or the end of the program would show it again."""
     file = _io.BytesIO()
     figure.savefig(file, format="png", bbox_inches="tight")
     if "matplotlib.pyplot" in sys.modules:
@@ -206,14 +206,14 @@ def draw(figure):
 
 
 def show_figures(*_, **__):
-    """plt.show(), and the end of the program: every open figure becomes a result."""
+    """plt.show() and the end of the program: every open figure becomes a result."""
     pyplot = sys.modules.get("matplotlib.pyplot") if posix.getpid() == main_pid else None
     for number in pyplot.get_fignums() if pyplot else ():
         show(pyplot.figure(number))
 
 
 def after_font_manager(module):
-    """Whatever family the code asks for, glyphs that it lacks come from these."""
+    """These fonts provide the glyphs that any other family lacks."""
     find = getattr(module.FontManager, "_find_fonts_by_props", None)   # since 3.6
 
     def find_with_fallback(self, *args, **kwargs):
@@ -225,7 +225,7 @@ def after_font_manager(module):
 
 
 def after_spawn(module):
-    """A spawned process imports the program by its path: give it one, outside the work folder."""
+    """A spawned process imports the program by its path: provide one, outside the work folder."""
     prepare, paths = module.get_preparation_data, []
 
     def prepare_with_main(name):
@@ -237,14 +237,14 @@ def after_spawn(module):
     module.get_preparation_data = prepare_with_main
 
 
-def after_linecache(module):   # or None, or a file of the user's
+def after_linecache(module):   # or None, or a file of the user
     cache = getattr(module, "cache", {})
     cache[program] = len(source), None, [line + "\n" for line in source.split("\n")], program
 
 
 class Hooks:
-    """First on sys.meta_path: finds nothing itself, but stands beside a few modules' loading. Also
-    the program's __loader__, by which linecache and inspect read what is in no file."""
+    """First on sys.meta_path: finds nothing itself, but patches a few modules when they are loaded. Also the program's
+    __loader__, by which linecache and inspect read code that is in no file."""
     after = {
         "matplotlib.font_manager": after_font_manager,
         "matplotlib.pyplot": lambda module: setattr(module, "show", show_figures),
@@ -268,7 +268,7 @@ class Hooks:
 
 # ---- errors ----
 def line_of(problem):
-    """Where the innermost frame of the user's program is."""
+    """The line of the innermost frame of the user's program."""
     line, trace = None, problem.__traceback__
     while trace:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == program else line
@@ -282,7 +282,7 @@ def source_line(line):
 
 
 def load(name):
-    """A file beside this one, once, and under no name: a program may have a module of that name."""
+    """Load a file beside this one, once, and register no name: a program may have a module of that name."""
     if name not in loaded:
         module, path = type(sys)(name), f"{our_files[0].rpartition('/')[0]}/{name}.py"
         with open(path, encoding="utf-8") as file:
@@ -292,15 +292,15 @@ def load(name):
 
 
 def explain(*about):
-    """What advice.py adds to an error."""
+    """Details from advice.py for an error."""
     try:
         return load("advice").explain(*about)
-    except BaseException:   # no file, memory or stack left, or no time: the name must do
+    except BaseException:   # no file, memory, stack or time left: the error's name is enough
         return {}
 
 
 def send_error(problem, compiling=False):
-    """The first error is the program's; one on the way out does not hide it."""
+    """The program's first error counts; a later one does not hide it."""
     global sent_error
     if sent_error:
         return
@@ -324,11 +324,11 @@ def send_error(problem, compiling=False):
 
 # ---- the run ----
 def compile_program():
-    """The program's code, and that of its last expression if it ends in one that shows itself."""
+    """The program's code, and that of its last expression if it shows a value."""
     tree = compile(source, program, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
     last = tree.body[-1] if tree.body else None
     shows = type(last).__name__ == "Expr"
-    if shows:   # unless it ends in `;`, which asks to be quiet
+    if shows:   # unless it ends in `;`, which suppresses the value
         rest = source_line(last.end_lineno).encode()[last.end_col_offset:]
         shows = not rest.strip().startswith(b";")
     if not shows:
@@ -368,15 +368,15 @@ def run_call(call, scope):
     try:
         text = to_json(value)
     except TypeError as problem:
-        raise TypeError(f"'{name}' returned what JSON cannot hold: {problem}") from None
+        raise TypeError(f"'{name}' returned a value that JSON cannot hold: {problem}") from None
     if len(text) > FRAME_MAX:
-        raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, {FRAME_MAX} at most")
+        raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, the maximum is {FRAME_MAX}")
     send(f'{{"op":"result","data":{{"text/plain":{to_json(plain(value))},'
          f'"application/json":{text}}}}}')
 
 
 def settle(step, *args):
-    """One step of the user's doing: its exit status, None if the program goes on."""
+    """Run one step of the user's code: its exit status, None if the program continues."""
     try:
         step(*args)
         return None
@@ -394,7 +394,7 @@ def settle(step, *args):
             try:
                 sys.excepthook(type(problem), problem.with_traceback(trace), trace)
             except Exception:
-                pass   # a hook that fails: the error was told
+                pass   # a failing hook: the error was sent
         return 130 if isinstance(problem, KeyboardInterrupt) else 1
 
 
@@ -413,9 +413,9 @@ def run_program(request, scope):
 
 
 def finish(scope):
-    """What the interpreter's end would do, but for its slow rest."""
+    """Do the interpreter's work at its end, without the slow rest."""
     threading = sys.modules.get("threading")
-    ours = hasattr(threading, "_shutdown")   # else a file of the user's, or none
+    ours = hasattr(threading, "_shutdown")   # else a file of the user, or none
     runner and runner.close()
     ours and threading._shutdown()
     atexit._run_exitfuncs()
@@ -424,7 +424,7 @@ def finish(scope):
 
 
 def flush_files():
-    """Files that the code left open, texts before the buffers below them; the standard streams."""
+    """Flush files that the code left open, texts before the buffers below them, and the standard streams."""
     files = [thing for thing in gc.get_objects() if isinstance(thing, FILES)]
     files.sort(key=lambda file: not isinstance(file, _io.TextIOWrapper))
     for file in (*files, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
@@ -436,7 +436,7 @@ def flush_files():
 
 
 def set_path():
-    """sys.path as site would have it, without the driver's own folder."""
+    """sys.path as set by site, without the driver's own folder."""
     folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
     sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
     debian = f"local/lib/{version}/dist-packages lib/python3/dist-packages lib/{version}/dist-packages"
@@ -447,7 +447,7 @@ def set_path():
 
 
 def set_world():
-    """What `python3 main.py` would have found, though site was not imported."""
+    """The world of `python3 main.py`, although site was not imported."""
     global our_files
     import _sitebuiltins
     our_files = [set_world.__code__.co_filename]
@@ -464,7 +464,7 @@ def set_world():
 
 
 def take(request):
-    """What the request says of the program and its world."""
+    """Set up the program and its world from the request."""
     global source
     source = request["code"]
     sys.argv = [FILE, *request["args"]]
@@ -474,7 +474,7 @@ def take(request):
 
 
 def perform(request, scope):
-    """The run, but for the end of the process: its exit status."""
+    """The run without the end of the process: its exit status."""
     status = settle(run_program, request, scope)
     for step in (show_figures, finish):
         later = settle(step, scope)
@@ -489,10 +489,10 @@ def main():
     set_path()
     scope = set_world()
     arrive()
-    # A copy of a zygote that cannot serve a request (zygote.py) hands it on in a file.
+    # A copy of a zygote that cannot serve a request (zygote.py) passes it on in a file.
     request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else requests).decode(), 0)[0]
     take(request)
-    gc.freeze()   # what is there by now need not be looked through at the end
+    gc.freeze()   # the collections at the end then skip the existing objects
     posix._exit(perform(request, scope))
 
 

@@ -1,22 +1,22 @@
-# The Bash driver: bash reads it (BASH_ENV) before the user's code, in the same shell, and it tells
-# the engine about syntax errors and failing commands (PROTOCOL.md). It leaves behind an ERR trap,
-# one open file and, unless the code has an ERR trap of its own, errtrace: no variable, no function.
+# The Bash driver: bash reads it (BASH_ENV) before the user's code, in the same shell. It reports
+# syntax errors and failing commands to the engine (PROTOCOL.md). It leaves behind an ERR trap,
+# one open file and, unless the code has its own ERR trap, errtrace: no variable, no function.
 #
-# The channel moves from 3, which scripts like to use themselves, to 250. Requests (4) do not come.
+# The channel moves from 3, which scripts often use themselves, to 250. Requests (4) do not come.
 unset BASH_ENV
 __cupel_driver()
 {
     local code=$1 said first line='' tail fd=250
 
-    # Read without being executed: the trap turns execution off just before `.`, in a fork of this
-    # shell. A second look with extglob, for code that turns it on for itself.
+    # Parse without executing: the trap turns execution off just before `.`, in a fork of this
+    # shell. A second try uses extglob, for code that turns it on itself.
     if ! said=$(trap 'set -n' DEBUG; . "$code" 2>&1 >/dev/null) &&
         ! (shopt -s extglob; trap 'set -n' DEBUG; . "$code") >/dev/null 2>&1; then
         said=${said//"$code"/main.sh}
-        said=${said//"${__cupel_first-}"/} # what cells.sh put before the code
+        said=${said//"${__cupel_first-}"/} # the commands that cells.sh put before the code
         said=${said:0:4000}
         [[ $said =~ line\ ([0-9]+): ]] && line=${BASH_REMATCH[1]}
-        # Only what prints, by character: bytes that are no UTF-8 would spoil the frame.
+        # Printable characters only: bytes that are not UTF-8 would break the frame.
         said=${said//$'\n'/$'\x01'}
         said=${said//[^[:print:]$'\x01']/?}
         said=${said//\\/\\\\}
@@ -30,20 +30,20 @@ __cupel_driver()
         exit 2
     fi
 
-    # errtrace lets the trap see into functions. It would do the same to an ERR trap of the code's
-    # own, so code that names one goes without.
+    # errtrace lets the trap see into functions. It would do the same to the code's own ERR trap,
+    # so code that names one goes without.
     IFS= read -rd '' said <"$code"
     [[ $said =~ (^|[[:space:]])[Ee][Rr][Rr]([[:space:];]|$) ]] || set -o errtrace
 
-    { exec 250>&3 3>&-; } 2>/dev/null || fd=3   # a low limit of open files: stay there
+    { exec 250>&3 3>&-; } 2>/dev/null || fd=3   # a low limit of open files: keep 3
     exec 4<&-
-    # `case`, because [[ ]] would change $? before it is told. What the trap does is not traced
-    # (set -x), not heard if the channel is gone, and bash itself keeps $? and PIPESTATUS.
+    # `case`, because [[ ]] would change $? before it is read. The trap is not traced (set -x),
+    # its errors are hidden if the channel is gone, and bash itself keeps $? and PIPESTATUS.
     builtin printf -v said '%q) builtin printf %q "$LINENO" "$?" >&%d' \
         "$code" '\n{"op":"fail","line":%d,"code":%d}\n' "$fd"
     trap "{ case \${BASH_SOURCE-} in $said;; esac; } 2>/dev/null" ERR
 }
 __cupel_driver "$0"
 unset -f __cupel_driver
-# $0 is set again after this file: the first command of the code finds it as `bash main.sh` would.
+# $0 is set again after this file: the first command of the code finds it like `bash main.sh`.
 trap 'BASH_ARGV0=main.sh; trap - DEBUG' DEBUG

@@ -1,19 +1,19 @@
-# The magics of notebooks, in the cells of a Python session: `!ls`, `%timeit f()`, `%%bash`, `f?`.
-# Read by cells.py when a cell is no Python, never before (PROTOCOL.md). Runs as the occupant.
+# The magics of notebooks, in the cells of a Python session: `!ls`, `%timeit f()`, `%%bash`, `f?`. cells.py loads it
+# when a cell is not Python, never before (PROTOCOL.md). Runs as the occupant.
 #
-# 1. A cell that compiles is left as it is: only a line at which the compiler stops is translated.
+# 1. A cell that compiles stays as it is: only a line at which the compiler stops is translated.
 # 2. A line becomes one line, so that line numbers stay those of the cell.
-# 3. A magic does what it does in IPython, or says in one line what to use in its place.
+# 3. A magic does the same as in IPython, or names the replacement in one line.
 import builtins
 import posix
 import sys
 
 __builtins__ = {**vars(builtins)}
 LINES_MAX = 200              # magics in one cell
-CALL = "__magic__"           # in builtins: what a translated line calls
+CALL = "__magic__"           # in builtins: the function that a translated line calls
 BASH = "/bin/bash"
-AIM_S, AIM_ALL_S = 0.1, 2.0  # of %timeit: of one round, and of all
-NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists what is there"
+AIM_S, AIM_ALL_S = 0.1, 2.0  # %timeit: target time of one round, and of all
+NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists the packages"
 INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm")
 SAY = {"load_ext": "there are no extensions here", "autoreload": "a changed file: importlib.reload(module)",
        "config": "there is nothing to configure here", "debug": "use breakpoint(), or import pdb; pdb.pm()",
@@ -25,9 +25,9 @@ SAY = {"load_ext": "there are no extensions here", "autoreload": "a changed file
        "js": "use a session of JavaScript", "javascript": "use a session of JavaScript",
        "perl": "use %%bash", "ruby": "there is no Ruby here"}
 
-driver = names = None        # the modules, as cells.py has them
+driver = names = None        # the modules, from cells.py
 scope = sources = None       # the session's names; the texts of its cells
-at_end = []                  # what is done when the cell is over
+at_end = []                  # actions for the end of the cell
 before = "/workspace"        # the folder that `%cd -` returns to
 
 
@@ -70,7 +70,7 @@ def of_cell(lines, first, program):
 
 
 def translate(lines, at, program):
-    """One line of them, if it is a magic; lines that a backslash joins to it become empty."""
+    """Translate one line if it is a magic; lines joined to it by a backslash become empty."""
     line = lines[at]
     indent, text = line[: len(line) - len(line.lstrip())], line.strip()
     target, equals, right = [part.strip() for part in text.partition("=")]
@@ -90,13 +90,13 @@ def translate(lines, at, program):
 
 
 def of_line(text, captured, program, at, line):
-    """The arguments of the call that a magic becomes; None if it is no magic."""
+    """The arguments of a magic's call; None: it is no magic."""
     if text.startswith("!!"):
         return "!!", text[2:].strip()
     if text.startswith("!") and text[1:2] not in ("", "="):
         return "!!" if captured else "!", text[1:].strip()
     if text.startswith("%%"):
-        raise SyntaxError("a magic with %% stands on the first line of its cell", (program, at + 1, 1, line)) from None
+        raise SyntaxError("a magic with %% must be on the first line of its cell", (program, at + 1, 1, line)) from None
     name, _, rest = text[1:].partition(" ")
     if text.startswith("%") and name.isidentifier():
         if name not in LINE and name not in SAY:
@@ -136,7 +136,7 @@ def note(text):
 
 # ---- programs ----
 def expand(text):
-    """{expression} and $name of the session, as far as there are such; all else is the shell's."""
+    """Expand {expression} and $name of the session, if they exist; all else is the shell's."""
     parts, at = [], 0
     while at < len(text):
         end = at + 1
@@ -158,7 +158,7 @@ def expand(text):
 
 
 def installs(text):
-    """A wish to install is answered here: a program without a network would only take its time."""
+    """Answer a wish to install here: without a network the program would only waste time."""
     words = text.split()
     if words[:2] and words[0].startswith("python") and words[1:2] == ["-m"]:
         words = words[2:]
@@ -177,7 +177,7 @@ def installs(text):
 
 
 def version_of(name):
-    """' 1.5', or '' if the package is not here."""
+    """' 1.5', or '' without the package."""
     from importlib import metadata, util
     try:
         return f" {metadata.version(name)}"
@@ -270,7 +270,7 @@ def profile(text, body=None):
 
 
 class Captured:
-    """What %%capture holds back, by the names that it has in IPython."""
+    """The captured output of %%capture, with IPython's attribute names."""
 
     def __init__(self):
         self.streams = sys.stdout, sys.stderr
@@ -399,11 +399,11 @@ CELL = {"time": lambda text: at_end.append(Clock().tell), "timeit": timeit, "pru
         "bash": bash, "sh": bash, "script": bash, "writefile": write_file, "file": write_file,
         "html": shown_as("text/html"), "markdown": shown_as("text/markdown"), "latex": shown_as("text/latex"),
         "svg": shown_as("image/svg+xml")}
-UNDER = ("time", "capture")   # the cell beneath them runs as it would without
+UNDER = ("time", "capture")   # these run the cell beneath them unchanged
 SIGNS = {"!": system, "!!": captured, "?": look, "??": lambda text: look(text, True)}
 
 
 def over():
-    """The cell has ended, however it did."""
+    """The cell has ended, in any way."""
     while at_end:
         at_end.pop()()

@@ -1,8 +1,8 @@
-// What a JavaScript session holds: its names, what a cell did to them, and what may stand at a cursor
-// (PROTOCOL.md). Part of cells.cjs; runs as the occupant.
+// The names of a JavaScript session, a cell's changes to them, and completions (PROTOCOL.md).
+// Part of cells.cjs; runs as the occupant.
 //
-// No getter, proxy or inspection method of the code's is called on purpose; where V8 might still end
-// up in code of its own, it is broken off after some time.
+// It calls no getter, proxy or inspection method of the code on purpose; where V8 might still run
+// the code's own functions, a time limit interrupts it.
 'use strict';
 
 const util = require('node:util');
@@ -16,8 +16,8 @@ const { entries: mapEntries } = Map.prototype;
 const { values: setValues } = Set.prototype;
 
 let tools;                     // of cells.cjs
-const world = new Set();       // what was global before the first cell
-const ids = new WeakMap();     // of objects, to know them again without keeping them
+const world = new Set();       // globals before the first cell
+const ids = new WeakMap();     // of objects, to recognize them without keeping them alive
 let idCount = 0;
 
 function idOf(value) {
@@ -35,7 +35,7 @@ function some(iterator) {
     return found;
 }
 
-// Some of what is inside, without a getter being called.
+// Some of the content, without calling a getter.
 function inside(value) {
     if (value === null || typeof value !== 'object' || util.types.isProxy(value))
         return [];
@@ -52,7 +52,7 @@ function inside(value) {
 const mark = (value) => JSON.stringify([typeof value, idOf(value), inside(value)].map(
     (part) => (Number.isNaN(part) || part === Infinity ? String(part) : part)));
 
-// The code's names with their values; one that is declared but has none yet is undefined.
+// The code's names with their values; a declared name without a value is undefined.
 function userNames() {
     const lexical = tools.declared();
     const own = Object.getOwnPropertyNames(globalThis).filter((name) => !world.has(name));
@@ -73,7 +73,7 @@ function userNames() {
     return { found, more: Math.max(names.length - LOOKED_AT_MAX, 0) };
 }
 
-// As far as time allows: a value that takes it all is left at what is known without looking.
+// Within the time limit: a value that exceeds it is described without looking inside.
 function bounded(step, instead) {
     try {
         return tools.runScript(step, { timeout: PATIENCE_MS });
@@ -109,8 +109,8 @@ function describe(name, value) {
     return entry;
 }
 
-// All of them under one watch, because each costs a thread. One that takes all the time has no text,
-// and when that has happened often no other has.
+// All under one time limit, because each limit costs a thread. A value that uses up the time has
+// no text, and after several of those the others have none either.
 function describeAll(items) {
     const entries = [];
     for (let losses = 0; entries.length < items.length; losses++) {

@@ -1,7 +1,6 @@
-# The names of a Python session, for people and models to see: what there is, what a cell did to it,
-# how a word could go on, which one was meant (PROTOCOL.md). Used by cells.py, which says so. No code of the user's is
-# called: types are compared, never asked, and a value of a class that is not known shows its class
-# alone.
+# The names of a Python session, for people and models: the existing names, a cell's changes, completions, and similar
+# names (PROTOCOL.md). Part of cells.py. It calls no code of the user: it compares types and never asks them, and a
+# value of an unknown class shows only its class.
 import builtins
 import sys
 
@@ -10,10 +9,10 @@ ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80,
 VALUES_MAX, VALUES_BYTES_MAX = 100, 64 << 20
 MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10
 
-driver = scope = None        # the module; a session's names, which cells.py sets
+driver = scope = None        # the module; a session's names, set by cells.py
 
 
-# As the interpreter has them: a class can have its own idea of its name, its bases, its names.
+# The interpreter's own: a class may override its name, bases and names.
 FUNCTION, MODULE, DICT_SLOT = type(lambda: None), type(sys), type(type.__dict__["__dict__"])
 name_of, line_of, class_names = [type.__dict__[name].__get__
                                  for name in ("__name__", "__mro__", "__dict__")]
@@ -28,7 +27,7 @@ COUNTED = (("collections", "deque", "Counter", "OrderedDict", "defaultdict"),)
 
 
 def known(kind, module, *names):
-    """Is this type one of a library's own? Asked of the library, because a type can lie."""
+    """Is this type one of a library? Ask the library, because a type can lie."""
     library = sys.modules.get(module)
     if MODULE not in line_of(type(library)):
         return False
@@ -104,7 +103,7 @@ def describe(name, value):
         else:
             entry["size_bytes"] = object.__sizeof__(value)
     except Exception:
-        pass   # what could be told is told
+        pass   # keep what was found
     return entry
 
 
@@ -118,7 +117,7 @@ def attributes(value):
 
 
 def mark(value):
-    """What is compared to find a change: identity, size, and a little of what is inside."""
+    """A fingerprint to find a change: identity, size, and some of the content."""
     kind = type(value)
     try:
         if kind in TEXTS:
@@ -141,7 +140,7 @@ def mark(value):
 
 
 def user_names():
-    """The names that the code made, and how many more there are than can be looked at."""
+    """The names that the code made, and the number of names beyond the maximum."""
     found = {name: value for name, value in scope.copy().items()
              if type(name) is str and name[:1] != "_" and len(name) <= NAME_MAX}
     more = len(found) - LOOKED_AT_MAX
@@ -153,8 +152,8 @@ def marks():
 
 
 def changes(before):
-    """What the cell did to the names. Not seen: a change deep inside a value that is not itself
-    replaced, and in the middle of a large one."""
+    """The cell's changes to the names. It misses a change deep inside a value that is not itself replaced, and in the
+    middle of a large one."""
     names, more = user_names()
     after = {name: mark(value) for name, value in names.items()}
     lists = {"added": [name for name in after if name not in before],
@@ -178,7 +177,7 @@ def tell():
 
 # ---- values of earlier cells ----
 class Values(dict):
-    """Out: the values that cells have shown, by the numbers of the cells."""
+    """Out: the values that cells have shown, by cell number."""
 
     def __missing__(self, number):
         raise KeyError(f"cell {number} has no value, or it is no longer kept: the last {VALUES_MAX} are, "
@@ -186,7 +185,7 @@ class Values(dict):
 
 
 class Texts:
-    """In: the texts of the cells, by their numbers, or from the last one back."""
+    """In: the texts of the cells, by number, or backwards from the last."""
 
     def __init__(self, sources):
         self.sources = sources
@@ -202,14 +201,14 @@ class Texts:
 
 
 def open_history(sources):
-    """In and Out, for a session. They are builtins, like `_`: names of the code's own come first."""
+    """In and Out, for a session. They are builtins, like `_`: the code's own names come first."""
     global values, sizes
     values, sizes = Values(), {}
     builtins.Out, builtins.In = values, Texts(sources)
 
 
 def keep(number, value):
-    """`_` is the last value, `__` and `___` the ones before, `Out` has them by the cell."""
+    """`_` is the last value, `__` and `___` the ones before, `Out` has them by cell."""
     if value is values:
         return
     space = vars(builtins)
@@ -223,8 +222,8 @@ def keep(number, value):
 
 # ---- completion ----
 def members(value):
-    """The attributes of a value by name, without asking it: what __getattr__ and __dir__ would
-    add is not there. A descriptor stands for itself."""
+    """The attributes of a value by name, without asking it: names from __getattr__ and __dir__ are missing. A
+    descriptor stands for itself."""
     found = {}
     line = line_of(type(value))
     for kind in reversed(line_of(value) + line if type in line else line):
@@ -234,7 +233,7 @@ def members(value):
 
 
 def resolve(path):
-    """The value that a dotted name leads to; an error if code would have to run to know it."""
+    """The value of a dotted name; an error if finding it would run code."""
     value = {**vars(builtins), **scope}[path[0]]
     for name in path[1:]:
         value = members(value)[name]
@@ -247,7 +246,7 @@ def resolve(path):
 
 
 def open_string(text):
-    """What stands in the string that is open at the end of the text; None if none is."""
+    """The content of the string that is open at the end of the text; None: none is."""
     quote, at, begun = "", 0, 0
     while at < len(text):
         char = text[at]
@@ -266,7 +265,7 @@ def open_string(text):
 
 
 def paths(text):
-    """The files that a path may go on with."""
+    """The files that complete a path."""
     folder, slash, begun = text.rpartition("/")
     with driver.posix.scandir(folder + slash or ".") as entries:
         found = [entry.name + "/" * entry.is_dir() for entry, _ in zip(entries, range(LOOKED_AT_MAX))
@@ -275,7 +274,7 @@ def paths(text):
 
 
 def folders(package):
-    """Where the modules of a package lie, or all modules."""
+    """The folders of a package's modules, or of all modules."""
     if not package:
         return [path or "." for path in sys.path if type(path) is str]
     loaded = sys.modules.get(package)
@@ -298,7 +297,7 @@ def modules(package):
 
 
 def imported(line):
-    """What an import may go on with: the word that is begun, and the choices. None: it is no import."""
+    """Completions of an import: the begun word and the choices. None: it is no import."""
     words = line.replace(",", " , ").split() + [""] * (line[-1:] in (" ", ","))
     if words[:1] == ["from"] and "import" in words[2:-1]:
         found = modules(words[1])
@@ -312,7 +311,7 @@ def imported(line):
 
 
 def choices(text):
-    """The word that is begun at the end of the text, and what it may become."""
+    """The begun word at the end of the text, and its completions."""
     string, line = open_string(text), text.rpartition("\n")[2].lstrip()
     if string is not None:
         return paths(string)
@@ -332,8 +331,8 @@ def choices(text):
 
 
 def complete(request):
-    """What may stand at the cursor: names and keywords, attributes behind a dot, modules in an import, files
-    in a string."""
+    """Completions at the cursor: names and keywords, attributes after a dot, modules in an import, files in a
+    string."""
     text = request["code"][: max(int(request["cursor"]), 0)]
     begun, matches = "", []
     try:
@@ -341,13 +340,13 @@ def complete(request):
         matches = sorted([name for name in found if type(name) is str and name.startswith(begun)
                           and len(name) <= NAME_MAX and (begun or name[:1] != "_")])
     except Exception:
-        pass   # code would have to run to know it, or there is no such folder
+        pass   # finding it would run code, or there is no such folder
     matches = [driver.clean(name) for name in matches[:MATCHES_MAX]]
     driver.send(driver.to_json({"op": "complete", "matches": matches, "start": len(text) - len(begun)}))
 
 
-# ---- which one was meant ----
-# Well-known names, and where they come from.
+# ---- similar names ----
+# Well-known names and their modules.
 ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "mpl": "matplotlib", "dt": "datetime"}
 MODULES = {*"""argparse array asyncio base64 bisect calendar cmath collections copy csv datetime decimal
     fractions functools glob hashlib heapq io itertools json logging math matplotlib numpy operator os
@@ -366,13 +365,13 @@ HOMES = {name: module for module, members in MEMBERS.items() for name in members
 
 
 def listed(items):
-    """The first of some keys or names, as text."""
+    """The first few keys or names, as text."""
     shown = [brief(item, 3)[:ALIKE_LENGTH_MAX] for item, _ in zip(items, range(KEYS_MAX + 1))]
     return ", ".join(shown[:KEYS_MAX]) + (", …" if len(shown) > KEYS_MAX else "")
 
 
 def distance(one, other, most):
-    """How many letters are to be changed, added, left out or swapped; above `most` it is given up."""
+    """The number of letters to change, add, drop or swap; stops above `most`."""
     before, row = None, [*range(len(other) + 1)]
     for i, a in enumerate(one, 1):
         older, before, row = before, row, [i]
@@ -387,7 +386,7 @@ def distance(one, other, most):
 
 
 def close(word, among):
-    """Up to three of the others that look like it, nearest first."""
+    """Up to three similar names, nearest first."""
     lower, found = word.lower(), []
     most = 0 if len(word) < 3 else 1 if len(word) < 6 else 2
     for other, _ in zip(among, range(ALIKE_MAX)):

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-# Imported for real: a package that is there but broken is not in the manifest.
+# Really imported: a package that is installed but broken is not in the manifest.
 PROVEN = ["numpy", "pandas", "matplotlib", "scipy", "sympy", "sklearn", "openpyxl", "lxml", "bs4",
           "PIL"]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "bs4": "beautifulsoup4", "PIL": "Pillow"}

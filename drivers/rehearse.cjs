@@ -1,6 +1,6 @@
-// What a node that waits does before its request comes: what node loads when it is first used, and V8
-// compiles then, is loaded and compiled now, on the very path that the request will take. Nothing is
-// written, and nothing stays that a program could see.
+// The rehearsal of a waiting node: it loads now what node loads at first use, and V8 compiles it,
+// on the same path that the request will take. It writes nothing and leaves nothing that a
+// program could see.
 'use strict';
 
 const fs = require('fs');
@@ -13,7 +13,7 @@ module.exports = ({ parse, perform, plain, readLine, toJson }) => {
     parse('let a = await 1; a', 'module');
     streams.forEach((stream) => { stream.write(''); stream.write = () => true; });
     for (let i = 0; i < ROUNDS; i++) {
-        const line = fs.openSync('/proc/self/comm'); // a line, as the channel's is
+        const line = fs.openSync('/proc/self/comm'); // a line, like the channel's
         readLine(line);
         fs.closeSync(line);
         const code = `console.log(${i}, [{a: 1}]); console.error('b')`;

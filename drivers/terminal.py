@@ -1,9 +1,9 @@
-# A person at the other end of a Python session: input() and getpass() ask them, and what is printed fits
-# their terminal (PROTOCOL.md). Read by cells.py when a cell says that somebody is there. Runs as the occupant.
+# A person at the other end of a Python session: input() and getpass() ask them, and printed output fits their
+# terminal (PROTOCOL.md). cells.py loads it when a cell reports a person. Runs as the occupant.
 #
-# 1. An answer comes on the control channel, one line for each question, by its number: one that comes
-#    too late is never taken for another.
-# 2. Only the main thread of the session's own process may ask: nobody else may read the channel. To all
+# 1. An answer comes on the control channel, one line for each question, with its number: a late answer is never taken
+#    for another.
+# 2. Only the main thread of the session's own process may ask, because nothing else may read the channel. For all
 #    others standard input is at its end.
 import builtins
 import posix
@@ -14,13 +14,13 @@ import _thread
 
 __builtins__ = {**vars(builtins)}
 POLLIN = 1
-WIDTHS = {"pandas": 80, "numpy": 75}   # what they print by, unless the code says otherwise
+WIDTHS = {"pandas": 80, "numpy": 75}   # their print widths, unless the code sets others
 
-driver = receive = None      # the module; how cells.py reads a line
-held = ()                    # what it has read of the next one
+driver = receive = None      # the module; the function of cells.py that reads a line
+held = ()                    # bytes of the next line
 main_thread = None
 asked = 0                    # questions so far
-stdin = None                 # what stands for sys.stdin
+stdin = None                 # the replacement of sys.stdin
 
 
 # ---- questions ----
@@ -29,8 +29,8 @@ def may_ask():
 
 
 def ask(echo, then=None):
-    """A line that the person typed, with its newline; "" at the end of their input. `then` is done once
-    the question is on its way: a prompt for a secret is best seen when the terminal hides it."""
+    """A line that the person typed, with its newline; "" at the end of their input. `then` is called once the question
+    is sent: a prompt for a secret should appear when the terminal hides the input."""
     global asked
     if not may_ask():
         return ""
@@ -41,7 +41,7 @@ def ask(echo, then=None):
     poll.register(driver.requests, POLLIN)
     while True:
         if not held:
-            poll.poll()   # an interrupt comes here, where nothing was read yet
+            poll.poll()   # an interrupt arrives here, where nothing was read yet
         waits = _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
         try:
             line = receive()
@@ -84,11 +84,11 @@ def after_getpass(module):
 
 
 def open_stdin():
-    """For each cell a new one: what the last cell had read ahead is not this one's."""
+    """A new one for each cell: the last cell's read-ahead does not belong to this one."""
     global stdin
     ours = stdin is not None and sys.stdin is stdin
     if getattr(sys, "stdin", None) is not getattr(sys, "__stdin__", None) and not ours:
-        return   # the code has put something else there
+        return   # the code replaced it
     stdin = sys.stdin = _io.TextIOWrapper(_io.BufferedReader(Asking()), "utf-8", "surrogateescape")
     if "getpass" in sys.modules:
         after_getpass(sys.modules["getpass"])
@@ -97,7 +97,7 @@ def open_stdin():
 
 
 def close_stdin():
-    """Nobody is there any more."""
+    """The person is gone."""
     global stdin
     if stdin is not None and sys.stdin is stdin:
         sys.stdin = sys.__stdin__
@@ -116,11 +116,11 @@ def fit_numpy(numpy, before, now):
 
 
 def fit_one(name, columns):
-    """A module that is loaded."""
+    """Adjust a loaded module."""
     try:
         {"pandas": fit_pandas, "numpy": fit_numpy}[name](sys.modules[name], WIDTHS[name], columns)
         WIDTHS[name] = columns
-    except Exception:   # a file of the user's of that name
+    except Exception:   # a file of the user with that name
         pass
 
 

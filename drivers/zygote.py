@@ -1,16 +1,15 @@
-# The zygote: an interpreter with the common packages imported, which never runs user code. The
-# broker orders it to fork occupants into ready boxes; each goes on here as the Python driver, and
-# its program must find the world of a cold run. What is done once is done before the fork.
+# The zygote: an interpreter with the common packages imported, which never runs user code. The broker orders it to
+# fork occupants into ready boxes; each continues here as the Python driver, and its program must find the world of a
+# cold run. Work that can be done once is done before the fork.
 #
-# 1. Where the fork happens there is one thread and no lock is held, so that what the interpreter
-#    would do after a fork is left out, but for the state that must be an occupant's own.
-# 2. What an occupant does before its request comes (the rehearsal) leaves warm pages and nothing
-#    that a program could see.
-# 3. Nothing is open but stdio and the broker's socket, and nothing of the training is left.
-# 4. A fork pays for every page that it writes to, be it one reference count. So what small programs
-#    use is made last, into memory without gaps, and every cache is left as they would leave it.
+# 1. At the fork there is one thread and no lock is held, so the interpreter's work after a fork is skipped, except
+#    for state that must be an occupant's own.
+# 2. The rehearsal, before an occupant's request arrives, leaves warm pages and nothing that a program could see.
+# 3. Only stdio and the broker's socket are open, and nothing of the training is left.
+# 4. A fork pays for every page that it writes, even for one reference count. So the objects that small programs use
+#    are made last, in memory without gaps, and every cache is left as they would leave it.
 import sys
-AT_FIRST = {*sys.modules}   # what a cold run has, too
+AT_FIRST = {*sys.modules}   # modules that a cold run has, too
 
 import array
 import atexit
@@ -24,7 +23,7 @@ import _signal
 
 BROKER_FD = 3
 LINGER_MS = 20
-EMPTY_FOLDER = 40   # what a tmpfs says of one: 20 bytes for each entry, with . and ..
+EMPTY_FOLDER = 40   # size of an empty tmpfs folder: 20 bytes for each entry, with . and ..
 REHEARSE_ALL, TRAINING = 2, 16   # src/box/zygote/zygote.h
 SKIP = "--without="
 # Settings that the interpreter, libc or a package reads when it starts.
@@ -32,8 +31,8 @@ AT_START = ("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LC_", "LANG", "TZ", "OMP_", "
             "NUMEXPR_", "NPY_", "MPL", "MATPLOTLIB", "SYMPY_")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What programs import most, by what it costs a fork (libraries, each some microseconds) and the
-# machine (memory, once). Large packages of many libraries (scipy, sklearn) are left to the program.
+# The most imported modules, chosen by their cost for a fork (libraries, each some microseconds) and for the machine
+# (memory, once). Large packages with many libraries (scipy, sklearn) are left to the program.
 STANDARD = """abc argparse array ast asyncio base64 bisect calendar cmath collections.abc
     concurrent.futures contextlib copy csv dataclasses datetime decimal difflib enum fractions
     functools glob gzip hashlib heapq html inspect io itertools json linecache logging math
@@ -71,14 +70,14 @@ frame = pd.DataFrame({"k": [n % 7 for n in range(1000)], "v": range(1000)})
 print(frame.groupby("k").v.sum())
 """
 SMALLEST = "print(1)"
-TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS if LARGE else SMALLEST]   # those of enum zygote_training
-CELLS = [PROGRAM, "print(1)\n1 + 1"]   # and its last one: what the second writes
+TRAININGS = [SMALLEST, PROGRAM + FAILING, GROUPS if LARGE else SMALLEST]   # in the order of enum zygote_training
+CELLS = [PROGRAM, "print(1)\n1 + 1"]   # the last training notes the pages of the second cell
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [1, 4, 9], label='a')\nplt.legend()\nplt.title('t')\n"
 
 
 # ---- before the fork ----
 def renew_streams():
-    """sys.stdin and its like were made for /dev/null; an occupant has pipes, which cannot seek."""
+    """sys.stdin, stdout and stderr were made for /dev/null; an occupant has pipes, which cannot seek."""
     modes = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
     for fd, (name, mode) in enumerate(modes):
         ends = posix.pipe()
@@ -103,13 +102,14 @@ def threads():
 
 
 def preload(skipped):
-    """Import what is there. A package that starts threads cannot be forked: begin anew without."""
+    """Import the existing packages. A process with threads cannot be forked: restart without a package that starts
+    some."""
     for name in STANDARD + PACKAGES:
         if name in skipped:
             continue
         try:
             importlib.import_module(name)
-        except Exception:   # missing or broken: the program will be told when it asks
+        except Exception:   # missing or broken: the program gets the error
             continue
         if threads() > 1:
             posix.set_inheritable(BROKER_FD, True)
@@ -119,8 +119,7 @@ def preload(skipped):
 
 
 class AtExit:
-    """What libraries want done at the end, noted while they register it: an end that was only
-    rehearsed has used it up."""
+    """Exit handlers of libraries, noted while they are registered: a rehearsed end has used them up."""
     found = []
     register = staticmethod(atexit.register)
 
@@ -131,7 +130,7 @@ class AtExit:
 
     @classmethod
     def ease(cls):
-        """A cheaper form for the program that did not use the package."""
+        """A cheaper exit handler for a program that did not use the package."""
         logging = sys.modules["logging"]
         cls.found = [(end_logging if function is logging.shutdown else function, args, kwargs)
                      for function, args, kwargs in cls.found]
@@ -146,14 +145,14 @@ class AtExit:
 
 def end_logging():
     logging = sys.modules["logging"]
-    if len(logging._handlerList) > 1:   # the one of last resort is flushed with the streams
+    if len(logging._handlerList) > 1:   # the handler of last resort is flushed with the streams
         logging.shutdown()
 
 
 class Hooks:
-    """What libraries want done in a child of fork, caught while they register it. The interpreter
-    keeps it for the forks of the program."""
-    # Each re-makes locks, which nobody holds here, or empties what is empty.
+    """Fork handlers of libraries, caught while they are registered. The interpreter keeps them for the program's own
+    forks."""
+    # Each remakes locks, which nobody holds here, or empties what is empty.
     needless = {
         ("threading", "_after_fork"),                 # locks; no other thread; native_id: see below
         ("logging", "_after_at_fork_child_reinit_locks"),
@@ -191,14 +190,14 @@ NOT_YET = ("tempfile._name_sequence", "tempfile.tempdir", "uuid._node", "uuid._l
 
 
 def clear_training():
-    """What imports and training left behind."""
+    """Clean up after imports and training."""
     font_manager = sys.modules.get("matplotlib.font_manager")
     if font_manager:
         sys.modules["matplotlib.pyplot"].close("all")
         getattr(font_manager._get_font, "cache_clear", int)()
     for folder in (posix.getcwd(), HERE):
         sys.path_importer_cache.pop(folder, None)
-    for module in [*sys.modules.values()]:   # else a warning given here would not come again
+    for module in [*sys.modules.values()]:   # else a warning given here would not appear again
         if isinstance(module, type(sys)):
             vars(module).pop("__warningregistry__", None)
     for name in ("last_type", "last_value", "last_traceback"):
@@ -206,13 +205,13 @@ def clear_training():
     for module, _, attribute in (name.partition(".") for name in NOT_YET):
         if module in sys.modules:
             setattr(sys.modules[module], attribute, None)
-    sys._clear_type_cache()   # of lookups that a small program would have to push out
+    sys._clear_type_cache()   # lookups that a small program would have to evict
     gc.collect()
 
 
 def find_fresh():
-    """Where the states of random generators lie in memory, and other secrets: [(address, length)].
-    In every occupant they are filled from the kernel's randomness."""
+    """The memory of random generators' states and other secrets: [(address, length)]. Every occupant fills them from
+    the kernel's randomness."""
     fresh = []
 
     def add(address, known):
@@ -221,10 +220,10 @@ def find_fresh():
         fresh.append((address, len(known)))
     import random
     key = array.array("I", range(1, 625))
-    for one in gc.get_objects():   # also packages' own; all of it used up: it is stirred before use
+    for one in gc.get_objects():   # also the packages' own; marked as used up, so they are stirred before use
         if isinstance(one, random.Random) and not isinstance(one, random.SystemRandom):
             one.setstate((3, (*key, 624), None))
-            add(id(one) + object.__basicsize__ + 4, key.tobytes())   # behind an int, the index
+            add(id(one) + object.__basicsize__ + 4, key.tobytes())   # after an int, the index
     if "numpy.random" in sys.modules:
         import numpy
         numpy.random.set_state(("MT19937", key, 624, 0, 0.0))
@@ -238,7 +237,7 @@ def find_fresh():
 
 
 def fill_gaps():
-    """Free memory between what is used is taken, for ever."""
+    """Take the free memory between used memory, permanently."""
     names = ("GetArenaAllocator", "SetArenaAllocator", "Malloc", "Free")   # struct freeze_allocator
     functions = [getattr(ctypes.pythonapi, f"PyObject_{name}") for name in names]
     library.zygote_fill_gaps((ctypes.c_void_p * 4)(*[ctypes.cast(function, ctypes.c_void_p).value
@@ -262,7 +261,7 @@ class Setup(ctypes.Structure):
 
 # ---- in the child ----
 def rehearse(programs):
-    """Run programs as the driver would, to nowhere, so that the pages they touch are ours."""
+    """Run programs like the driver, with output to nowhere, so that the touched pages are the occupant's own."""
     kept = {name: getattr(driver, name) for name in
             ("words", "words_id", "sent_results", "sent_bytes", "sent_error", "source")}
     argv = sys.argv
@@ -288,7 +287,7 @@ def rehearse(programs):
 
 
 def revive():
-    """Take back what the end of a program has ended."""
+    """Undo the effects of a program's end."""
     driver.sent_error = False
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     AtExit.renew()
@@ -305,8 +304,8 @@ CELL = '{"op":"cell","nonce":"0123456789abcdef0123456789abcdef","cell":%d,"code"
 
 
 def needs_cold_start(request):
-    """What only an interpreter that starts now can honour: settings that are read at its start,
-    and files of the program's own that come before modules that are imported already."""
+    """Requirements that only a new interpreter can meet: settings that are read at its start, and files of the program
+    that hide modules that are imported already."""
     if any(name.startswith(AT_START) for name in request.get("env") or ()):
         return True
     if posix.stat(".").st_size <= EMPTY_FOLDER:
@@ -317,7 +316,7 @@ def needs_cold_start(request):
 def start_cold(line, request):
     """Become the interpreter of a cold run or session, with the request in a file."""
     for fd, place in ((driver.words, driver.WORDS_FD), (driver.requests, driver.REQUESTS_FD)):
-        if fd != place:   # first: the file may be given that number
+        if fd != place:   # first: the file may get that number
             posix.dup2(fd, place)
         posix.set_inheritable(place, True)
     file = posix.memfd_create("request", 0)
@@ -333,13 +332,13 @@ def start_cold(line, request):
 
 
 def live(rehearsal):
-    """The occupant: in its box, with nothing of the zygote's power left."""
+    """The occupant: in its box, without the zygote's privileges."""
     driver.main_pid = pid = posix.getpid()
     driver.arrive()
     main_thread["_native_id"] = pid
     for hook in hooks:
         hook()
-    if openssl and pid == zygote_pid:   # it tells a fork by the pid, which may be the same in a box
+    if openssl and pid == zygote_pid:   # it detects a fork by the pid, which may be the same in a box
         openssl.RAND_add(posix.urandom(32), 32.0)
     if rehearsal and rehearsal < TRAINING:
         rehearse([PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
@@ -365,14 +364,14 @@ def live(rehearsal):
 
 
 def go_on_as_copy(*_):
-    """In training: as after a copy was made of a session, which shares its pages."""
+    """In training: continue as after a copy of a session, which shares its pages."""
     library.zygote_copy()
     driver.main_pid = posix.getpid()
 
 
 def linger():
-    """To die takes longer than most programs: not before the engine has sent the answer. It kills
-    us then; or it ends the channel, if it wants to see how we end; or it did not understand us."""
+    """Dying takes longer than most programs, so wait until the engine has sent the answer. Then it kills this process;
+    or it closes the channel to see the end; or it did not understand."""
     watch = poll()
     watch.register(driver.requests, 1)
     watch.poll(LINGER_MS)
@@ -387,7 +386,7 @@ def load(name):
 
 
 def arrange():
-    """Packages imported and used, so that what they put off until then is there."""
+    """Import and use packages, so that their delayed imports are done."""
     renew_streams()
     load("driver").set_path()
     os.register_at_fork = posix.register_at_fork = Hooks.catch
@@ -406,15 +405,15 @@ def arrange():
 
 
 def arrange_driver():
-    """The driver comes when all else is there, and is used often: what a small program uses of it
-    lies together, and does not change any more."""
+    """Load the driver last and use it often: the objects that a small program uses then lie together and no longer
+    change."""
     global cells, driver, driver_path, preloaded, scope, hooks, openssl, main_thread, main_lock
     threading = sys.modules["threading"]
     main_thread = vars(threading._main_thread)
     main_lock = main_thread.get("_tstate_lock")
     driver = load("driver")
     driver_path = driver.__file__
-    cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without
+    cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without it
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names, _ = driver.load("names"), driver.load("advice")   # both for errors, the first for cells
@@ -433,7 +432,7 @@ def arrange_driver():
 def main():
     global library, make_ready, note_pages, zygote_pid
     zygote_pid = posix.getpid()
-    library = ctypes.PyDLL(f"{HERE}/zygote.so")   # the interpreter's lock is kept: we are alone
+    library = ctypes.PyDLL(f"{HERE}/zygote.so")   # keeps the interpreter's lock: there is one thread
     make_ready, note_pages = library.zygote_make_ready, library.zygote_note_pages
     library.zygote_prepare()
     arrange()

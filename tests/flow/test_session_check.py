@@ -68,12 +68,12 @@ FOUND = {
     "an unknown package": ("import nosuchthing", "module", 1, 1, "nosuchthing", "cupel languages"),
     "a bracket": ("print((1)", "syntax", 1, 6, None, "cut off"),
     "no body": ("def f():\nx = 1", "syntax", 2, 1, None, None),
-    "prose": ("x = 1\nNow we print the sum of it", "syntax", 2, 8, None, "text outside of code?"),
+    "prose": ("x = 1\nNow we print the sum of it", "syntax", 2, 8, None, "text outside code?"),
     "a string": ("x = 'abc", "syntax", 1, 5, None, "a string ends where its line ends"),
     "LaTeX": ("x = \\frac{1}{2}", "syntax", 1, 6, None, "LaTeX"),
     "no magic": ("x = 1\n%nosuchmagic", "syntax", 2, 1, None, None),
     "a fence": ("```python\nx = 1\n```", "syntax", 1, 1, None, "leave out"),
-    "curly quotes": ("print(“a”)", "syntax", 1, 7, None, "Python has"),
+    "curly quotes": ("print(“a”)", "syntax", 1, 7, None, "instead of"),
     "return outside": ("return 5", "syntax", 1, 1, None, None),
 }
 
@@ -284,7 +284,7 @@ HINTS = {
     "from math import sqroot": "did you mean 'sqrt'?", "open('sale.csv')": "there is 'sales.csv' in /workspace",
     "open('/data/sales.csv')": "there is 'sales.csv' in /workspace", "open('zzzz')": "files in /workspace: 'sales.csv'",
     "pd.read_csv('Sales.csv')": "there is 'sales.csv'", "print('a').upper()": "is None",
-    "def f():\n    n += 1\nn = 1\nf()": "declare 'global n'", "So we add the numbers up": "text outside of code?",
+    "def f():\n    n += 1\nn = 1\nf()": "declare 'global n'", "So we add the numbers up": "text outside code?",
     "import polars": "pandas",
 }
 
