@@ -14,7 +14,6 @@
 #include "base/clock.h"
 
 #define PAGE TRANSPLANT_PAGE
-#define HUGE_PAGE (512 * PAGE)
 /* /proc/PID/pagemap: present or swapped out; a page of a file. */
 #define PAGEMAP_USED (UINT64_C(3) << 62)
 #define PAGEMAP_FILE (UINT64_C(1) << 61)
@@ -103,30 +102,11 @@ static enum inject_end copy_run(struct transplant *t, const struct transplant_ra
 
 /* --- a range --- */
 
-/* Where the parked process uses every page of a block of 2 MiB, the fresh one may use one huge
- * page: it takes the same memory and one page fault instead of 512. */
-static enum inject_end use_huge_page(struct transplant *t, const struct transplant_range *range,
-                                     uint64_t at)
-{
-    const size_t pages = HUGE_PAGE / PAGE;
-    size_t count = 0, used = 0;
-    if (!range->blank || range->all || at % HUGE_PAGE || range->end - at < HUGE_PAGE)
-        return INJECT_OK;
-    const uint64_t *entry = entries_of(&t->from, at, pages, &count);
-    while (entry && used < count && is_private(entry[used]))
-        used++;
-    if (used < pages)
-        return INJECT_OK;
-    return transplant_try(t, (struct inject_order){ SYS_madvise, { at, HUGE_PAGE, MADV_HUGEPAGE } },
-                          NULL);
-}
-
-/* Copy the next pages of a range: the private ones of at most one batch and one block. */
+/* Copy the next pages of a range: the private ones of at most one batch. */
 static enum inject_end copy_some(struct transplant *t, const struct transplant_range *range,
                                  uint64_t *at)
 {
-    const uint64_t start = *at, block = (start / HUGE_PAGE + 1) * HUGE_PAGE;
-    const uint64_t left = ((range->end < block ? range->end : block) - start) / PAGE;
+    const uint64_t start = *at, left = (range->end - start) / PAGE;
     size_t count = left < TRANSPLANT_BATCH ? (size_t)left : TRANSPLANT_BATCH;
     const uint64_t *from = NULL, *to = NULL;
     if (!range->all && !(from = entries_of(&t->from, start, count, &count)))
@@ -149,9 +129,7 @@ enum inject_end transplant_copy(struct transplant *t, const struct transplant_ra
 {
     enum inject_end end = INJECT_OK;
     for (uint64_t at = range->start; end == INJECT_OK && at < range->end;) {
-        end = use_huge_page(t, range, at);
-        if (end == INJECT_OK)
-            end = copy_some(t, range, &at);
+        end = copy_some(t, range, &at);
         if (end == INJECT_OK && clock_now_ns() > t->deadline_ns) {
             errno = ETIMEDOUT;
             end = INJECT_REFUSED;

@@ -1,7 +1,6 @@
-/* System calls in stopped processes; see the header. Runs in the keeper of a session:
- * one thread, no heap, no stdio. Every byte of the target is an attacker's: of it we
- * read the two bytes before the instruction pointer, registers, and what our own calls
- * have put into its memory. */
+/* System calls in stopped processes; see the header. Runs in the keeper of a session: one thread,
+ * no heap, no stdio. The attacker controls every byte of the target. We read the two bytes before
+ * its instruction pointer, its registers, and the results of our own calls in its memory. */
 #include "box/park/inject.h"
 
 const char *inject_end_name(enum inject_end end)
@@ -33,13 +32,13 @@ const char *inject_end_name(enum inject_end end)
 #include "base/clock.h"
 #include "base/own.h"
 
-/* Some of these are not in musl's header. */
+/* musl's header lacks some of these. */
 #define SEIZE 0x4206
 #define INTERRUPT 0x4207
 #define GET_SIGNAL_MASK 0x420a
 #define SET_SIGNAL_MASK 0x420b
 #define GET_EVENT 0x4201
-#define EVENT_FORK 1 /* vfork and clone follow */
+#define EVENT_FORK 1 /* then vfork and clone */
 #define EVENT_CLONE 3
 #define OPTION_BIRTHS (1u << 1 | 1u << 2 | 1u << 3)
 #define OPTION_SECCOMP (1u << 7)
@@ -47,22 +46,22 @@ const char *inject_end_name(enum inject_end end)
 #define EVENT_STOP 128
 
 #define OPTIONS (OPTION_BIRTHS | OPTION_SECCOMP | OPTION_EXITKILL)
-/* All signals, but the trap that ends a step: the kernel would take its handler away
- * if it were blocked. (Who ignores it does so no longer: nothing can be done there.) */
+/* All signals but SIGTRAP, which ends a step: the kernel would remove its handler if the process
+ * blocked it. A process that ignored SIGTRAP no longer does afterwards; we cannot prevent that. */
 #define HELD_SIGNALS (~(UINT64_C(1) << (SIGTRAP - 1)))
 
-#define LOOK_AGAIN_MS 20    /* should a SIGCHLD have been missed */
+#define LOOK_AGAIN_MS 20    /* in case we missed a SIGCHLD */
 #define KILL_MS 2000        /* for a killed process to end */
-#define STRAY_MS 20         /* for a copy to show up whose maker was killed */
-#define NAP_MIN_NS 50000    /* between looks at one that is not quiet */
+#define STRAY_MS 20         /* for a copy to appear after its parent was killed */
+#define NAP_MIN_NS 50000    /* between checks of a process that is not quiet */
 #define NAP_MAX_NS 10000000
-#define STOPS_MAX 32        /* in one step: whoever sends more SIGCONT than this is hostile */
+#define STOPS_MAX 32        /* in one step: only a hostile process sends more SIGCONT */
 #define USER_CODE_SEGMENT 0x33
-#define ERESTARTSYS 512     /* what an interrupted read leaves: it will start again */
+#define ERESTARTSYS 512     /* the result of an interrupted read that will start again */
 #define STAT_MAX 1024
-#define STAT_STATE 3      /* proc(5) counts the fields of /proc/PID/stat so */
+#define STAT_STATE 3      /* fields of /proc/PID/stat, as proc(5) counts them */
 #define STAT_PROCESSOR 39
-#define ONE_THREAD_LINKS 3  /* of /proc/PID/task: two, and one for each thread */
+#define ONE_THREAD_LINKS 3  /* links of /proc/PID/task: two, and one for each thread */
 
 static long trace(int request, pid_t pid, const void *address, const void *data)
 {
@@ -71,7 +70,7 @@ static long trace(int request, pid_t pid, const void *address, const void *data)
 
 /* --- waiting --- */
 
-/* Sleep until a SIGCHLD, or a little; false when the time is over. */
+/* Sleep until a SIGCHLD or for a short time; false after the deadline. */
 static bool sleep_until(int64_t deadline_ns)
 {
     int64_t left = deadline_ns - clock_now_ns();
@@ -100,11 +99,11 @@ void inject_end_work(const struct inject_work *before)
     int saved = errno;
     pin_release(0, &before->pin);
     sigprocmask(SIG_SETMASK, &before->signals, NULL);
-    raise(SIGCHLD); /* one may have been taken that told of another process */
+    raise(SIGCHLD); /* we may have taken a SIGCHLD of another process */
     errno = saved;
 }
 
-/* OK: stopped. DIED: and its end is taken. LOST: the time is over. */
+/* OK: it has stopped. DIED: it has ended, and we have waited for it. LOST: the deadline passed. */
 static enum inject_end wait_stop(const struct inject *at, int *out_status)
 {
     for (;;) {
@@ -123,7 +122,7 @@ static enum inject_end wait_stop(const struct inject *at, int *out_status)
 
 void inject_begin_kill(pid_t pid)
 {
-    /* Kernels before 5.19 may let it run on instead: then into its end. */
+    /* Kernels before 5.19 may let it continue instead: then it runs into exit_group. */
     struct user_regs_struct regs = { 0 };
     if (trace(PTRACE_GETREGS, pid, NULL, &regs) == 0) {
         regs.rip -= 2;
@@ -143,7 +142,7 @@ void inject_kill(pid_t pid)
     } while (wait_stop(&at, &status) == INJECT_OK);
 }
 
-/* The kernel does not know it as stopped: it was killed meanwhile. */
+/* The kernel says that it is not stopped: another process killed it. */
 static enum inject_end gone(struct inject *at)
 {
     int saved = errno;
@@ -152,8 +151,8 @@ static enum inject_end gone(struct inject *at)
     return INJECT_DIED;
 }
 
-/* Its maker was killed before it could tell us of the copy. No other process that we
- * have can newly stop, so that the one that does is it. */
+/* The parent of a copy was killed before it reported the copy. No other process of ours can newly
+ * stop, so a process that does is the copy. */
 static void kill_stray(void)
 {
     const int64_t deadline = clock_now_ns() + STRAY_MS * CLOCK_MS;
@@ -196,8 +195,7 @@ static enum inject_end refused_or_dead(pid_t pid)
     return dead ? INJECT_DIED : INJECT_REFUSED;
 }
 
-/* What follows the name in "PID (NAME) S ...", which has no spaces but between fields; NULL with
- * errno. */
+/* The fields after the name in "PID (NAME) S ...", separated by single spaces; NULL with errno. */
 static const char *read_stat(int proc, pid_t pid, char text[STAT_MAX])
 {
     char path[INJECT_PROC_PATH];
@@ -212,8 +210,8 @@ static const char *read_stat(int proc, pid_t pid, char text[STAT_MAX])
     return name_end ? name_end + 2 : NULL;
 }
 
-/* Whether it sleeps at all, which can be seen without stopping it. What it sleeps in
- * (/proc/PID/syscall) only its owner may read. */
+/* Whether it sleeps: that is visible without stopping it. Only its owner may read in which call
+ * it sleeps (/proc/PID/syscall). */
 static enum inject_end look(const struct inject_target *target)
 {
     char text[STAT_MAX];
@@ -283,11 +281,11 @@ static enum inject_end detach(struct inject *at)
     if (trace(PTRACE_DETACH, at->pid, NULL, (void *)(uintptr_t)at->caught) < 0)
         return gone(at);
     if (sent_home)
-        pin_release(at->pid, &at->pin); /* it is there now, and does not move by this */
+        pin_release(at->pid, &at->pin); /* it runs there now and need not move */
     return INJECT_OK;
 }
 
-/* Undo a stop that found something else than we want. */
+/* Let a process continue that is not what we want. */
 static enum inject_end refuse(struct inject *at, enum inject_end why)
 {
     int saved = errno;
@@ -302,18 +300,18 @@ static enum inject_end try_attach(const struct inject_target *target, struct inj
     if (end != INJECT_OK)
         return end;
     begin(out, target->pid, target->timeout_ms);
-    /* It may run until it is stopped: what it asks for meanwhile is refused as ever. Only a
-     * process that is stopped, and quiet, is let do what needs a tracer. */
+    /* It may run until it is stopped, under its filter as before. The options that open the filter
+     * for a tracer are set only on a process that is stopped and quiet. */
     if (trace(SEIZE, target->pid, NULL, (void *)(uintptr_t)OPTION_EXITKILL) < 0)
         return refused_or_dead(target->pid);
     int status = 0;
     end = trace(INTERRUPT, target->pid, NULL, NULL) < 0 ? gone(out) : wait_stop(out, &status);
     if (end == INJECT_LOST)
-        inject_kill(target->pid); /* only a stopped process can be let go of */
+        inject_kill(target->pid); /* the kernel detaches only stopped processes */
     if (end != INJECT_OK)
         return end;
     if (status >> 16 == 0)
-        out->caught = WSTOPSIG(status); /* a signal was first: it shall have it */
+        out->caught = WSTOPSIG(status); /* a signal came first: it gets that signal */
     if (status >> 8 != (SIGTRAP | EVENT_STOP << 8))
         return refuse(out, INJECT_NOT_QUIET);
     end = count_threads(target);
@@ -387,8 +385,8 @@ enum inject_end inject_let_go(struct inject *at)
 
 /* --- calls --- */
 
-/* Over one instruction. Stops on the way: seccomp asks (the answer is yes, for it is our
- * call), a copy was made, somebody sent SIGCONT. */
+/* Step over one instruction. The process may stop on the way because seccomp asks (we allow it, it
+ * is our call), because a clone made a copy, or because another process sent SIGCONT. */
 static enum inject_end step(struct inject *at)
 {
     for (int i = 0; i < STOPS_MAX; i++) {
@@ -413,7 +411,7 @@ static enum inject_end step(struct inject *at)
     return INJECT_NOT_QUIET;
 }
 
-/* Not the end of a step, but a signal that somebody sent. */
+/* Whether another process sent this SIGTRAP: it is then not the end of a step. */
 static bool sent_trap(const struct inject *at)
 {
     siginfo_t info;
@@ -425,7 +423,7 @@ enum inject_end inject_call(struct inject *at, const struct inject_order *order,
     struct user_regs_struct regs = at->regs;
     regs.rip -= 2;
     regs.rax = (unsigned long long)order->nr;
-    regs.orig_rax = (unsigned long long)-1; /* in no call: nothing is started again */
+    regs.orig_rax = (unsigned long long)-1; /* in no call: the kernel restarts nothing */
     regs.rdi = order->arg[0];
     regs.rsi = order->arg[1];
     regs.rdx = order->arg[2];
@@ -443,7 +441,7 @@ enum inject_end inject_call(struct inject *at, const struct inject_order *order,
         kill_stray();
     if (end != INJECT_OK)
         return end;
-    /* Another instruction than a system call, put there by a third process, leaves -1. */
+    /* -1 here means that a third process replaced the system call by another instruction. */
     if (regs.orig_rax != (unsigned long long)order->nr || regs.rip != at->regs.rip) {
         at->caught = sent_trap(at) ? SIGTRAP : 0;
         return INJECT_NOT_QUIET;
@@ -466,7 +464,7 @@ int inject_write(const struct inject *at, uint64_t to, const void *bytes, size_t
 
 #define PARTED_AT_ONCE 128
 
-/* How many of them were parted before one that cannot be. */
+/* The number of pages that were separated before one that cannot be. */
 static size_t part_some(pid_t from, pid_t to, const uint64_t *pages, size_t count)
 {
     char bytes[PARTED_AT_ONCE];

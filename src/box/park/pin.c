@@ -1,5 +1,5 @@
-/* Affinities; see the header. Runs in the keeper of a session. By raw calls: libc's sets have a
- * size of their own. */
+/* CPU affinities; see the header. Runs in the keeper of a session. It makes raw system calls,
+ * because libc's sets have a fixed size. */
 #include "box/park/pin.h"
 
 #include <stdbool.h>
