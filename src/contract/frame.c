@@ -1,4 +1,4 @@
-/* Framing, and what a client may ask. Both ends of the socket; pure. */
+/* Framing, and the client's frames. Runs at both ends of the socket; pure. */
 #include "contract/frame.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ int frame_add(struct buf *to, const json_t *value, size_t max)
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END, M_COUNT
 };
-#define ANY_MEMBER UINT32_MAX /* checked by whoever reads the rest */
+#define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
 
 static const char *const member_names[M_COUNT] = { "op",     "id",      "request",
@@ -77,7 +77,7 @@ static const struct {
     [FRAME_INFO] = { "info", BIT(M_OP), 0, "op" },
     [FRAME_INPUT] = { "input", BIT(M_OP) | BIT(M_ID) | BIT(M_TEXT) | BIT(M_END), BIT(M_ID),
                       "op, id, text, end" },
-    [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and those of what is done" },
+    [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
 static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
@@ -98,7 +98,7 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
         }
     }
     return refuse("op", value, "one of run, cancel, interrupt, input, ping, info, session",
-                  value ? "none that is known" : "required", err);
+                  value ? "unknown" : "required", err);
 }
 
 static int take_id(const json_t *value, struct frame_ask *out, struct err *err)
@@ -107,7 +107,7 @@ static int take_id(const json_t *value, struct frame_ask *out, struct err *err)
         return 0;
     struct str id = json_is_string(value) ? json_str(value) : STR_NONE;
     if (id.len == 0 || id.len > FRAME_ID_MAX || memchr(id.at, 0, id.len))
-        return refuse("id", value, "text of 1 to 64 bytes", "no id", err);
+        return refuse("id", value, "text of 1 to 64 bytes", "not an id", err);
     out->id = id;
     return 0;
 }
@@ -153,7 +153,7 @@ static int take_input(struct frame_ask *out, struct err *err)
     if (out->end == (text != NULL) || (text && !json_is_string(text)) ||
         out->text.len > FRAME_INPUT_MAX)
         return refuse("text", text, "a string of at most 65536 bytes, or \"end\": true",
-                      "no line of input", err);
+                      "not a line of input", err);
     return 0;
 }
 
@@ -174,7 +174,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
         return refuse("stdin_base64", out->stdin_base64, "a string", "not a string", err);
     if (out->stdin_base64 && json_object_get(out->request, "stdin"))
         return refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
-                      "there beside request.stdin", err);
+                      "given together with request.stdin", err);
     return out->op == FRAME_SESSION ||
                    (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&

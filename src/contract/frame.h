@@ -1,5 +1,5 @@
-/* The engine's socket protocol: frames of a u32 length (little-endian) and that many
- * bytes of JSON, as docs/protocol.md says. Pure: both ends and the fuzzers use it. */
+/* The engine's socket protocol (docs/protocol.md): frames of a u32 length (little-endian) and that
+ * many bytes of JSON. Pure: both ends and the fuzzers use it. */
 #ifndef CONTRACT_FRAME_H
 #define CONTRACT_FRAME_H
 
@@ -15,27 +15,27 @@
 
 #define FRAME_PROTOCOL 1
 #define FRAME_HEAD 4
-/* The longest frame of a client: a request, and what is around it. */
+/* The longest frame of a client: a request and its envelope. */
 #define FRAME_ASK_MAX ((size_t)REQUEST_JSON_MAX + (64u << 10))
-/* The longest of the engine: a result with both streams at their ceilings, every
- * byte of them spelled \u00XX, and base64 beside. */
+/* The longest frame of the engine: a result with both streams at their limits, every byte spelled
+ * \u00XX, plus base64. */
 #define FRAME_NEWS_MAX ((size_t)3 << 29)
 #define FRAME_ID_MAX 64
 #define FRAME_INPUT_MAX (64u << 10)
 #define FRAME_PART_MAX (4u << 20) /* bytes of an artifact in one frame */
 
-/* One whole frame at the start of `bytes`: 1 with its text, 0 where more bytes are
- * needed, -1 with an err where it is longer than max. *out_len (may be NULL) is the
- * frame's whole length with its head, or 0 while that is not there. */
+/* Finds one complete frame at the start of `bytes`: 1 with its text, 0 if more bytes are needed, -1
+ * with an err if it is longer than max. *out_len (may be NULL) is the frame's length with its head,
+ * or 0 if the head is incomplete. */
 int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_len,
                struct err *err);
-/* Append a value as a frame. -1 where it passes the buffer's ceiling or max. */
+/* Appends a value as a frame. -1 if it exceeds the buffer's limit or max. */
 int frame_add(struct buf *to, const json_t *value, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
                 FRAME_SESSION, FRAME_INPUT, FRAME_OPS };
 
-/* What a client asks. The strings live in root. */
+/* A client's frame. The strings live in root. */
 struct frame_ask {
     json_t *root;
     enum frame_op op;
@@ -51,11 +51,11 @@ struct frame_ask {
 void frame_ask_done(struct frame_ask *ask);
 #define own_frame_ask attr_cleanup(frame_ask_done) struct frame_ask
 
-/* Read and check a client's frame. On failure op and id are filled as far as they
- * were understood, so that the answer can name the run. */
+/* Reads and checks a client's frame. On failure op and id are filled as far as known, so that the
+ * answer can name the run. */
 int frame_ask_read(struct str text, struct frame_ask *out, struct err *err);
 
-/* What may be asked of sessions, beside cells. */
+/* Session actions, except cells. */
 enum frame_do {
     FRAME_DO_NEW, FRAME_DO_LIST, FRAME_DO_INFO, FRAME_DO_END, FRAME_DO_PUT, FRAME_DO_GET,
     FRAME_DO_FILES, FRAME_DO_CHECKPOINT, FRAME_DO_UNDO, FRAME_DO_FORK, FRAME_DO_COMPLETE,
@@ -68,10 +68,10 @@ enum frame_do {
 /* Views into the ask. */
 struct frame_session {
     enum frame_do what;
-    const char *session; /* but for new and list */
+    const char *session; /* all but new and list */
     json_t *request;     /* new, or NULL */
     json_t *files;       /* put: an array */
-    int64_t upload;      /* put: the file's parts so far; 0: none */
+    int64_t upload;      /* put: the upload that this part continues; 0: none */
     bool more;           /* put: another part of the file follows */
     int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
     bool names;          /* info */
@@ -79,13 +79,12 @@ struct frame_session {
     struct str code;     /* complete, check */
     int64_t cursor;
 };
-/* Read the rest of an ask whose op is FRAME_SESSION. */
+/* Reads the rest of a frame whose op is FRAME_SESSION. */
 int frame_session_read(const struct frame_ask *ask, struct frame_session *out, struct err *err);
-/* The names of all that may be done, in their order. */
 extern const char *const frame_do_names[FRAME_DOS];
 
 enum frame_kind {
-    FRAME_OTHER, /* an event or op that this version does not know: passed over */
+    FRAME_OTHER, /* an event or op unknown to this version: ignored */
     FRAME_HELLO,
     FRAME_START,
     FRAME_STDOUT,
@@ -93,26 +92,26 @@ enum frame_kind {
     FRAME_LOST,
     FRAME_ASKS, /* the code waits for a line of input */
     FRAME_ARTIFACT,
-    FRAME_SESSION_NEWS, /* of no run: what happened to a session between its cells */
+    FRAME_SESSION_NEWS, /* of no run: a session's event between its cells */
     FRAME_RESULT,
     FRAME_ERROR,
-    FRAME_ANSWER, /* to what was asked of a session */
+    FRAME_ANSWER, /* to a session action */
 };
 
-/* What the engine says. The strings live in root or in owned. */
+/* A frame of the engine. The strings live in root or in owned. */
 struct frame_news {
     json_t *root;
     enum frame_kind kind;
-    struct str id;     /* empty: of the connection, not of a run */
+    struct str id;     /* empty: about the connection, not a run */
     char *owned;
     struct str bytes;  /* stdout, stderr, artifact */
     struct str path;   /* artifact, raw bytes */
     char *path_owned;
-    uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and of how many */
+    uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and the file's size */
     const char *sha256;
     int64_t protocol;  /* hello */
-    bool echo;         /* asks: what is typed may be shown */
-    json_t *body;      /* result: the result; error: the error object; answer: all of it */
+    bool echo;         /* asks: typed characters may be shown */
+    json_t *body;      /* result: the result; error: the error object; answer: the whole frame */
 };
 #define FRAME_NEWS_INIT ((struct frame_news){ .kind = FRAME_OTHER })
 void frame_news_done(struct frame_news *news);

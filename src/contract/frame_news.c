@@ -1,6 +1,5 @@
-/* What the engine says on its socket, read by a client. Pure. The engine is
- * trusted to be ours, and read as if it were not: the client of a library lives in
- * somebody else's process. */
+/* Reads the engine's frames in a client. Pure. The engine is trusted, but its bytes are checked all
+ * the same: the library's client lives in a foreign process. */
 #include <stdlib.h>
 
 #include "base/base64.h"
@@ -33,7 +32,7 @@ static int take_count(const json_t *root, const char *name, uint64_t *out, struc
     return 0;
 }
 
-/* Bytes: exact as base64, else as text. */
+/* Exact bytes as base64, else text. */
 static int take_bytes(const json_t *root, const char *text, const char *exact, char **owned,
                       struct str *out, struct err *err)
 {

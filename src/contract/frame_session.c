@@ -1,4 +1,4 @@
-/* What a client asks of sessions. The engine's side of the socket; pure. */
+/* Reads a client's session actions. Runs at the engine's end of the socket; pure. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int refuse(const char *field, const json_t *value, const char *bound, con
     return err_input(err, field, brief, bound, "field '%.60s' of a frame is %s", field, why);
 }
 
-/* --- one function a member --- */
+/* --- one function for each member --- */
 
 typedef int take(const json_t *value, struct frame_session *out, struct err *err);
 
@@ -35,7 +35,7 @@ static int take_session(const json_t *value, struct frame_session *out, struct e
     if (!text || strlen(text) != REQUEST_SESSION_LEN || strncmp(text, "s_", 2) != 0 ||
         strspn(text + 2, "0123456789abcdef") != REQUEST_SESSION_LEN - 2 ||
         json_string_length(value) != REQUEST_SESSION_LEN)
-        return refuse("session", value, "s_ and 24 hexadecimal digits", "no id of a session", err);
+        return refuse("session", value, "s_ and 24 hexadecimal digits", "not a session id", err);
     out->session = text;
     return 0;
 }
@@ -56,7 +56,7 @@ static int take_whole(const char *field, const json_t *value, int64_t least, int
     snprintf(bound, sizeof bound, "a whole number from %lld to %lld", (long long)least,
              (long long)most);
     if (!json_is_integer(value) || number < least || number > most)
-        return refuse(field, value, bound, "outside of its bounds", err);
+        return refuse(field, value, bound, "out of range", err);
     *out = number;
     return 0;
 }
@@ -87,7 +87,7 @@ static int take_names(const json_t *value, struct frame_session *out, struct err
 static int take_files(const json_t *value, struct frame_session *out, struct err *err)
 {
     if (!json_is_array(value) || json_array_size(value) == 0)
-        return refuse("files", value, "an array of files", "no array, or an empty one", err);
+        return refuse("files", value, "an array of files", "not an array, or empty", err);
     out->files = (json_t *)(uintptr_t)value;
     return 0;
 }
@@ -96,7 +96,7 @@ static int take_path(const json_t *value, struct frame_session *out, struct err 
 {
     size_t len = json_string_length(value);
     if (len == 0 || len > REQUEST_PATH_MAX || memchr(json_string_value(value), 0, len))
-        return refuse("path", value, "text of 1 to 1024 bytes", "no path", err);
+        return refuse("path", value, "text of 1 to 1024 bytes", "not a path", err);
     out->path = json_string_value(value);
     return 0;
 }
@@ -110,7 +110,7 @@ static int take_plain(const char *field, const json_t *value, const char **out, 
     size_t len = json_string_length(value);
     if (!text || len == 0 || len > FRAME_NAME_MAX || strspn(text, plain) != len)
         return refuse(field, value, "1 to 64 letters, digits, '_', '.', '-'",
-                      "no name of a checkpoint", err);
+                      "not a checkpoint name", err);
     *out = text;
     return 0;
 }
@@ -129,7 +129,7 @@ static int take_code(const json_t *value, struct frame_session *out, struct err 
 {
     if (!json_is_string(value) || json_string_length(value) > REQUEST_CODE_MAX ||
         memchr(json_string_value(value), 0, json_string_length(value)))
-        return refuse("code", value, "text without NUL", "no text of a program", err);
+        return refuse("code", value, "text without NUL", "not program text", err);
     out->code = json_str(value);
     return 0;
 }
@@ -201,7 +201,7 @@ static int take_do(const json_t *value, struct frame_session *out, struct err *e
             return 0;
         }
     }
-    return refuse("do", value, bound, value ? "none that is known" : "required", err);
+    return refuse("do", value, bound, value ? "unknown" : "required", err);
 }
 
 static int find_member(const char *name)

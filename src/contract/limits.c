@@ -1,7 +1,6 @@
-/* Limits and profiles. Any process that reads requests; pure. Two tables say
- * everything: limits_rows what a limit may be, limits_profiles what it is when
- * nobody says. What is outside its bounds is refused, never clamped: a caller
- * that asked for more than it gets would read a wrong result as a right one. */
+/* Limits and profiles. Runs in any process that reads requests; pure. Two tables hold everything:
+ * limits_rows the range of each limit, limits_profiles the defaults. A value out of range is
+ * refused, never clamped: a caller that silently got less would misread the result. */
 #include "contract/limits.h"
 
 #include <stdio.h>
@@ -12,16 +11,15 @@
 #define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
 
-/* The least are what still starts an interpreter or writes a page; the most are
- * what one run may hold in memory of ours (streams, inputs, artifacts) or what
- * the kernel takes. The most of cpu_s is that of timeout_s times that of cpus,
- * and one, so that its default always fits. */
+/* Minimum: an interpreter still starts, a page can be written. Maximum: the memory that one run may
+ * take from us (streams, inputs, artifacts), or the kernel's own limit. The maximum of cpu_s is
+ * timeout_s times cpus plus one, so that its default always fits. */
 const struct limits_row limits_rows[LIMITS_COUNT] = {
     [LIMITS_TIMEOUT] = { "timeout_s", 1000, 10, 3600 * 1000 },
     [LIMITS_CPU] = { "cpu_s", 1000, 10, (3600 * 64 + 1) * 1000 },
     [LIMITS_MEMORY] = { "memory_bytes", 1, 16 * MIB, LIMITS_NO_MOST },
     [LIMITS_DISK] = { "disk_bytes", 1, 1 * MIB, LIMITS_NO_MOST },
-    [LIMITS_PIDS] = { "pids", 1, 1, 512 }, /* what can be killed within 200 ms */
+    [LIMITS_PIDS] = { "pids", 1, 1, 512 }, /* can be killed within 200 ms */
     [LIMITS_CPUS] = { "cpus", 1000, 10, 64 * 1000 },
     [LIMITS_INPUT] = { "input_bytes", 1, 0, 1 * GIB },
     [LIMITS_STDOUT] = { "stdout_bytes", 1, 0, 64 * MIB },
@@ -103,7 +101,6 @@ static struct number_text spell(enum limits_id id, int64_t stored)
     return out;
 }
 
-/* What a caller may write there, in words. */
 static void spell_bound(enum limits_id id, int64_t most, char *out, size_t room)
 {
     const struct limits_row *row = &limits_rows[id];
@@ -127,20 +124,19 @@ static int refuse(enum limits_id id, const json_t *given, int64_t most, const ch
                      value, why, bound);
 }
 
-/* The hint for a value above its ceiling: the usual slip is the unit. */
+/* A value above the maximum is usually in the wrong unit. */
 static void hint_above(enum limits_id id, double given, struct err *err)
 {
     if (id == LIMITS_TIMEOUT)
         err_hint(err, "limits.timeout_s is in seconds and %.12g looks like milliseconds; "
                       "for that time write %.12g", given, given / 1000);
     else if (id == LIMITS_MEMORY)
-        err_hint(err, "the host has no more memory than the bound; ask for less, "
+        err_hint(err, "the host has no more memory than that; ask for less, "
                       "or run it on a larger host");
 }
 
-/* One member to its stored integer. Bounds are compared as doubles before anything
- * is converted, so that no conversion can overflow; 2^63 itself is out. 1e6 and
- * 1.0 are integers, as in JSON Schema. */
+/* Converts one member to its stored integer. Compares as doubles before converting, so that no
+ * conversion can overflow; 2^63 itself is refused. 1e6 and 1.0 are integers, as in JSON Schema. */
 static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *out,
                 struct err *err)
 {
@@ -187,8 +183,8 @@ static int refuse_unknown(const char *name, const json_t *given, struct err *err
     return -1;
 }
 
-/* Disk is tmpfs and counts as memory: more than half of it would let files
- * starve the code that writes them. */
+/* Disk is tmpfs and counts as memory: with more than half of it, files could starve the code that
+ * writes them. */
 static int settle_disk(bool given, struct limits *limits, struct err *err)
 {
     int64_t half = limits->value[LIMITS_MEMORY] / 2;
@@ -208,8 +204,8 @@ static int settle_disk(bool given, struct limits *limits, struct err *err)
     return -1;
 }
 
-/* cpu_s follows what the wall clock allows at most, with a second for start-up:
- * so it decides only where it was set, or where the clock was fooled. */
+/* The default of cpu_s is what the wall clock allows, plus a second for start-up: it decides only
+ * if it was set, or if the clock was fooled. */
 static void settle_cpu(bool given, struct limits *limits)
 {
     if (!given)

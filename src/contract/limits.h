@@ -9,8 +9,8 @@
 
 #include "base/err.h"
 
-/* Every limit in the order of the contract. `timeout_s`, `cpu_s` and `cpus` may
- * be fractional in JSON; inside they are milliseconds and thousandths of a cpu. */
+/* The order is the contract's. `timeout_s`, `cpu_s` and `cpus` may be fractional in JSON; they are
+ * stored as milliseconds and thousandths of a cpu. */
 enum limits_id {
     LIMITS_TIMEOUT, /* "timeout_s", kept in ms */
     LIMITS_CPU,     /* "cpu_s", kept in ms */
@@ -30,13 +30,13 @@ struct limits {
     int64_t value[LIMITS_COUNT];
 };
 
-/* One row of the table of limits: JSON name, scale from JSON number to stored
- * integer (1000 for seconds and cpus), the least and the most, in stored units. */
+/* A limit: JSON name, scale from JSON number to stored integer (1000 for seconds and cpus), minimum
+ * and maximum in stored units. */
 struct limits_row {
     const char *name;
     int64_t scale;
     int64_t least;
-    int64_t most; /* the command line's ceiling; LIMITS_NO_MOST: host memory bounds it */
+    int64_t most; /* the command line's maximum; LIMITS_NO_MOST: host memory is the limit */
 };
 #define LIMITS_NO_MOST INT64_MAX /* memory_bytes: the host's; disk_bytes: half of memory_bytes */
 extern const struct limits_row limits_rows[LIMITS_COUNT];
@@ -49,17 +49,15 @@ extern const struct limits_profile limits_profiles[];
 extern const size_t limits_profile_count;
 const struct limits_profile *limits_profile_find(const char *name);
 
-/* Start from the profile's defaults, apply the members of `over` (a JSON object
- * or NULL), check each against its bounds (memory against host_memory_bytes),
- * derive cpu_s and disk_bytes where not given, and check them together.
- * Errors are ERR_INPUT with field "limits.NAME", the value and the bound. */
+/* Starts from the profile's defaults, applies the members of `over` (a JSON object or NULL), checks
+ * each range (memory against host_memory_bytes), derives cpu_s and disk_bytes if not given, and
+ * checks them together. Errors are ERR_INPUT with field "limits.NAME", value and bound. */
 int limits_fill(const struct limits_profile *profile, const json_t *over,
                 int64_t host_memory_bytes, struct limits *out, struct err *err);
 
-/* A stored value as the contract spells it: seconds and cpus in whole units where
- * they are whole, else with a fraction; everything else an integer. */
+/* A stored value as in the contract: seconds and cpus whole or with a fraction; others an
+ * integer. */
 json_t *limits_value_json(enum limits_id id, int64_t stored);
-/* The limits as the contract spells them (seconds and cpus as numbers). */
 json_t *limits_to_json(const struct limits *limits);
 
 #endif

@@ -1,5 +1,5 @@
-/* A refusal as the contract's JSON, and back. Any process that answers, and any
- * client; pure. */
+/* A refusal as the contract's JSON, and back. Runs in any process that answers, and in clients;
+ * pure. */
 #include "base/json.h"
 #include "contract/result.h"
 

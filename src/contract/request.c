@@ -1,8 +1,7 @@
-/* The request: one table of fields, each taken by its own function in the order
- * of the table, so that a later one may rely on an earlier one (limits on the
- * profile, files on limits, call on the language). Any process that reads
- * requests; pure. Everything is checked here and nothing later: the engine may
- * rely on each bound of request.h. */
+/* The request: one table of fields, each taken by its own function in table order, so that a later
+ * field may rely on an earlier one (limits on the profile, files on limits, call on the language).
+ * Runs in any process that reads requests; pure. All checks happen here: the engine relies on every
+ * limit of request.h. */
 #include "contract/request.h"
 
 #include <stdio.h>
@@ -62,7 +61,7 @@ static int take_language(struct request_intake *in, const json_t *value, struct 
     int found = request_language_find(json_string_value(value));
     if (found < 0)
         return request_refuse("language", value, "python, javascript or bash",
-                              "no known language", err);
+                              "an unknown language", err);
     in->out->language = (enum request_language)found;
     return 0;
 }
@@ -73,7 +72,7 @@ static int take_profile(struct request_intake *in, const json_t *value, struct e
         return -1;
     const struct limits_profile *found = limits_profile_find(json_string_value(value));
     if (!found)
-        return request_refuse("profile", value, "baseline or analysis", "no known profile", err);
+        return request_refuse("profile", value, "baseline or analysis", "an unknown profile", err);
     in->out->profile = found;
     return 0;
 }
@@ -110,7 +109,7 @@ static int take_stdin(struct request_intake *in, const json_t *value, struct err
     return request_check_input_bytes(in->out, "stdin", err);
 }
 
-/* args and env share the room that the kernel has for them at exec. */
+/* args and env share the kernel's space for them at exec. */
 static int count_exec(struct request_intake *in, const char *field, size_t bytes, struct err *err)
 {
     if (bytes > REQUEST_ARG_MAX)
@@ -119,7 +118,7 @@ static int count_exec(struct request_intake *in, const char *field, size_t bytes
     if (in->exec_bytes > REQUEST_EXEC_MAX) {
         request_refuse_size(field, in->exec_bytes, REQUEST_EXEC_MAX,
                             "bytes in all args and env together", err);
-        err_hint(err, "give what is long as 'stdin' or in 'files'");
+        err_hint(err, "pass long values as 'stdin' or in 'files'");
         return -1;
     }
     return 0;
@@ -165,7 +164,7 @@ static int take_one_env(struct request_intake *in, const char *name, const json_
     if (!is_env_name(name)) {
         own_json given = json_string(name);
         return request_refuse(field, given, "letters, digits and _, not beginning with a digit",
-                              "no name of a variable", err);
+                              "not a variable name", err);
     }
     if (request_check_text(value, field, err) < 0 ||
         count_exec(in, field, strlen(name) + 1 + json_string_length(value), err) < 0)
@@ -219,7 +218,7 @@ static int take_image(struct request_intake *in, const json_t *value, struct err
     int found = request_find_name(request_images, (struct str){ text, len });
     if (found < 0)
         return request_refuse("image", value, "host or host@sha256:...",
-                              "no known image", err);
+                              "an unknown image", err);
     if (text[len] && !is_digest(text + len + 1))
         return request_refuse("image", value, "sha256: and 64 lower-case hexadecimal digits",
                               "not pinned by a sha256 digest", err);
@@ -233,7 +232,7 @@ static int take_tier(struct request_intake *in attr_unused, const json_t *value,
     if (request_check_text(value, "tier", err) < 0)
         return -1;
     if (request_find_name(request_tiers, json_str(value)) < 0)
-        return request_refuse("tier", value, "native", "no known tier", err);
+        return request_refuse("tier", value, "native", "an unknown tier", err);
     return 0;
 }
 

@@ -1,6 +1,5 @@
-/* The request: JSON from any door, checked whole, defaults filled in. Pure: no
- * file, no process, no clock. A request that parses can be run; one that does
- * not is an ERR_INPUT err and nothing runs. */
+/* The request: JSON from any door, fully checked, defaults filled in. Pure: no file, no process, no
+ * clock. A request that parses can run; any other is an ERR_INPUT err, and nothing runs. */
 #ifndef CONTRACT_REQUEST_H
 #define CONTRACT_REQUEST_H
 
@@ -25,20 +24,18 @@
 
 enum request_language { REQUEST_PYTHON, REQUEST_JAVASCRIPT, REQUEST_BASH, REQUEST_LANGUAGES };
 
-/* One row a language: its name, and the aliases that are accepted for it. */
+/* A language: its name and aliases. */
 struct request_language_row {
     const char *name;
     const char *aliases[3];
     const char *endings[4]; /* of file names, with the dot */
 };
 extern const struct request_language_row request_languages[REQUEST_LANGUAGES];
-/* Language by name or alias, or -1. */
 int request_language_find(const char *name);
-/* Language by a file name's ending, or -1. */
 int request_language_of_file(const char *file_name);
 
 enum request_on_output { REQUEST_TRUNCATE, REQUEST_STOP };
-/* What a cell leaves behind that ended in an error of its own. */
+/* The state after a cell that ended in an error. */
 enum request_on_error { REQUEST_KEEP, REQUEST_ROLLBACK };
 #define REQUEST_SESSION_LEN 26 /* "s_" and 24 hexadecimal digits */
 
@@ -62,59 +59,55 @@ struct request {
     const json_t *call; /* {"function", "args", "kwargs"} or NULL */
     struct request_file *files;
     size_t file_count;
-    size_t file_room; /* places allocated in files */
+    size_t file_room; /* capacity of files */
     const char *image; /* "host" */
     const char *image_digest; /* "sha256:..." where the request pins one, else NULL */
     const struct limits_profile *profile;
     struct limits limits;
     enum request_on_output on_output_limit;
-    const char *session; /* "s_...": a cell of it; NULL: a run of its own */
+    const char *session; /* "s_...": a cell of that session; NULL: a run */
     enum request_on_error on_error; /* of a cell */
-    bool names; /* of a cell: what it did to the names of the session comes back */
+    bool names; /* of a cell: report its changes to the session's names */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })
 void request_done(struct request *request);
 #define own_request attr_cleanup(request_done) struct request
 
-/* What the engine behind the door can give: ceilings that need the host. */
+/* Maximums that depend on the host. */
 struct request_ceilings {
     int64_t host_memory_bytes;
 };
 
-/* From JSON text, or from a JSON object (which is kept alive by a reference).
- * Each gives a complete, checked request or -1. */
+/* From JSON text, or from a JSON object (which gets a reference). Both give a complete, checked
+ * request or -1. */
 int request_parse(struct str text, const struct request_ceilings *ceilings,
                   struct request *out, struct err *err);
 int request_from_json(json_t *object, const struct request_ceilings *ceilings,
                       struct request *out, struct err *err);
-/* Add an input file of raw bytes (heap, taken over even on failure); the command
- * line's way around base64. Same checks as files[] in JSON: path, duplicates,
- * input_bytes. */
+/* Adds an input file of raw bytes (heap, taken over even on failure) without base64, for the
+ * command line. The checks are those of files[]: path, duplicates, input_bytes. */
 int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
                      bool readonly, struct err *err);
 
-/* What a session is made of: as request_from_json, but without code, and with nothing
- * that belongs to a cell. */
+/* The request of a new session: as request_from_json, but without code and fields of cells. */
 int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
                               struct request *out, struct err *err);
-/* A cell's request, with what its session says put in where it says nothing: language,
- * profile, limits. What cannot differ from the session's is refused. A new object; NULL
- * with an err. */
+/* A cell's request, completed from its session: language, profile, limits. Refuses fields that must
+ * equal the session's. A new object; NULL with an err. */
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err);
 
-/* Is this a path that a request may name? Relative, at most REQUEST_PATH_MAX
- * bytes, components of 1 to 255 bytes, none "." or "..", no NUL, no empty
- * component, not inside ".cupel" (spilled output). `field` names it in the err. */
+/* May a request name this path? Relative, at most REQUEST_PATH_MAX bytes, components of 1 to 255
+ * bytes, none empty, "." or "..", no NUL, not inside ".cupel" (spilled output). `field` names it in
+ * the err. */
 int request_check_path(struct str path, const char *field, struct err *err);
 
-/* sha256 over the inputs in a fixed order (stdin, args, env, call, files with
- * their paths and readonly bit), for provenance.inputs_sha256; the exact bytes
- * are written down in request_hash.c. out_hex has HASH_HEX_ROOM bytes. */
+/* sha256 over the inputs in a fixed order (stdin, args, env, call, files with paths and readonly
+ * bit), for provenance.inputs_sha256; request_hash.c lists the exact bytes. out_hex has
+ * HASH_HEX_ROOM bytes. */
 void request_inputs_sha256(const struct request *request, char *out_hex);
 
-/* The tables as data, for the test that holds api/ equal to the code: fields,
- * languages, profiles, limits with their bounds and defaults. */
+/* The tables as data, for the test that compares api/ with the code. */
 json_t *request_describe(void);
 
 #endif

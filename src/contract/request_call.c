@@ -1,6 +1,5 @@
-/* call: the function to run after the code, with its arguments. Any process that
- * reads requests; pure. The values are handed to the driver as they are; here
- * only their shape and size are checked. */
+/* call: the function to run after the code, with its arguments. Runs in any process that reads
+ * requests; pure. Checks shape and size only; the driver gets the values as they are. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +8,7 @@
 
 const char *const request_call_members[] = { "function", "args", "kwargs", NULL };
 
-/* A plain name in ASCII: a driver may look it up, and never has to evaluate it. */
+/* A plain ASCII name: a driver can look it up without evaluating it. */
 static bool is_identifier(struct str name, bool dollar)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -31,7 +30,7 @@ static int check_function(const json_t *name, bool dollar, struct err *err)
         return -1;
     if (!is_identifier(json_str(name), dollar))
         return request_refuse("call.function", name, "an identifier of at most 255 bytes",
-                              "no identifier", err);
+                              "not an identifier", err);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* What the fields of a request have in common: refusing, and the checks that
- * several of them make. Any process that reads requests; pure. */
+/* Refusals and checks that several request fields share. Runs in any process that reads requests;
+ * pure. */
 #include <stdio.h>
 
 #include "contract/request_int.h"
@@ -84,7 +84,7 @@ int request_check_members(const json_t *object, const char *field, const char *c
         if (request_find_name(members, str_of(name)) >= 0)
             continue;
         char whole[96], brief[160];
-        /* A key is the caller's: cut where it does not split a character. */
+        /* The caller chose the key: the cut must not split a character. */
         size_t cut = str_cut_utf8(str_of(name), 64);
         snprintf(whole, sizeof whole, "%s%s%.*s", field, *field ? "." : "", (int)cut, name);
         json_brief(value, brief, sizeof brief);

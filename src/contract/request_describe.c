@@ -1,5 +1,5 @@
-/* The request's tables as JSON: what a test compares with api/request.schema.json.
- * Any process; pure. */
+/* The request's tables as JSON, which a test compares with api/request.schema.json. Runs in any
+ * process; pure. */
 #include "contract/request_int.h"
 
 static json_t *names(const char *const *list, size_t room)
@@ -30,7 +30,7 @@ static json_t *describe_languages(void)
     return out;
 }
 
-/* The defaults as they are when nothing is given: derived ones filled in. */
+/* The defaults of an empty request, with the derived ones. */
 static json_t *describe_profiles(void)
 {
     json_t *out = json_object();

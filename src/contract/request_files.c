@@ -1,7 +1,7 @@
-/* The files of a request: paths, base64, sizes, clashes. Any process that reads
- * requests; pure. After this, others rely on:
+/* The files of a request: paths, base64, sizes, clashes. Runs in any process that reads requests;
+ * pure. Afterwards others rely on:
  * 1. every path is relative and clean, so joining it to a folder stays inside;
- * 2. no path is another's, nor a folder on the way to another;
+ * 2. no path equals another, nor is a folder on the way to another;
  * 3. stdin and all files together are within limits.input_bytes. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +90,8 @@ static int digit(char c)
     return -1;
 }
 
-/* RFC 4648 to the letter: whole groups of four, padding where it belongs, unused
- * bits zero, nothing else. One content has one spelling. NULL where it is not. */
+/* Strict RFC 4648: whole groups of four, correct padding, unused bits zero, nothing else. One
+ * content has one spelling. NULL for any other text. */
 static char *decode(struct str text, size_t *out_len)
 {
     if (text.len % 4 != 0)
@@ -125,7 +125,7 @@ static int take_base64(struct request_file *file, const json_t *value, uint64_t 
 {
     if (!json_is_string(value))
         return request_refuse(field, value, "a string", "not a string", err);
-    /* Refused before it costs memory. */
+    /* Refuses before allocating. */
     uint64_t least_size = json_string_length(value) / 4 * 3;
     if (least_size > most + 2)
         return request_refuse_size(field, least_size, most, "bytes", err);
@@ -138,7 +138,6 @@ static int take_base64(struct request_file *file, const json_t *value, uint64_t 
     return 0;
 }
 
-/* text or base64, one of them. */
 static int take_content(struct request_file *file, const json_t *value, uint64_t most,
                         const char *prefix, struct err *err)
 {
@@ -174,7 +173,7 @@ static int take_readonly(struct request_file *file, const json_t *value, const c
     return 0;
 }
 
-/* The feature comes later: refused by name, before "unknown field" would be. */
+/* A later feature: refused by name, before "unknown field". */
 static int check_later(const json_t *value, const char *prefix, struct err *err)
 {
     for (size_t i = 0; request_file_members_later[i]; i++) {
@@ -188,8 +187,8 @@ static int check_later(const json_t *value, const char *prefix, struct err *err)
     return 0;
 }
 
-/* Fills the next place of request->files, which is there; counted even on
- * failure, so that request_done frees what it holds. */
+/* Fills the next entry of request->files, which has room; counts it even on failure, so that
+ * request_done frees it. */
 static int take_one(struct request *request, const json_t *value, struct err *err)
 {
     char prefix[FILE_FIELD_ROOM], field[FILE_FIELD_ROOM + 16];
@@ -215,8 +214,8 @@ static int take_one(struct request *request, const json_t *value, struct err *er
     return take_readonly(file, json_object_get(value, "readonly"), prefix, err);
 }
 
-/* Byte order, but '/' before all else: a folder's content follows it directly,
- * so that a clash is always between neighbours. */
+/* Byte order, but '/' first: a folder's content follows it directly, so that clashes are always
+ * between neighbours. */
 static int compare_paths(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -251,7 +250,7 @@ static int refuse_clash(const struct request *request, size_t first, size_t seco
     own_json value = json_text(str_of(other));
     snprintf(field, sizeof field, "files[%zu].path", second);
     if (strcmp(one, other) == 0)
-        snprintf(why, sizeof why, "'%.40s', as files[%zu].path is already", other, first);
+        snprintf(why, sizeof why, "'%.40s', the same as files[%zu].path", other, first);
     else
         snprintf(why, sizeof why, "a file where files[%zu].path needs a folder, or inside it",
                  first);

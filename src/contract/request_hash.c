@@ -1,5 +1,5 @@
-/* provenance.inputs_sha256: one digest for all that went into a run beside its
- * code. Any process; pure. The bytes under the hash, for whoever checks it:
+/* provenance.inputs_sha256: one digest of a run's inputs except its code.
+ * Runs in any process; pure. The hashed bytes:
  *
  *   "cupel-inputs-1\n"
  *   stdin     bytes

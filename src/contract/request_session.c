@@ -1,5 +1,5 @@
-/* Sessions in a request: which one a cell belongs to, what a session is made of, and
- * what a cell takes over from it. Any process that reads requests; pure. */
+/* Sessions in a request: a cell's session, the fields of a new session, and the fields that a cell
+ * inherits. Runs in any process that reads requests; pure. */
 #include <stdio.h>
 
 #include "base/own.h"
@@ -19,7 +19,7 @@ int request_take_session(struct request_intake *in, const json_t *value, struct 
     if (strlen(text) != REQUEST_SESSION_LEN || strncmp(text, "s_", 2) != 0 ||
         strspn(text + 2, "0123456789abcdef") != REQUEST_SESSION_LEN - 2)
         return request_refuse("session", value, "s_ and 24 hexadecimal digits",
-                              "no id of a session", err);
+                              "not a session id", err);
     in->out->session = text;
     return 0;
 }
@@ -50,7 +50,7 @@ int request_take_names(struct request_intake *in, const json_t *value, struct er
     return in->out->session ? 0 : refuse_without_session("names", value, err);
 }
 
-/* What belongs to a session for its life: its box is built to it. */
+/* Fixed for a session's life: its box is built with them. */
 static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
 
 static const char *const session_members[] = { "language", "profile", "limits", "env",
@@ -79,8 +79,8 @@ static int check_fixed(const json_t *limits, const struct request *session, stru
         char field[48], bound[64];
         snprintf(field, sizeof field, "limits.%s", row->name);
         snprintf(bound, sizeof bound, "%.15g, the session's", json_number_value(own));
-        request_refuse(field, given, bound, "not for a cell to change", err);
-        err_hint(err, "make a new session with it");
+        request_refuse(field, given, bound, "fixed by its session", err);
+        err_hint(err, "start a new session with this value");
         return -1;
     }
     return 0;
@@ -96,7 +96,7 @@ static int check_same(const json_t *cell, const char *field, const char *own, st
                        : -1;
     if (language >= 0 && strcmp(request_languages[language].name, own) == 0)
         return 0;
-    return request_refuse(field, given, own, "another one than the session's", err);
+    return request_refuse(field, given, own, "different from the session's", err);
 }
 
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err)
@@ -111,10 +111,10 @@ json_t *request_of_cell(const json_t *cell, const struct request *session, struc
     json_object_set_new(whole, "language", json_string(language));
     json_object_set_new(whole, "profile", json_string(session->profile->name));
     if (limits && !json_is_object(limits))
-        return whole; /* it is refused as in any request */
+        return whole; /* refused as in any request */
     own_json filled = limits_to_json(&session->limits);
     if (limits && json_object_get(limits, "timeout_s"))
-        json_object_del(filled, "cpu_s"); /* follows from it, unless given */
+        json_object_del(filled, "cpu_s"); /* derived from it, unless given */
     json_object_update(filled, (json_t *)(uintptr_t)limits);
     json_object_set(whole, "limits", filled);
     return whole;

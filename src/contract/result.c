@@ -1,7 +1,7 @@
-/* The result's life, its lists, and the decision of its status. Any process that
- * holds a result; pure. The decision reads kernel facts first and lets a box's
- * own claim (an exception) only turn "ok" into "error", or into "memory_limit" where that is an
- * rlimit: a box that lies can make itself look worse, never better. */
+/* The result's life, its lists, and the decision of its status. Runs in any process that holds a
+ * result; pure. The decision uses kernel facts first. A box's own claim (an exception) can only
+ * turn "ok" into "error", or into "memory_limit" for an rlimit: a lying box can look worse, never
+ * better. */
 #include "contract/result.h"
 
 #include <signal.h>
@@ -51,7 +51,7 @@ int result_exit_code(const struct result *result)
         return fixed;
     if (fixed == -2)
         return 128 + result->signal;
-    /* An exception that the code outlived with exit 0 is a failure all the same. */
+    /* An exception with exit code 0 is a failure all the same. */
     return result->status == RESULT_ERROR && result->exit_code <= 0 ? 1 : result->exit_code & 255;
 }
 
@@ -165,7 +165,7 @@ void result_add_artifact(struct result *result, struct str path, char *content, 
         hash_hex((struct str){ content ? content : "", content ? size : 0 }, one->sha256);
 }
 
-/* The row after the last one: how many more there were. */
+/* The row after the last one counts the rest. */
 static void count_skipped(struct result *result)
 {
     struct result_skipped *rest = &result->skipped[RESULT_SKIPPED_MAX];
@@ -205,8 +205,8 @@ void result_add_denied(struct result *result, const char *call, uint64_t count)
     result->denied[result->denied_count++] = (struct result_denied){ call, count };
 }
 
-/* By exception, by the signal itself, by the kill that followed it, or as a
- * shell tells of a child that the signal ended. */
+/* The interrupt shows as an exception, as its signal, as the kill that followed, or as a shell's
+ * report of a child that the signal ended. */
 static bool interrupt_ended(const struct result_facts *facts)
 {
     if (!facts->interrupt_sent)
@@ -242,7 +242,7 @@ static enum result_status decide(const struct result_facts *facts)
     return RESULT_OK;
 }
 
-/* Names in the order of the limits, whatever the status. */
+/* Names in the order of the limits. */
 static void list_hits(struct result *result, const struct result_facts *facts)
 {
     const bool hit[LIMITS_COUNT] = {

@@ -1,5 +1,5 @@
-/* The result: what came of a run, as one struct and as the contract's JSON.
- * Pure. Kernel facts and box claims are kept apart until they meet here. */
+/* The result of a run, as one struct and as the contract's JSON. Pure. Kernel facts and box claims
+ * stay apart until they meet here. */
 #ifndef CONTRACT_RESULT_H
 #define CONTRACT_RESULT_H
 
@@ -54,14 +54,14 @@ struct result_error {
     int64_t column;  /* 0: unknown */
     char *snippet;
     char *traceback;
-    json_t *frames;  /* the user's, innermost last: [{"function","line","text"}]; or NULL */
+    json_t *frames;  /* of the code, innermost last: [{"function","line","text"}]; or NULL */
     json_t *values;  /* of names on the failing line: [{"name","text","type"}]; or NULL */
     char *hint;
 };
 
 struct result_stream {
     struct buf head;      /* first bytes, within the cap */
-    struct buf tail;      /* what came after them: its last tail_cap bytes count */
+    struct buf tail;      /* the bytes after head: its last tail_cap bytes count */
     size_t tail_cap;
     uint64_t total_bytes; /* every byte counted */
     bool truncated;
@@ -73,45 +73,45 @@ struct result_artifact {
     uint64_t size_bytes;
     char sha256[65];
     const char *mime;
-    char *content; /* heap, size_bytes long: for -o and later stores; not in the JSON */
+    char *content; /* heap, size_bytes long, for -o; not in the JSON */
 };
 
 struct result_skipped {
-    char *path; /* bytes; "" for the row that stands for the rest */
+    char *path; /* bytes; "" in the row that counts the rest */
     size_t path_len;
     char *reason;
 };
 
-#define RESULT_SKIPPED_MAX 256 /* rows; what comes after them is counted in one more row */
+#define RESULT_SKIPPED_MAX 256 /* rows; one more row counts the rest */
 
 struct result_denied {
     const char *call;
     uint64_t count;
 };
 
-/* What decided the status: kernel facts only. */
+/* The kernel facts that decide the status. */
 struct result_facts {
     bool started;         /* the occupant was exec'd */
     uint64_t oom_kills;
-    /* RESULT_OK, or our own kill: TIMEOUT CPU_LIMIT OUTPUT_LIMIT; also INTERRUPTED
-     * (the second wish to stop) and INTERNAL (we failed and gave the run up). */
+    /* RESULT_OK, or the reason of our kill: TIMEOUT CPU_LIMIT OUTPUT_LIMIT; also INTERRUPTED
+     * (second stop request) and INTERNAL (we failed and gave up the run). */
     enum result_status killed_for;
     bool interrupt_sent;  /* we sent SIGINT */
     bool exited;          /* by exit, else by signal */
     int exit_code;
     int signal;
-    bool driver_exception; /* box claim: the driver reported an uncaught exception */
-    bool driver_no_memory; /* box claim: it was an allocation that an rlimit can refuse, and does */
-    bool driver_interrupted; /* box claim: that exception was the interrupt */
+    bool driver_exception; /* box claim: an uncaught exception */
+    bool driver_no_memory; /* box claim: an allocation failed at an rlimit */
+    bool driver_interrupted; /* box claim: the exception was the interrupt */
     uint64_t pids_hits;
-    bool disk_full;       /* no block or no inode free at the end */
-    bool stdout_hit;      /* more came than stdout_bytes */
+    bool disk_full;       /* no block or no inode was free at the end */
+    bool stdout_hit;      /* more bytes than stdout_bytes */
     bool stderr_hit;
-    bool artifact_bytes_hit; /* a file was skipped because artifact_bytes was used up */
+    bool artifact_bytes_hit; /* a file was skipped at artifact_bytes */
     bool artifact_files_hit;
 };
 
-/* What became of the session's state. */
+/* The session's state after the run. */
 #define RESULT_STATES(X) \
     X(NONE, "none") X(KEPT, "kept") X(ROLLED_BACK, "rolled_back") X(RESTORED, "restored") \
     X(LOST, "lost")
@@ -129,7 +129,7 @@ struct result {
     int signal;           /* 0: null */
     json_t *limits_hit;   /* array of names */
     struct result_stream out, err_stream;
-    json_t *results;      /* array of MIME bundles: box claims, already validated */
+    json_t *results;      /* array of MIME bundles: validated box claims */
     struct result_error error;
     struct result_denied *denied;
     size_t denied_count;
@@ -137,7 +137,7 @@ struct result {
     size_t artifact_count;
     struct result_skipped *skipped;
     size_t skipped_count;
-    uint64_t skipped_more; /* how many the row for the rest stands for */
+    uint64_t skipped_more; /* how many files the last row counts */
     double queue_ms, start_ms, wall_ms, collect_ms, cpu_ms;
     int64_t memory_peak_bytes; /* -1: unknown, null */
     bool warm;
@@ -150,9 +150,9 @@ struct result {
     char session[32]; /* "s_...", or empty */
     int64_t cell;     /* 0: null */
     enum result_state state;
-    int64_t state_cell; /* rolled back: the cell after which that state was; 0: the start */
-    json_t *lost;       /* rolled back: words for what did not come back; or NULL */
-    json_t *names; /* {"added","changed","removed","more"}: a box claim, validated; or NULL */
+    int64_t state_cell; /* rolled back: that state's cell; 0: the start */
+    json_t *lost;       /* rolled back: names of what is lost; or NULL */
+    json_t *names; /* {"added","changed","removed","more"}: a validated box claim; or NULL */
 };
 
 /* "the state after cell 3", "the state at the start". */
@@ -163,54 +163,48 @@ void result_init(struct result *result);
 void result_done(struct result *result);
 #define own_result attr_cleanup(result_done) struct result
 
-/* The contract's order of decision: fills status, exit_code, signal and
- * limits_hit from the facts. */
+/* Fills status, exit_code, signal and limits_hit from the facts, in the contract's order. */
 void result_decide(struct result *result, const struct result_facts *facts);
-/* After result_decide: make error agree with status (a timeout's kind is
- * "timeout", ...): keeps a driver's exception where the status is its own. */
+/* After result_decide: makes the error agree with the status (a timeout's kind is "timeout", ...);
+ * keeps a driver's exception if the status comes from it. */
 void result_explain(struct result *result, const struct result_facts *facts);
 
-/* Kept in the byte order of the paths. content (heap or NULL) is taken over; where
- * sha256 is NULL it is computed from content. */
+/* Sorted by the bytes of the path. Takes over content (heap or NULL); computes sha256 from it if
+ * that is NULL. */
 void result_add_artifact(struct result *result, struct str path, char *content, uint64_t size,
                          const char *sha256);
 void result_add_skipped(struct result *result, struct str path, const char *reason);
-/* call: a name that outlives the result; counts of the same name are added up. */
+/* call: a name that outlives the result; counts of the same name are added. */
 void result_add_denied(struct result *result, const char *call, uint64_t count);
 
-/* stdout or stderr: take in bytes as they come, within the cap (head: three
- * quarters, tail: the rest once the head is full). */
+/* Adds bytes of stdout or stderr within the cap: head three quarters, tail the rest. */
 void result_stream_add(struct result_stream *stream, size_t cap, const void *bytes, size_t len);
-/* The text that a person or model sees: head, a line that says how many bytes
- * were left out, tail. Appended to *out, which has room for
- * result_stream_room() bytes. Cuts never split a UTF-8 sequence. */
+/* The text for a person or model: head, a line with the number of bytes left out, tail. Appended to
+ * *out, which has room for result_stream_room() bytes. Cuts never split a UTF-8 sequence. */
 size_t result_stream_room(const struct result_stream *stream);
 void result_stream_text(const struct result_stream *stream, struct buf *out);
 
 const char *result_status_name(enum result_status status);
 const char *result_state_name(enum result_state state);
 const char *result_error_name(enum result_error_kind kind);
-/* Command line exit code. */
 int result_exit_code(const struct result *result);
-/* MIME type by a file name's ending; "application/octet-stream" otherwise. */
+/* MIME type by file name ending; "application/octet-stream" for others. */
 const char *result_mime(struct str path);
 
-/* Every member is always there, in the order of the contract; beside them
- * "stdout_base64" and "stderr_base64" where that text is no UTF-8 (the exact bytes
- * of which "stdout" is the lossy form), and "path_base64" for such a path. */
+/* Every member is always present, in the contract's order. Text that is not UTF-8 comes with its
+ * exact bytes: "stdout_base64", "stderr_base64", "path_base64". */
 json_t *result_to_json(const struct result *result);
 /* {"error":{"kind","field","value","bound","message","hint"}}: every door's refusal. */
 json_t *result_refusal(const struct err *err);
-/* The object inside of "error" back as an err; whatever is missing is empty. */
+/* Reads the object inside "error" back; missing members stay empty. */
 void result_refusal_read(const json_t *error, struct err *out);
 
-/* result_to_json's opposite, for a client: what a person is told and what the exit
- * code needs. Contents of artifacts are not in the JSON and stay NULL. The result
- * has views into `json`, which must outlive it. -1: no such result. */
+/* The opposite of result_to_json, for a client: the members for people and for the exit code.
+ * Artifacts have no content. The result has views into `json`, which must outlive it. -1: not a
+ * result. */
 int result_from_json(json_t *json, struct result *out, struct err *err);
 
-/* The tables as data, for the test that holds api/ equal to the code: statuses,
- * error kinds, states, and the names of the members in their order. */
+/* The tables as data, for the test that compares api/ with the code. */
 json_t *result_describe(void);
 
 #endif

@@ -1,8 +1,6 @@
-/* The error of a result, made to agree with its status: what happened with the
- * figure that was reached, and one sentence on what to do about it. Any process
- * that holds a result; pure. Where the driver reported an exception on the way
- * (a fork that failed at the pids limit), its place in the code stays and its
- * text is added behind ours. */
+/* Makes a result's error agree with its status: the event with its figure, and one sentence of
+ * advice. Runs in any process that holds a result; pure. If the driver reported an exception on the
+ * way (a fork failed at the pids limit), its place in the code stays and its text follows ours. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -11,8 +9,7 @@
 
 #define EXPLAIN_TEXT_MAX 4096
 
-/* "@" stands for the limit's value: in the message as a person says it, in the
- * hint as the number that a request would hold. */
+/* "@" is the limit's value: with a unit in the message, the request's number in the hint. */
 struct explain_row {
     enum result_error_kind kind;
     enum limits_id limit;
@@ -49,7 +46,7 @@ static const struct explain_row rows[RESULT_STATUS_COUNT] = {
     [RESULT_DISK_LIMIT] = {
         RESULT_E_DISK, LIMITS_DISK,
         "the code filled the writable space that limits.disk_bytes allows, @",
-        "write fewer or smaller files, delete what is not needed any more, "
+        "write fewer or smaller files, delete files that are not needed any more, "
         "or set limits.disk_bytes above @ (at most half of limits.memory_bytes)" },
     [RESULT_DENIED] = {
         RESULT_E_DENIED, NO_LIMIT,
@@ -67,7 +64,7 @@ static const struct explain_row rows[RESULT_STATUS_COUNT] = {
     [RESULT_INTERNAL] = {
         RESULT_E_INTERNAL, NO_LIMIT,
         "cupel failed while it ran the code; the code is not at fault",
-        "try again; if it stays, look at what 'cupel doctor' says" },
+        "try again; if it happens again, run 'cupel doctor'" },
 };
 
 static const struct {
@@ -82,7 +79,7 @@ static const struct {
     { SIGFPE, "compiled code divided an integer by zero: check the divisor" },
     { SIGILL, "compiled code used an instruction that this processor does not have: use another "
               "build of that library" },
-    { SIGXFSZ, "a file grew beyond what is allowed: write smaller files" },
+    { SIGXFSZ, "a file grew beyond its limit: write smaller files" },
     { SIGPIPE, "the program wrote to a pipe that nobody reads: keep the reader open" },
     { SIGKILL, "the code or one of its children killed it: look for a kill in the code" },
 };
@@ -92,12 +89,11 @@ static const struct {
     const char *hint;
 } exit_hints[] = {
     { 126, "a command was found but could not be executed: check its permissions and type" },
-    { 127, "a command was not found: check its name, or do it with what the image has" },
+    { 127, "a command was not found: check its name, or use a program that the image has" },
     { 137, "a process that the code started was killed by signal 9" },
     { 139, "a process that the code started crashed by signal 11" },
 };
 
-/* A value of a limit as a person says it. */
 static void say_limit(enum limits_id id, int64_t value, struct buf *out)
 {
     static const struct {
@@ -140,7 +136,7 @@ static void set_text(char **place, const char *text)
     *place = buf_strdup(str_of(text));
 }
 
-/* What the driver said, behind our own sentence: "...: NAME: MESSAGE". */
+/* Appends the driver's text to our sentence: "...: NAME: MESSAGE". */
 static void add_claim(const struct result_error *claim, struct buf *out)
 {
     if (claim->kind == RESULT_E_NONE || !claim->name)
@@ -164,7 +160,7 @@ static void explain_row(struct result *result, const struct explain_row *row)
     set_text(&error->hint, buf_str(&hint).at);
 }
 
-/* Which stream it was decides which limit is named. */
+/* The stream decides which limit is named. */
 static void explain_output(struct result *result, const struct result_facts *facts)
 {
     struct explain_row row = rows[RESULT_OUTPUT_LIMIT];
@@ -225,8 +221,7 @@ static void explain_exit(struct result *result)
         set_text(&error->hint, hint);
 }
 
-/* The code failed by itself: the driver's words stand, under a kind that is its
- * own to claim. */
+/* The code failed by itself: the driver's text stays, under a kind that it may claim. */
 static void explain_error(struct result *result, const struct result_facts *facts)
 {
     struct result_error *error = &result->error;

@@ -1,4 +1,4 @@
-/* Between the files that make up the result; nobody else includes this. */
+/* Private to the result's files. */
 #ifndef CONTRACT_RESULT_INT_H
 #define CONTRACT_RESULT_INT_H
 

@@ -1,8 +1,7 @@
-/* The result as the contract's JSON. Any process
- * that answers; pure. One table a JSON object: the order of its rows is the order
- * of the members, and result_describe() reads the same rows. Names and texts
- * from the box may be no UTF-8: they become text that is, with the exact bytes
- * beside it where they matter. */
+/* The result as the contract's JSON. Runs in any process that answers; pure. One table for each
+ * JSON object: its rows are the members in their order, and result_describe() reads them too. Names
+ * and texts from the box may not be UTF-8: they become valid text, with the exact bytes beside it
+ * if needed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,7 +36,7 @@ static json_t *array_of(json_t *array)
     return array ? json_incref(array) : json_array();
 }
 
-/* Milliseconds to the microsecond: the rest is noise. */
+/* Rounded to microseconds: the rest is noise. */
 static json_t *milliseconds(double value)
 {
     if (!(value >= 0) || value > 1e12)
@@ -188,7 +187,7 @@ static json_t *make_denied(const struct result *result)
     return out;
 }
 
-/* A path, and its exact bytes where the text cannot hold them. */
+/* A path, with its exact bytes if the text cannot hold them. */
 static json_t *path_row(struct str path)
 {
     json_t *row = json_object();
@@ -224,7 +223,7 @@ static json_t *make_skipped(const struct result *result)
     return out;
 }
 
-/* Sessions, the network and the cache are not there yet: their members are. */
+/* Network and cache come later; their members are already there. */
 static json_t *make_null(const struct result *result attr_unused)
 {
     return json_null();
@@ -400,7 +399,7 @@ static const struct member result_members[] = {
     { "cached_age_s", make_null },
 };
 
-/* Beside the others, only where the text cannot hold the bytes. */
+/* Only if the text cannot hold the bytes. */
 static void add_exact(json_t *out, const char *name, const struct result_stream *stream)
 {
     json_t *exact = stream_text(stream, true);
@@ -408,7 +407,7 @@ static void add_exact(json_t *out, const char *name, const struct result_stream 
         json_object_set_new(out, name, exact);
 }
 
-/* The same for what a cell did to the names of its session, where that was asked for. */
+/* A cell's changes to the session's names, if the request asked for them. */
 static const struct {
     const char *name, *member;
 } names_members[] = {
@@ -425,7 +424,7 @@ static void add_names(json_t *out, const json_t *names)
     }
 }
 
-/* Of a cell whose session went back. */
+/* For a cell whose session went back. */
 static void add_state(json_t *out, const struct result *result)
 {
     if (!result->lost)

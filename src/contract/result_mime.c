@@ -1,6 +1,5 @@
-/* MIME types by the ending of a file name, for artifacts. Any process; pure. The
- * name alone decides: the content is the code's, and guessing from it would let
- * the code choose how a browser treats it. */
+/* MIME types by file name ending, for artifacts. Runs in any process; pure. The name alone decides:
+ * the code controls the content, and must not choose how a browser treats it. */
 #include "base/attr.h"
 #include "contract/result.h"
 

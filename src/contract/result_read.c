@@ -1,6 +1,5 @@
-/* A result from its JSON, for clients of the engine's socket. Pure. What a box said
- * went through the engine already; here a wrong type only loses that member, and a
- * result without a known status is none. */
+/* A result from its JSON, for clients of the engine's socket. Pure. The engine has validated the
+ * box's claims: a member of the wrong type is only ignored, but a result needs a known status. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +19,7 @@ static double number(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-/* Text as the JSON has it; NUL inside of it would only cut it short. */
+/* A NUL inside cuts the text short. */
 static const char *text(const json_t *object, const char *name)
 {
     return json_string_value(json_object_get(object, name));
@@ -38,7 +37,7 @@ static void copy_sum(const json_t *object, const char *name, char out[65])
     snprintf(out, 65, "%s", value ? value : "");
 }
 
-/* The exact bytes where they are beside the text. Heap. */
+/* The exact bytes if present, else the text. Heap. */
 static char *exact(const json_t *object, const char *name, const char *beside, size_t *out_len)
 {
     const json_t *coded = json_object_get(object, beside), *plain = json_object_get(object, name);
@@ -59,11 +58,11 @@ static int read_status(const json_t *json, struct result *out, struct err *err)
             return 0;
         }
     }
-    return err_set(err, ERR_BUG, "the engine's result has no status that is known: '%.40s'",
+    return err_set(err, ERR_BUG, "the engine's result has an unknown status: '%.40s'",
                    status ? status : "");
 }
 
-/* What result_stream_text gives was cut already: all of it is the head. */
+/* result_stream_text has cut the text already: all of it is head. */
 static void read_stream(const json_t *json, const char *name, const char *beside,
                         const char *bytes, struct result_stream *out)
 {

@@ -1,12 +1,12 @@
-/* stdout and stderr within their caps: the beginning and the end are kept, the
- * middle is counted. Any process that holds a result; pure. The bytes are the
- * code's: they may be anything, in any portions, without end. */
+/* stdout and stderr within their caps: keeps the beginning and the end, counts the middle. Runs in
+ * any process that holds a result; pure. The bytes come from the code: anything, in any portions,
+ * endless. */
 #include <stdlib.h>
 
 #include "contract/result.h"
 
-/* The tail is let grow to twice its cap before its front is dropped, so that a
- * stream of single bytes costs constant time for each. */
+/* The tail grows to twice its cap before its front is dropped, so that single bytes cost constant
+ * time. */
 static void add_tail(struct result_stream *stream, const char *bytes, size_t len)
 {
     size_t cap = stream->tail_cap;
@@ -43,7 +43,7 @@ static struct str tail_of(const struct result_stream *stream)
     return (struct str){ all.at + drop, all.len - drop };
 }
 
-/* How long the sequence is that begins with this byte; 0 where none does. */
+/* Length of the sequence that begins with this byte; 0: none. */
 static size_t sequence_len(unsigned char c)
 {
     return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
@@ -54,7 +54,7 @@ static bool continues(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Bytes at the end of `bytes` that begin a UTF-8 sequence and do not end it. */
+/* Bytes at the end of `bytes` that begin an incomplete UTF-8 sequence. */
 static size_t unfinished(struct str bytes)
 {
     for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
@@ -66,7 +66,7 @@ static size_t unfinished(struct str bytes)
     return 0;
 }
 
-/* Bytes at the start of `bytes` that end a sequence begun before. */
+/* Bytes at the start of `bytes` that end an earlier sequence. */
 static size_t orphaned(struct str bytes)
 {
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* The engine: opening, closing, admitting, and a run from begin to end. */
+/* The engine: opening, closing, admission, and a run's begin and end. Runs in the engine. */
 #include "engine/engine.h"
 
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 #include "base/own.h"
 #include "engine/run/run.h"
 
-#define IMAGE_LOOK_MS 1000 /* how long an image is taken to be what it was */
+#define IMAGE_LOOK_MS 1000 /* an image is looked at again after so long */
 
 static void on_admit(struct loop_timer *timer);
 static void on_broken_down(struct loop_timer *timer);
 
-/* Both from the loop, never from inside a door's call. */
+/* Both run from the loop, never inside a door's call. */
 static void admit_soon(struct house *house)
 {
     struct engine *engine = loop_owner(house, struct engine, house);
@@ -63,7 +63,7 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     return NULL;
 }
 
-/* Made by a run of our own, which asks for none. */
+/* Made by a run of our own, which must not need one. */
 static void find_fonts(struct engine *engine, const struct image *image)
 {
     engine->preparing = true;
@@ -89,7 +89,7 @@ void engine_close(struct engine *engine)
     engine->house.on_released = NULL;
     engine_asks_silence(engine);
     for (struct engine_run *run = engine->runs; run; run = run->after)
-        run->over = true; /* no hook is called any more */
+        run->over = true; /* no hook is called after this */
     sessions_close(engine);
     pools_close(&engine->pools);
     house_close(&engine->house);
@@ -118,7 +118,7 @@ bool engine_is_broken(const struct engine *engine, struct err *err)
 static void on_broken_down(struct loop_timer *timer)
 {
     struct engine *engine = loop_owner(timer, struct engine, breakdown);
-    box_broker_close(&engine->house.broker); /* its death takes everything with it */
+    box_broker_close(&engine->house.broker); /* all boxes die with the broker */
     sessions_end_all(engine, "the engine's broker died");
     pools_close(&engine->pools);
     for (struct engine_run *run = engine->runs; run; run = run->after)
@@ -141,7 +141,7 @@ const struct image *engine_find_image(struct engine *engine, const struct reques
         return NULL;
     if (!image.from_cache && engine->state >= 0) {
         struct err ignored = ERR_INIT;
-        image_save(&image, engine->state, &ignored); /* a cache that cannot be kept is no harm */
+        image_save(&image, engine->state, &ignored); /* works without a cache too */
     }
     bool other = strcmp(engine->image.key, image.key) != 0;
     image_done(&engine->image);
@@ -200,7 +200,7 @@ void engine_admit(struct engine *engine)
 int engine_input(struct engine_run *run, struct str text, bool end, struct err *err)
 {
     if (run->stage != RUN_GOING || run->asked == 0 || run->to_driver.len > 0) {
-        err_set(err, ERR_ABSENT, "the code asks for no input");
+        err_set(err, ERR_ABSENT, "the code does not wait for input");
         err_hint(err, "answer each 'input' event once");
         return -1;
     }

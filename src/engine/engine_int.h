@@ -1,4 +1,4 @@
-/* The engine's own state: shared by its files, opaque to doors. */
+/* The engine's state: shared by its files, opaque to doors. */
 #ifndef ENGINE_ENGINE_INT_H
 #define ENGINE_ENGINE_INT_H
 
@@ -15,18 +15,18 @@ struct engine {
     struct queue queue;
     struct pools pools;
     struct image image;     /* `host`, as it was at image_ns */
-    int64_t image_ns;       /* 0: not looked at yet */
+    int64_t image_ns;       /* 0: not opened yet */
     int font_fd;            /* matplotlib's font list for this image, -1: none yet */
     char font_list[64];     /* and its name */
     int state;              /* the state directory, -1: none */
     bool trace;             /* CUPEL_TRACE is set: figures for tests on stderr */
     struct engine_options options;
-    bool preparing; /* the font list: its own run asks for none */
+    bool preparing; /* making the font list: that run must not need one */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */
-    struct session *sessions; /* those that live, and those to be let go of */
-    unsigned session_count;   /* that live */
-    struct session_past *past; /* what is remembered of those that ended, oldest first */
+    struct session *sessions; /* live ones, and ended ones that are not freed yet */
+    unsigned session_count;   /* live ones */
+    struct session_past *past; /* records of ended sessions, oldest first */
     size_t past_count;
     struct engine_ask *asks;
     void (*on_session)(void *user, const char *session, const json_t *event); /* or NULL */
@@ -52,51 +52,49 @@ struct engine_run *session_begin_cell(struct engine *engine, const struct reques
 void sessions_tidy(struct engine *engine);
 void sessions_end_all(struct engine *engine, const char *why);
 void sessions_close(struct engine *engine);
-/* No hook is called any more. */
 void engine_asks_silence(struct engine *engine);
-/* Whatever is over is let go of in the next turn of the loop. */
+/* Frees ended runs and sessions in the next turn of the loop. */
 void engine_tidy_soon(struct engine *engine);
 
 /* Can a box be built here at all? 0, or -1 with the host's fault and its fix. */
 int engine_probe(struct engine *engine, struct err *err);
 
-/* The image that a request names: NULL with an err for one that does not exist. It
- * is looked at anew when the last look is a while ago; in an engine with pools, which
- * look every second, not on a request's time. */
+/* The image of a request; NULL with an err if it does not exist. Looks at it again after a while;
+ * an engine with pools looks every second instead, not during a request. */
 const struct image *engine_find_image(struct engine *engine, const struct request *request,
                                       struct err *err);
 
 void engine_look_at_image(struct engine *engine);
 
-/* As engine_begin for a request whose image is known, past the queue. */
+/* As engine_begin, for a known image and without the queue. */
 struct engine_run *run_new(struct engine *engine, const struct request *request,
                            const struct engine_hooks *hooks);
-/* Begin with it; on_end follows, from the loop. */
+/* Begins the run; on_end follows, from the loop. */
 void run_start(struct engine_run *run);
-/* Let go of all that are over. */
+/* Frees all ended runs. */
 void runs_tidy(struct engine *engine);
-/* Let go of it without a word. */
+/* Frees the run without calling a hook. */
 void run_drop(struct engine_run *run);
-/* End it before it began, or because nothing can run any more. */
+/* Ends a run that has not begun, or when nothing can run any more. */
 void run_refuse(struct engine_run *run, const struct err *err);
-/* The broker is gone: end it with what there is. */
+/* The broker is gone: ends the run with what it has. */
 void run_abandon(struct engine_run *run, const struct err *err);
 
-/* prepare.c: what is made once for each image and kept in the state directory. */
+/* prepare.c: made once for each image and kept in the state directory. */
 /* Does this request look as if it will draw? */
 bool prepare_wants_fonts(const struct request *request);
-/* A descriptor of matplotlib's font list for this image, built if it is not there
- * yet, and the name that matplotlib looks for; -1 where there is none. */
+/* A descriptor of matplotlib's font list for this image, built if missing, and the name that
+ * matplotlib expects; -1 if there is none. */
 int prepare_font_list(struct engine *engine, const struct image *image, char *out_name,
                       size_t room);
 
-/* state.c: open or make the state directory, before privileges are dropped. -1 in
- * *out_fd where there is none; an err only for one that was named and is unusable. */
+/* state_folder.c: opens or makes the state directory, before rights are dropped. *out_fd is -1 if
+ * there is none; an err only if a named one is unusable. */
 int state_open(int *out_fd, struct err *err);
 
-/* hint.c: what could be used instead of a package that is not there. */
+/* hint.c: suggests alternatives to a missing package. */
 void hint_add(const struct request *request, struct result *result);
-/* The same for problems that a check of `code` found: for modules and a notebook's syntax. */
+/* The same for problems found by a check of `code`: modules and notebook syntax. */
 void hint_problems(const char *image, json_t *problems);
 
 #endif

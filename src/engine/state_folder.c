@@ -1,5 +1,5 @@
-/* The state directory: records and caches that outlive a run. Opened before
- * privileges are dropped; as root it belongs to the doors' private uid. */
+/* The state directory: records and caches that outlive a run. Opened before rights are dropped; as
+ * root it belongs to the door's uid. Runs in the engine. */
 #include "engine/engine_int.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
 
-/* Every missing directory of the path, 0700. 1 where the last one is new, 0 where it
- * was there, -1. */
+/* Makes every missing directory of the path, 0700. 1 if the last one is new, 0 if it existed,
+ * -1. */
 static int make_path(char *path)
 {
     for (char *slash = path + 1;; slash++) {
@@ -49,9 +49,8 @@ static bool pick_path(char *path, size_t room, bool *out_named)
     return n > 0 && (size_t)n < room;
 }
 
-/* As root the doors' private uid must be able to write there. What we made, or what
- * is by default ours, we give to it; a directory that was named and that was there
- * already belongs to someone: it stays as it is. */
+/* As root, the door's uid must be able to write there. Our own directory is given to it; a named
+ * directory that existed belongs to someone, and stays as it is. */
 static bool is_usable(int fd, bool ours)
 {
     const uid_t door = BOOT_DOOR_UID;
@@ -70,7 +69,7 @@ int state_open(int *out_fd, struct err *err)
     *out_fd = -1;
     if (!pick_path(path, sizeof path, &named))
         return 0;
-    mode_t callers = umask(077); /* it may keep us out of our own folder */
+    mode_t callers = umask(077); /* it may lock us out of our own folder */
     int made = make_path(path);
     umask(callers);
     own_fd fd = made < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -79,7 +78,7 @@ int state_open(int *out_fd, struct err *err)
         return 0;
     }
     if (!named)
-        return 0; /* no home: run without one */
+        return 0; /* no home: run without */
     if (fd >= 0)
         errno = EACCES;
     err_sys(err, "use the state directory '%s'", path);

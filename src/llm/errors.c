@@ -1,5 +1,5 @@
-/* What a server's refusal means, from its status and its words. Servers that speak the same
- * wire word it in different ways, so one table serves them all: the first row that fits. */
+/* Classifies a server's refusal by its status and text. Servers of the same wire word it
+ * differently, so one table serves all: the first matching row wins. Runs in the task's process. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,17 +8,17 @@
 #include "llm/llm_int.h"
 #include "llm/wire.h"
 
-#define HINT_QUOTA "add credit or raise the spending limit at the provider, or take another model"
-#define HINT_CONTEXT "ask with less data, or take a model with a larger window"
+#define HINT_QUOTA "add credit or raise the spending limit at the provider, or use another model"
+#define HINT_CONTEXT "ask with less data, or use a model with a larger window"
 #define HINT_AUTH "check the model's key: its variable or keys.json (see cupel models)"
 #define HINT_MODEL "check the model's name, e.g. with cupel models"
-#define HINT_WAIT "wait a little, or take another model"
-#define HINT_REFUSED "put the question otherwise"
-#define HINT_REDIRECT "set the base URL to the address that it leads to: redirects are not followed"
+#define HINT_WAIT "wait a little, or use another model"
+#define HINT_REFUSED "rephrase the question"
+#define HINT_REDIRECT "set the base URL to the redirect's target: redirects are not followed"
 
 struct row {
     int from, to;     /* HTTP status; 0: any, and errors inside a stream */
-    const char *word; /* a type or code as it is, or a part of the message; NULL: any */
+    const char *word; /* an exact type or code, or a part of the message; NULL: any */
     enum llm_outcome outcome;
     const char *hint;
 };
@@ -48,7 +48,7 @@ static const struct row rows[] = {
     { 0, 0, "invalid_api_key", LLM_AUTH, HINT_AUTH },
     { 401, 401, NULL, LLM_AUTH, HINT_AUTH },
     { 403, 403, NULL, LLM_AUTH, HINT_AUTH },
-    { 407, 407, NULL, LLM_AUTH, "the proxy wants a name and a password: see https_proxy" },
+    { 407, 407, NULL, LLM_AUTH, "the proxy requires a name and a password: see https_proxy" },
     { 0, 0, "model_not_found", LLM_UNKNOWN_MODEL, HINT_MODEL },
     { 0, 0, "not_found_error", LLM_UNKNOWN_MODEL, HINT_MODEL },
     { 404, 404, NULL, LLM_UNKNOWN_MODEL, HINT_MODEL },
@@ -67,13 +67,13 @@ static const struct row rows[] = {
     { 408, 409, NULL, LLM_OVERLOADED, HINT_WAIT },
     { 500, 599, NULL, LLM_OVERLOADED, HINT_WAIT },
     { 300, 399, NULL, LLM_GARBAGE, HINT_REDIRECT },
-    { 400, 499, NULL, LLM_BAD_REQUEST, "the server does not take such a request: see the detail" },
+    { 400, 499, NULL, LLM_BAD_REQUEST, "the server rejects this request: see the detail" },
     { 0, 0, "invalid_request_error", LLM_BAD_REQUEST,
-      "the server does not take such a request: see the detail" },
+      "the server rejects this request: see the detail" },
     { 0, 0, NULL, LLM_OVERLOADED, HINT_WAIT },
 };
 
-/* What an error object says; views of the body. */
+/* The strings of an error object; views of the body. */
 struct words {
     struct str said[4]; /* type, code, the code in its details, message */
 };
@@ -88,7 +88,7 @@ static struct words read_words(const json_t *body)
                              llm_field(from, "message") } };
     if (json_is_string(error))
         words.said[MESSAGE] = json_str(error);
-    if (words.said[MESSAGE].len == 0) /* FastAPI's servers */
+    if (words.said[MESSAGE].len == 0) /* servers made with FastAPI */
         words.said[MESSAGE] = llm_field(body, "detail");
     return words;
 }

@@ -1,12 +1,12 @@
-/* exec:PROGRAM: a program that gives one reply each time it is run. The task's process may
- * have given up the caller's powers by then, so a helper that is forked in llm_open starts
- * it, as the caller, in the caller's folder:
- * 1. the helper speaks fixed-size messages; what the program reads and writes passes it by;
- * 2. when a program has ended, is cancelled or late, all that it has started is killed, in
- *    whatever session or group: orphans below the helper become its children;
- * 3. the helper ends with its socket, so it cannot outlive the task; where the helper is killed,
- *    all of it comes to its guard, which is its parent and does the same;
- * 4. neither the program's environment nor the helper's holds a key of a model. */
+/* exec:PROGRAM: a program that gives one reply for each run. The task's process may have dropped
+ * the caller's rights by then, so a helper, forked in llm_open, starts the program as the caller in
+ * the caller's folder:
+ * 1. the helper speaks fixed-size messages; the program's input and output bypass it;
+ * 2. when a program has ended, is cancelled or late, the helper kills all its descendants, in any
+ *    session or group: orphans below the helper become its children;
+ * 3. the helper ends with its socket, so it cannot outlive the task; if the helper is killed, its
+ *    parent, the guard, inherits the descendants and kills them;
+ * 4. neither the program's environment nor the helper's holds a model's key. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define NOTES_MAX 4096 /* of its stderr: enough to say why it failed */
 #define ARGS_MAX 32
-#define ROUNDS 400 /* of killing what is left */
+#define ROUNDS 400 /* of killing descendants */
 #define HINT "run the program by hand with {\"system\",\"messages\",\"tools\"} on its stdin"
 
 enum { RUN, STOP };
@@ -40,7 +40,7 @@ struct order {
 };
 
 struct news {
-    int32_t error;  /* errno: it was not started; 0: it has ended */
+    int32_t error;  /* errno: not started; 0: it has ended */
     int32_t status; /* as waitpid gives it */
 };
 
@@ -58,7 +58,7 @@ static pid_t parent_of(pid_t pid)
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     text[n > 0 ? n : 0] = 0;
-    const char *at = strrchr(text, ')'); /* the name before it is the program's to choose */
+    const char *at = strrchr(text, ')'); /* the program chose the name before it */
     return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }
 
@@ -67,7 +67,7 @@ static void kill_children(void)
     DIR *proc = opendir("/proc");
     for (const struct dirent *entry; proc && (entry = readdir(proc));) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        /* Nobody but us reaps a child of ours: the number is still its own. */
+        /* Only we reap our children, so the number is still valid. */
         if (pid > 0 && parent_of(pid) == getpid())
             kill(pid, SIGKILL);
     }
@@ -75,8 +75,8 @@ static void kill_children(void)
         closedir(proc);
 }
 
-/* Until there is no descendant: the children of each that dies are ours then. A program of
- * another user, which cannot be killed, is not waited for. */
+/* Repeats until no descendant is left: a dead process's children become ours. Does not wait for a
+ * program of another user, which we cannot kill. */
 static void end_all(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -105,7 +105,7 @@ static attr_noreturn void become(char **argv, const int *fds)
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Wait for its end, or for a word (or the end) on the socket, which ends it. */
+/* Waits for the program's end, or kills it on a message (or the end) of the socket. */
 static int attend(int sock, pid_t pid)
 {
     int status = 0;
@@ -115,7 +115,7 @@ static int attend(int sock, pid_t pid)
         ;
     if (held < 0 || !watched[0].revents)
         kill(pid, SIGKILL);
-    /* It is not reaped yet, so its number and its group are still its own. */
+    /* The program is not reaped yet, so its number and group are still valid. */
     kill(-pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -123,10 +123,10 @@ static int attend(int sock, pid_t pid)
     return status;
 }
 
-/* The helper's parent: what the helper leaves behind, if it is killed, is ended here. */
+/* The helper's parent: kills the descendants of a killed helper. */
 static attr_noreturn void guard(pid_t helper)
 {
-    setsid(); /* what is sent to the task's group does not reach the guard too */
+    setsid(); /* signals to the task's group do not reach the guard */
     while (helper > 0 && waitpid(helper, NULL, 0) < 0 && errno == EINTR)
         ;
     end_all();
@@ -155,7 +155,7 @@ static attr_noreturn void serve(int sock, char **argv)
         size_t count = 0;
         if (io_recv(sock, &order, sizeof order, fds, 3, &count) <= 0)
             _exit(0);
-        if (order.what == STOP) /* for a program that had ended by then */
+        if (order.what == STOP) /* its program has already ended */
             continue;
         pid_t pid = count == 3 ? fork() : -1;
         if (pid == 0)
@@ -173,7 +173,6 @@ static attr_noreturn void serve(int sock, char **argv)
 
 /* ---- the task's side ---- */
 
-/* A request as the program reads it. */
 static json_t *plain_content(const json_t *parts)
 {
     own_buf text = BUF_INIT(SIZE_MAX / 2);
@@ -207,7 +206,6 @@ static char *request_text(const struct llm_request *request)
     return json_write(whole, JSON_COMPACT);
 }
 
-/* One of the program's outputs. */
 struct stream {
     int fd; /* -1: at its end */
     bool lossy;
@@ -221,7 +219,7 @@ struct talk {
     struct news news;
 };
 
-/* Take what is there; false where there is nothing, now or ever. */
+/* Reads available bytes; false if there are none, now or ever. */
 static bool drink(struct stream *stream)
 {
     char part[1 << 14];
@@ -243,7 +241,7 @@ static int wait_ms(int64_t deadline_ms)
     return left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
 
-/* Until it has ended; or the outcome for which it is to be ended. */
+/* Reads until the program has ended, or returns the reason to end it. */
 static enum llm_outcome listen_to(struct talk *talk, const struct llm_try *try)
 {
     for (bool ended = false; !ended;) {
@@ -269,7 +267,7 @@ static enum llm_outcome listen_to(struct talk *talk, const struct llm_try *try)
             return LLM_BROKEN;
         ended = true;
     }
-    /* What it wrote before it ended is in the pipes. */
+    /* The program's last bytes are still in the pipes. */
     while (drink(&talk->out))
         ;
     while (drink(&talk->notes))
@@ -314,7 +312,7 @@ static void fail_as(const char *name, enum llm_outcome outcome, struct llm_reply
     } rows[] = {
         { LLM_TIMEOUT, "did not reply in time, and was ended", "give the task more time" },
         { LLM_CANCELLED, "was ended, as asked", NULL },
-        { LLM_TOO_LONG, "wrote more than a reply may have, and was ended", HINT },
+        { LLM_TOO_LONG, "wrote more than a reply's maximum, and was ended", HINT },
         { LLM_BROKEN, "was lost with the helper that starts it", "try again" },
     };
     for (size_t i = 0; i < array_len(rows); i++)
@@ -322,7 +320,7 @@ static void fail_as(const char *name, enum llm_outcome outcome, struct llm_reply
             llm_fail(reply, outcome, rows[i].hint, "'%.200s' %s", name, rows[i].what);
 }
 
-/* It ended by itself, but not well. */
+/* The program ended by itself, but failed. */
 static void fail_by_status(const char *name, const struct talk *talk, struct llm_reply *reply)
 {
     int status = talk->news.status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -333,7 +331,7 @@ static void fail_by_status(const char *name, const struct talk *talk, struct llm
                  strerror(talk->news.error));
     else if (code == 127 || code == 126)
         llm_fail(reply, LLM_UNKNOWN_MODEL, "name a program that can be run: exec:./model",
-                 "'%.200s' is no program that can be run", name);
+                 "'%.200s' cannot be run as a program", name);
     else if (code > 0)
         llm_fail(reply, LLM_GARBAGE, HINT, "'%.200s' ended with exit code %d: %.*s", name, code,
                  len, notes.at);
@@ -391,7 +389,7 @@ static void close_helper(void *state)
     free(helper);
 }
 
-/* The words of the command: one where all of it names a file. `text` is cut in place. */
+/* Splits the command into words; one word if all of it names a file. Cuts `text` in place. */
 static void split(char *text, char *argv[ARGS_MAX + 1])
 {
     size_t count = 0;
@@ -408,7 +406,7 @@ static void split(char *text, char *argv[ARGS_MAX + 1])
 static attr_noreturn void become_helper(int given, char *command)
 {
     char *argv[ARGS_MAX + 1];
-    /* The caller may have closed its own standard streams: the socket is none of them. */
+    /* The caller may have closed its standard streams; the socket must not take their numbers. */
     int sock = fcntl(given, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int i = 0; i < 3; i++)
         if (sock < 0 || nothing < 0 || dup2(nothing, i) < 0)

@@ -1,4 +1,4 @@
-/* Whole files of the caller, read before powers are given up. */
+/* Whole files of the caller, read before rights are dropped. */
 #include "llm/file.h"
 
 #include <errno.h>
@@ -16,6 +16,6 @@ int llm_file_read(int fd, const char *path, struct buf *out, struct err *err)
         if (n == 0)
             return 0;
         if (buf_add(out, part, (size_t)n) < 0)
-            return err_set(err, ERR_LIMIT, "'%.200s' is more than %zu KiB", path, out->max >> 10);
+            return err_set(err, ERR_LIMIT, "'%.200s' is larger than %zu KiB", path, out->max >> 10);
     }
 }

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* All that `fd` still has, up to the ceiling of `out`; ERR_LIMIT past it. */
+/* Reads the rest of `fd`, up to the limit of `out`; ERR_LIMIT past it. */
 int llm_file_read(int fd, const char *path, struct buf *out, struct err *err);
 
 #endif

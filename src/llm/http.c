@@ -1,9 +1,9 @@
-/* libcurl, loaded only by whoever asks a model over the network: linked in, it would cost
- * every command its start. The process of the task. What holds:
- * 1. certificates are always verified, redirects never followed, proxies those of the
- *    environment, and nothing is ever printed;
- * 2. every wait has an end: connecting, the first byte, silence, the deadline, a cancel;
- * 3. headers and body are capped. */
+/* libcurl, loaded only for a model on the network: linked in, it would slow down every command's
+ * start. Runs in the task's process.
+ * 1. Certificates are always verified, redirects never followed, proxies those of the environment,
+ *    and nothing is printed.
+ * 2. Every wait has an end: connecting, the first byte, silence, the deadline, a cancel.
+ * 3. Headers and body are capped. */
 #include "llm/http.h"
 
 #include <curl/curl.h>
@@ -22,7 +22,7 @@
 #define LIBRARY "libcurl.so.4"
 #define ROOTS_MAX ((size_t)8 << 20)
 #define HEADERS_MAX ((size_t)256 << 10)
-#define SETTLED_IDLE_MS 1000 /* a server that does not close has had its say */
+#define SETTLED_IDLE_MS 1000 /* for a server that does not close after its answer */
 #define TURN_MS 1000
 
 struct calls {
@@ -71,22 +71,21 @@ struct llm_http {
     struct calls curl;
     CURL *easy;
     CURLM *multi;
-    struct buf roots; /* certificates to trust, of SSL_CERT_FILE; none: the system's */
+    struct buf roots; /* trusted certificates of SSL_CERT_FILE; none: the system's */
 };
 
-/* One exchange under way. */
 struct exchange {
     struct llm_http *http;
     struct llm_http_call *call;
     size_t header_bytes;
-    int64_t heard_ms; /* when the last byte came, or the start */
-    enum llm_outcome stopped; /* LLM_OK: by nobody */
+    int64_t heard_ms; /* time of the last byte, or the start */
+    enum llm_outcome stopped; /* LLM_OK: not stopped */
     char said[CURL_ERROR_SIZE];
 };
 
 /* ---- the library ---- */
 
-/* Now, as the caller: later it may be out of reach. */
+/* Now, as the caller: later the file may be unreadable. */
 static int read_roots(struct llm_http *http, struct err *err)
 {
     const char *path = getenv("SSL_CERT_FILE");
@@ -130,7 +129,7 @@ int llm_http_open(struct llm_http **out, struct err *err)
     return 0;
 }
 
-/* The library itself stays: it has state of the process, and may be wanted again. */
+/* The library stays loaded: it has global state, and may be needed again. */
 void llm_http_close(struct llm_http *http)
 {
     if (!http)
@@ -154,7 +153,7 @@ static struct str trimmed(struct str text)
     return text;
 }
 
-/* Seconds, with a fraction perhaps; or a date. */
+/* Seconds, possibly with a fraction; or a date. */
 static double read_wait(const struct exchange *exchange, const char *text)
 {
     char *end = NULL;
@@ -183,7 +182,7 @@ static void read_header(struct exchange *exchange, struct str name, struct str v
 #undef IS
 }
 
-/* A proxy's answer, or one that is not final, may come before: the last one holds. */
+/* A proxy's answer or an interim one may come first: the last one counts. */
 static void read_status(struct llm_http_call *call, struct str line)
 {
     const char *space = memchr(line.at, ' ', line.len);
@@ -270,7 +269,7 @@ static struct curl_slist *prepare(struct exchange *exchange)
     return headers;
 }
 
-/* When this wait has to end, of all reasons the first. */
+/* The earliest end of this wait. */
 static int64_t wait_end_ms(const struct exchange *exchange)
 {
     const struct llm_http_call *call = exchange->call;
@@ -281,7 +280,7 @@ static int64_t wait_end_ms(const struct exchange *exchange)
     return call->deadline_ms > 0 && call->deadline_ms < end ? call->deadline_ms : end;
 }
 
-/* Until it is done: libcurl's verdict, or `stopped` says why it did not get that far. */
+/* Runs until done: libcurl's verdict, or `stopped` has the reason. */
 static CURLcode turn(struct exchange *exchange)
 {
     struct llm_http *http = exchange->http;
@@ -305,7 +304,7 @@ static CURLcode turn(struct exchange *exchange)
     }
 }
 
-/* These would be no better the next time. */
+/* Trying these again would not help. */
 static bool is_hopeless(CURLcode code)
 {
     return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_URL_MALFORMAT ||
@@ -330,7 +329,7 @@ enum llm_outcome llm_http_do(struct llm_http *http, struct llm_http_call *call)
     if (exchange.stopped != LLM_OK)
         return exchange.stopped;
     if (code == CURLE_WRITE_ERROR)
-        return LLM_OK; /* the reader wanted no more, and knows why */
+        return LLM_OK; /* the reader stopped, and knows why */
     call->never_retry = is_hopeless(code);
     llm_copy(call->detail, sizeof call->detail,
              str_of(exchange.said[0] ? exchange.said : http->curl.easy_strerror(code)));

@@ -1,4 +1,4 @@
-/* One HTTP exchange at a time, through libcurl. Blocks, but wakes for a cancel. */
+/* One HTTP exchange at a time, through libcurl. Blocks, but wakes up for a cancel. */
 #ifndef LLM_HTTP_H
 #define LLM_HTTP_H
 
@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "llm/llm.h"
 
-struct llm_http; /* the library, and connections that may be used again */
+struct llm_http; /* the library, and reusable connections */
 
 #define LLM_HTTP_HEADERS_MAX 8
 
@@ -22,25 +22,25 @@ struct llm_http_call {
     int cancel_fd;       /* -1: none */
     int connect_ms, first_byte_ms, idle_ms;
     size_t max_bytes;
-    /* Bytes of the body. 0: go on; 1: nothing more is needed; -1: stop. */
+    /* Bytes of the body. 0: continue; 1: nothing more is needed; -1: stop. */
     int (*on_bytes)(void *user, struct str bytes);
     void *user;
-    /* What came: */
+    /* The response: */
     int status;           /* of the last response; 0: none */
-    double retry_after_s; /* negative: not told */
-    bool never_retry;     /* the server said so, or it cannot help */
+    double retry_after_s; /* negative: not given */
+    bool never_retry;     /* the server said so, or a retry cannot help */
     bool settled;         /* on_bytes needs nothing more */
     size_t bytes;
-    char id[96];          /* of the request, as the server names it */
-    char detail[256];     /* why there was no whole exchange */
+    char id[96];          /* of the request, given by the server */
+    char detail[256];     /* why the exchange is incomplete */
 };
 
-/* ERR_HOST where libcurl is missing. */
+/* ERR_HOST if libcurl is missing. */
 int llm_http_open(struct llm_http **out, struct err *err);
 void llm_http_close(struct llm_http *http);
 
-/* LLM_OK: the exchange is whole, whatever its status. LLM_NETWORK: no byte came; LLM_BROKEN:
- * it was lost after some; LLM_TIMEOUT, LLM_CANCELLED, LLM_TOO_LONG. */
+/* LLM_OK: the exchange is complete, with any status. LLM_NETWORK: no byte came; LLM_BROKEN: it
+ * broke after some bytes; LLM_TIMEOUT, LLM_CANCELLED, LLM_TOO_LONG. */
 enum llm_outcome llm_http_do(struct llm_http *http, struct llm_http_call *call);
 
 #endif

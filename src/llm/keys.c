@@ -1,5 +1,5 @@
-/* Keys of models: from the environment, or from a file that only its owner can read. They
- * live in the model's own memory and in the headers of its requests, nowhere else. */
+/* Keys of models: from the environment, or from a file that only its owner can read. They live in
+ * the model's memory and in its request headers, nowhere else. Runs in the task's process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,11 +73,11 @@ static int read_whole(int fd, const char *path, struct buf *out, struct err *err
 {
     struct stat info;
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
-        return err_set(err, ERR_INPUT, "'%.200s' is no file", path);
+        return err_set(err, ERR_INPUT, "'%.200s' is not a file", path);
     return llm_file_read(fd, path, out, err);
 }
 
-/* What was read while it was to be remembered; both files of the configuration fit. */
+/* Files that were read and remembered; both configuration files fit. */
 static struct {
     bool on;
     struct {
@@ -106,8 +106,8 @@ static int read_config(const char *file, bool secret, json_t **out, struct err *
         return -1;
     own_json value = json_read(buf_str(&text), FILE_MAX, err);
     if (!json_is_object(value)) {
-        if (value || secret) /* what the parser says might repeat a key */
-            err_set(err, ERR_INPUT, "it holds no JSON object");
+        if (value || secret) /* the parser's message might repeat a key */
+            err_set(err, ERR_INPUT, "it does not hold a JSON object");
         return err_wrap(err, "read '%.200s'", path);
     }
     *out = take_ptr(value);
@@ -142,11 +142,11 @@ void llm_forget_keys(void)
         }
         own_str name = buf_strdup((struct str){ environ[i], (size_t)(equals - environ[i]) });
         explicit_bzero(equals + 1, strlen(equals + 1)); /* /proc/PID/environ shows this memory */
-        unsetenv(name); /* the next one is in its place then */
+        unsetenv(name); /* moves the next one to this place */
     }
 }
 
-/* A key goes into a header line: it must be one word of plain characters. */
+/* A key goes into a header line: one word of plain characters. */
 static int take_key(struct str text, const char *from, char **out, struct err *err)
 {
     while (text.len > 0 && strchr(" \t\r\n", text.at[text.len - 1]))
@@ -155,7 +155,7 @@ static int take_key(struct str text, const char *from, char **out, struct err *e
         text = (struct str){ text.at + 1, text.len - 1 };
     for (size_t i = 0; i < text.len; i++)
         if (text.at[i] <= ' ' || text.at[i] > '~' || text.len > KEY_MAX)
-            return err_set(err, ERR_INPUT, "the key in '%s' is no word of plain characters", from);
+            return err_set(err, ERR_INPUT, "the key in '%s' is not one plain word", from);
     *out = text.len > 0 ? buf_strdup(text) : NULL;
     return 0;
 }

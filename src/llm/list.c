@@ -1,4 +1,4 @@
-/* What is configured, and what is there: for `cupel models`. As the caller. */
+/* Configured and available models, for `cupel models`. Runs as the caller. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 
 #define LISTED_MAX 20 /* of a local server's models */
 
-/* A provider's server, asked once for all of its models. */
+/* A provider's server, asked once for all its models. */
 struct presence {
     bool asked, answers;
-    json_t *models; /* what it listed, or NULL */
+    json_t *models; /* its list, or NULL */
     char detail[256];
 };
 
@@ -106,8 +106,7 @@ static bool has_key(const struct llm_provider *provider)
     return llm_key_find(provider->key_variable, provider->name, &key, &from, &err) == 0 && key;
 }
 
-/* The models of a hosted provider that are known to work well, and its usual one
- * where there is a key. */
+/* A hosted provider's known models, and its default if there is a key. */
 static int add_hosted(json_t *rows, const struct llm_provider *provider, bool probe,
                       const char *chosen, struct err *err)
 {
@@ -126,7 +125,7 @@ static int add_hosted(json_t *rows, const struct llm_provider *provider, bool pr
     return add_named(rows, buf_str(&usual).at, &presence, probe, chosen, err);
 }
 
-/* A local server that answers: the models that it has. */
+/* The models of a local server that answers. */
 static int add_local(json_t *rows, const struct llm_provider *provider, const char *chosen,
                      struct err *err)
 {
@@ -145,7 +144,7 @@ static int add_local(json_t *rows, const struct llm_provider *provider, const ch
     {
         own_buf spec = BUF_INIT(4096);
         struct str id = json_str(json_object_get(model, "id"));
-        struct err odd = ERR_INIT; /* a name that cannot be used is left out */
+        struct err odd = ERR_INIT; /* skips an unusable name */
         if (rc < 0 || count == LISTED_MAX || id.len == 0 || memchr(id.at, 0, id.len) ||
             buf_printf(&spec, "%s/%s", provider->name, id.at) < 0)
             continue;
@@ -155,7 +154,6 @@ static int add_local(json_t *rows, const struct llm_provider *provider, const ch
     return rc;
 }
 
-/* exec: and replay: have no server. */
 static json_t *plain_row(const char *spec)
 {
     return json_pack("{s:s,s:s%,s:n,s:s,s:n,s:s,s:n,s:n,s:b,s:b}", "model", spec, "wire", spec,

@@ -1,5 +1,5 @@
-/* The door: which model is meant, and one reply from it with all that may be tried again.
- * The process of the task. */
+/* The entrance: finds the model, and gets one reply from it, with retries. Runs in the task's
+ * process. */
 #include "llm/llm.h"
 
 #include <poll.h>
@@ -50,7 +50,7 @@ int llm_open(const char *spec, struct llm_model **out, struct err *err)
     if (!spec && !usual) {
         err_set(err, ERR_ABSENT, "no model is configured");
         err_hint(err, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model or "
-                      "CUPEL_MODEL, e.g. ollama/qwen3:8b; cupel models shows what there is");
+                      "CUPEL_MODEL, e.g. ollama/qwen3:8b; 'cupel models' lists them");
         return -1;
     }
     struct llm_model *model = buf_alloc_zero(1, sizeof *model);
@@ -104,7 +104,7 @@ double llm_cost_bound(const struct llm_model *model, const struct llm_request *r
     return llm_price_bound(&model->price, request);
 }
 
-/* What may be tried again must not have begun; what has begun and failed so is broken. */
+/* Only a reply that has not begun may be retried; one that began and failed is broken. */
 static void settle(struct llm_try *try)
 {
     struct llm_reply *reply = try->reply;
@@ -113,7 +113,7 @@ static void settle(struct llm_try *try)
         reply->outcome = LLM_BROKEN;
 }
 
-/* Counts that came before the end are not the last word. */
+/* Token counts before the end may be too low. */
 static bool is_cut_short(enum llm_outcome outcome)
 {
     return outcome == LLM_BROKEN || outcome == LLM_TIMEOUT || outcome == LLM_CANCELLED ||

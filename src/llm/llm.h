@@ -1,8 +1,8 @@
 /* Language models behind one door: Anthropic Messages, OpenAI Responses, Chat Completions of any
- * base URL, a program (exec:), recorded replies (replay:). The process of the task; it blocks.
- * Everything that a model or a server says is hostile: capped, validated, never trusted.
+ * base URL, a program (exec:), recorded replies (replay:). Runs in the task's process; blocks.
+ * Every byte of a model or server is hostile: capped, validated, never trusted.
  *
- * Conversations are JSON, neutral of the wire:
+ * Conversations are JSON, the same for all wires:
  *   messages  [{"role":"user"|"assistant","content":[PART,...]}, ...]
  *   PART      {"type":"text","text"}
  *             {"type":"image","mime","base64"}
@@ -20,22 +20,22 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/*     outcome   name             retried  what it means */
+/*     outcome   name             retried  meaning */
 #define LLM_OUTCOMES(X)                                                                        \
-    X(OK, "ok", false)                   /* a whole reply */                                   \
+    X(OK, "ok", false)                   /* a complete reply */                                   \
     X(REFUSED, "refused", false)         /* the model or its filter declined */                \
     X(CONTEXT, "context_overflow", false) /* the conversation is too long for it */            \
     X(AUTH, "auth", false)               /* key missing, wrong, or not allowed */              \
     X(QUOTA, "quota", false)             /* out of credit or over a spending limit */          \
     X(UNKNOWN_MODEL, "unknown_model", false)                                                   \
-    X(BAD_REQUEST, "bad_request", false) /* the server did not take what we sent */            \
+    X(BAD_REQUEST, "bad_request", false) /* the server rejects our request */            \
     X(RATE, "rate_limit", true)                                                                \
     X(OVERLOADED, "overloaded", true)    /* 500, 502, 503, 529 */                              \
     X(NETWORK, "network", true)          /* not reached, or lost before the first byte */      \
     X(BROKEN, "broken_stream", false)    /* lost after bytes had come: never retried here */   \
     X(TIMEOUT, "timeout", false)                                                               \
-    X(GARBAGE, "garbage", false)         /* no reply that can be understood */                 \
-    X(TOO_LONG, "endless_reply", false)  /* passed the cap on a reply */                       \
+    X(GARBAGE, "garbage", false)         /* an unreadable reply */                 \
+    X(TOO_LONG, "endless_reply", false)  /* exceeded the cap on a reply */                       \
     X(EXHAUSTED, "replay_exhausted", false) /* replay: has no further reply */                 \
     X(CANCELLED, "cancelled", false)
 
@@ -49,8 +49,8 @@ const char *llm_outcome_name(enum llm_outcome outcome);
 
 enum llm_stop { LLM_STOP_END, LLM_STOP_TOOLS, LLM_STOP_LENGTH, LLM_STOP_OTHER };
 
-/* Tokens, normalised; -1: not told. `input` is without what came from or went to a cache;
- * `reasoning` is within `output`. */
+/* Normalised tokens; -1: unknown. `input` excludes tokens from or for a cache; `output` includes
+ * `reasoning`. */
 struct llm_usage {
     int64_t input, cache_read, cache_write, output, reasoning;
 };
@@ -62,11 +62,11 @@ struct llm_reply {
     json_t *content;    /* PARTs, for the next request's assistant message; never NULL on LLM_OK */
     char *text;         /* of its text parts, joined; never NULL on LLM_OK */
     struct llm_usage usage;
-    double cost_usd;    /* negative: not known */
+    double cost_usd;    /* negative: unknown */
     int tries;          /* requests that were sent */
     char id[96];        /* the server's request id, "" if none */
-    char detail[512];   /* on failure: what happened, without keys */
-    char hint[256];     /* on failure: one sentence that a person can act on */
+    char detail[512];   /* on failure: the reason, without keys */
+    char hint[256];     /* on failure: one sentence of advice */
 };
 void llm_reply_done(struct llm_reply *reply);
 
@@ -78,7 +78,7 @@ struct llm_request {
     int64_t deadline_ms;    /* base/clock.h; 0: none */
 };
 
-/* What the caller wants to hear meanwhile. Each may be NULL. */
+/* Events for the caller. Each may be NULL. */
 struct llm_watch {
     void (*on_text)(void *user, struct str text); /* as it streams */
     void (*on_wait)(void *user, const char *why, double seconds); /* before a retry */
@@ -88,32 +88,32 @@ struct llm_watch {
 
 struct llm_model;
 
-/* Choose and prepare a model, as the caller, before powers are given up: keys are read, exec:'s
- * helper is started, replay:'s file is opened. `spec` is exec:PROGRAM, replay:FILE,
- * PROVIDER/NAME or a known name (docs/agent.md); NULL: $CUPEL_MODEL, else by which key is
- * set. ERR_ABSENT where nothing is configured, with how to do it. */
+/* Chooses and prepares a model as the caller, before rights are dropped: reads keys, starts the
+ * helper of exec:, opens the file of replay:. `spec` is exec:PROGRAM, replay:FILE, PROVIDER/NAME or
+ * a known name (docs/agent.md); NULL: $CUPEL_MODEL, else by the key that is set. ERR_ABSENT with a
+ * hint if nothing is configured. */
 int llm_open(const char *spec, struct llm_model **out, struct err *err);
-/* Once powers are given up: what was opened is read and understood. */
+/* After rights are dropped: parses what llm_open opened. */
 int llm_ready(struct llm_model *model, struct err *err);
 void llm_close(struct llm_model *model);
-/* Every key leaves our environment, and the memory where others see it: what is started from here
- * on neither inherits one nor finds one. */
+/* Removes every key from our environment and from its memory: programs started later neither
+ * inherit nor find one. */
 void llm_forget_keys(void);
-/* From here on files of the configuration are read once, and remembered: the caller is about to
- * give up the power to read them. */
+/* From here on configuration files are read once and remembered: the caller is about to drop the
+ * right to read them. */
 void llm_remember_configuration(void);
 const char *llm_name(const struct llm_model *model);  /* "anthropic/claude-opus-5", "exec:./m" */
 bool llm_sees(const struct llm_model *model);         /* takes images */
 bool llm_calls_tools(const struct llm_model *model);  /* native tool calls are known to work */
 bool llm_is_scripted(const struct llm_model *model);  /* replay: */
-/* A bound on what one request could cost, for reserving; negative: not known. */
+/* An upper bound of one request's cost, for reserving; negative: unknown. */
 double llm_cost_bound(const struct llm_model *model, const struct llm_request *request);
 
-/* One reply; retries by itself what may be retried, within the deadline. Always fills *out. */
+/* Gets one reply; retries within the deadline. Always fills *out. */
 void llm_ask(struct llm_model *model, const struct llm_request *request,
              const struct llm_watch *watch, struct llm_reply *out);
 
-/* What is configured, for `cupel models`: [{"model","wire","base_url","key":"environment"|
+/* The configured models, for `cupel models`: [{"model","wire","base_url","key":"environment"|
  * "file"|"none"|"missing","reachable":true|false|null,"detail","input_usd_per_mtok"|null,
  * "output_usd_per_mtok"|null,"chosen":bool,"known":bool}]. `probe`: ask the servers. */
 json_t *llm_list(bool probe, struct err *err);

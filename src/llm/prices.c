@@ -1,8 +1,8 @@
-/* Prices in US dollars for a million tokens. Built in are those that were published when this
- * was written; prices.json of the user overrides them:
+/* Prices in US dollars per million tokens. The built-in ones are of the day this was written; the
+ * user's prices.json overrides them:
  *   {"anthropic/claude-opus-5": {"input": 5, "cache_read": 0.5, "cache_write": 6.25,
  *    "output": 25}}
- * A price that is not known is unknown, never nothing. */
+ * An unknown price is never counted as zero. */
 #include "llm/prices.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "llm/target.h"
 
-#define BYTES_PER_TOKEN 2.5  /* fewer than any text has that models write or read */
+#define BYTES_PER_TOKEN 2.5  /* less than in any text of a model */
 #define IMAGE_TOKENS 4784.0
 #define LONG_INPUT_FACTOR 2.0
 #define LONG_OUTPUT_FACTOR 1.5
@@ -50,8 +50,8 @@ static struct str without_date(struct str name)
     return name;
 }
 
-/* An entry holds for a name that goes on with a variant ("-latest", ":free"), but not for
- * another version ("claude-sonnet-5" is not "claude-sonnet-5-5"). */
+/* An entry matches a name with a variant ("-latest", ":free"), but not another version
+ * ("claude-sonnet-5" is not "claude-sonnet-5-5"). */
 static bool holds_for(struct str entry, struct str name)
 {
     if (entry.len == 0 || entry.len > name.len || memcmp(entry.at, name.at, entry.len) != 0)
@@ -79,14 +79,14 @@ static int read_price(const char *entry, const json_t *value, struct llm_price *
         const json_t *number = json_object_get(value, rows[i].field);
         known += number != NULL;
         if (number && (!json_is_number(number) || json_number_value(number) < 0))
-            return err_set(err, ERR_INPUT, "prices.json: '%s' of '%.100s' is no price",
+            return err_set(err, ERR_INPUT, "prices.json: '%s' of '%.100s' is not a price",
                            rows[i].field, entry);
         if (number)
             *rows[i].to = json_number_value(number);
     }
     if (!json_is_object(value) || known != json_object_size(value) || out->input < 0 ||
         out->output < 0) {
-        err_set(err, ERR_INPUT, "prices.json: '%.100s' is no price", entry);
+        err_set(err, ERR_INPUT, "prices.json: '%.100s' is not a price", entry);
         err_hint(err, "write {\"input\", \"output\", \"cache_read\"?, \"cache_write\"?}, in US "
                       "dollars for a million tokens");
         return -1;
@@ -94,7 +94,7 @@ static int read_price(const char *entry, const json_t *value, struct llm_price *
     return 0;
 }
 
-/* 1 where the user's table has it. */
+/* 1 if the user's table has it. */
 static int find_in_file(struct str name, struct llm_price *out, struct err *err)
 {
     own_json file = NULL;
@@ -153,7 +153,7 @@ double llm_price_of(const struct llm_price *price, const struct llm_usage *usage
            (is_long ? LONG_OUTPUT_FACTOR : 1) * part(usage->output, price->output, 0);
 }
 
-/* Tokens of any value, by the size of its texts. */
+/* Estimates a value's tokens from the size of its texts. */
 static double tokens_of(const json_t *value)
 {
     double sum = 0;

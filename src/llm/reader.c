@@ -1,5 +1,5 @@
-/* What reading a reply has in common on all wires: pieces that grow up to a cap, errors
- * inside a stream, and what an end means. The process of the task. */
+/* Reading a reply, common to all wires: pieces that grow up to a cap, errors inside a stream, and
+ * the end. Runs in the task's process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,8 +80,8 @@ void llm_reader_done(struct llm_reader *reader)
 
 static void fail_too_long(struct llm_reader *reader)
 {
-    llm_fail(reader->reply, LLM_TOO_LONG, "ask for less at a time, or take another model",
-             "the reply went on past %u MiB and was cut off", LLM_CONTENT_MAX >> 20);
+    llm_fail(reader->reply, LLM_TOO_LONG, "ask for less at a time, or use another model",
+             "the reply exceeded %u MiB and was cut off", LLM_CONTENT_MAX >> 20);
 }
 
 struct llm_piece *llm_reader_new_piece(struct llm_reader *reader, int64_t index)
@@ -153,7 +153,7 @@ void llm_reader_event(struct llm_reader *reader, struct str data)
     own_json value = json_read(data, EVENT_MAX, &err);
     if (!json_is_object(value)) {
         llm_fail(reader->reply, LLM_GARBAGE, "check that the base URL is a model's server",
-                 "an event of the stream is no JSON object: %.*s",
+                 "an event of the stream is not a JSON object: %.*s",
                  (int)str_cut_utf8(data, 100), data.at);
         return;
     }
@@ -170,14 +170,14 @@ void llm_reader_whole(struct llm_reader *reader, struct str body)
     own_json value = json_read(body, EVENT_MAX, &err);
     if (!json_is_object(value))
         llm_fail(reader->reply, LLM_GARBAGE, "check that the base URL is a model's server",
-                 "the reply is no JSON object: %.*s", (int)str_cut_utf8(body, 100), body.at);
+                 "the reply is not a JSON object: %.*s", (int)str_cut_utf8(body, 100), body.at);
     else if (is_error(value))
         llm_error_judge(reader->reply, 0, value);
     else
         reader->wire->whole(reader, value);
 }
 
-/* The end came, and it tells more than the content. */
+/* Some ends decide more than the content. */
 static bool fail_by_end(struct llm_reader *reader)
 {
     struct llm_reply *reply = reader->reply;
@@ -185,9 +185,9 @@ static bool fail_by_end(struct llm_reader *reader)
         llm_copy(reply->detail, sizeof reply->detail, STR("the model declined to reply"));
     if (reader->filtered) {
         reply->outcome = LLM_REFUSED;
-        llm_copy(reply->hint, sizeof reply->hint, STR("put the question otherwise"));
+        llm_copy(reply->hint, sizeof reply->hint, STR("rephrase the question"));
     } else if (reader->overflowed) {
-        llm_fail(reply, LLM_CONTEXT, "ask with less data, or take a model with a larger window",
+        llm_fail(reply, LLM_CONTEXT, "ask with less data, or use a model with a larger window",
                  "the conversation filled the model's context window");
     }
     return reply->outcome != LLM_OK;
@@ -202,19 +202,19 @@ void llm_reader_end(struct llm_reader *reader)
         bool cut = reader->began;
         llm_fail(reply, cut ? LLM_BROKEN : LLM_GARBAGE,
                  cut ? "try again" : "check that the base URL is a model's server",
-                 cut ? "the stream ended before the reply was whole"
-                     : "the server's reply holds nothing of a model's");
+                 cut ? "the stream ended before the reply was complete"
+                     : "the server's reply does not look like a model's");
         return;
     }
     if (fail_by_end(reader))
         return;
     own_json parts = json_array();
     if (reader->wire->collect(reader, parts) < 0) {
-        llm_fail(reply, LLM_GARBAGE, "try again, or take a model that is known to call tools",
-                 "the model made a tool call whose arguments are no JSON object");
+        llm_fail(reply, LLM_GARBAGE, "try again, or use a model that is known to call tools",
+                 "the model made a tool call whose arguments are not a JSON object");
         return;
     }
-    /* Reasoning that led to nothing was cut as well, and would be refused when sent back. */
+    /* Servers refuse trailing reasoning that was cut. */
     while (reply->stop == LLM_STOP_LENGTH && json_array_size(parts) > 0 &&
            llm_part_is(json_array_get(parts, json_array_size(parts) - 1), "raw"))
         json_array_remove(parts, json_array_size(parts) - 1);

@@ -1,6 +1,6 @@
-/* replay:FILE: recorded replies, served in their order. The file is read whole when the model is
- * opened, as the caller, and understood when it is made ready, without the caller's powers: a
- * fault in it is known before anything runs. */
+/* replay:FILE: recorded replies, served in order. Opening the model reads the whole file as the
+ * caller; making it ready parses it, without the caller's rights: its faults are known before
+ * anything runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
     struct replay *replay = model->state;
     struct err err = ERR_INIT;
     if (ready(model, &err) < 0) {
-        llm_fail(try->reply, LLM_GARBAGE, "write one reply a line", "%.400s", err.text);
+        llm_fail(try->reply, LLM_GARBAGE, "write one reply per line", "%.400s", err.text);
         return;
     }
     size_t count = json_array_size(replay->replies);
@@ -53,7 +53,7 @@ static int read_file(const char *path, struct buf *out, struct err *err)
 {
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return err_set(err, ERR_ABSENT, "there is no file '%.200s' with replies", path);
+        return err_set(err, ERR_ABSENT, "no such file of replies: '%.200s'", path);
     if (fd < 0)
         return err_sys(err, "open the replies '%.200s'", path);
     return llm_file_read(fd, path, out, err);
@@ -74,7 +74,6 @@ static int add_line(json_t *replies, struct str line, size_t number, struct err 
     return 0;
 }
 
-/* JSON lines, or one array. */
 static json_t *parse(struct str text, struct err *err)
 {
     size_t blank = 0;
@@ -86,7 +85,7 @@ static json_t *parse(struct str text, struct err *err)
         json_t *reply;
         json_array_foreach(all, i, reply)
             if (!json_is_object(reply)) {
-                err_set(err, ERR_INPUT, "reply %zu is no object", i + 1);
+                err_set(err, ERR_INPUT, "reply %zu is not an object", i + 1);
                 return NULL;
             }
         return take_ptr(all);

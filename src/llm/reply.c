@@ -1,5 +1,5 @@
-/* Replies: how one is filled, failed and freed, and the plain JSON that exec: and replay:
- * speak. The process of the task; every byte of a reply is hostile. */
+/* Fills, fails and frees replies, and reads the plain JSON of exec: and replay:. Runs in the task's
+ * process; every byte of a reply is hostile. */
 #include "llm/reply.h"
 
 #include <ctype.h>
@@ -144,7 +144,7 @@ bool llm_parts_have(const json_t *parts, const char *type)
 
 void llm_reply_take(struct llm_reply *reply, json_t *parts)
 {
-    own_buf text = BUF_INIT(8 * LLM_CONTENT_MAX); /* bad bytes became three */
+    own_buf text = BUF_INIT(8 * LLM_CONTENT_MAX); /* an invalid byte becomes three */
     size_t i;
     json_t *part;
     json_array_foreach(parts, i, part)
@@ -171,7 +171,7 @@ int64_t llm_input_without(int64_t all, int64_t cache_read, int64_t cache_write)
 
 /* ---- the plain JSON of exec: and replay: ---- */
 
-/* -1 where a call cannot be understood. */
+/* -1 if a call is malformed. */
 static int plain_calls(const json_t *calls, json_t *parts, unsigned *made_ids)
 {
     size_t i;
@@ -191,8 +191,8 @@ static int plain_calls(const json_t *calls, json_t *parts, unsigned *made_ids)
 static bool fail_by_length(struct str text, struct llm_reply *reply)
 {
     if (text.len > LLM_CONTENT_MAX)
-        llm_fail(reply, LLM_TOO_LONG, "a reply is a text that can be read",
-                 "the reply is a text of %zu bytes; at most %u are taken", text.len,
+        llm_fail(reply, LLM_TOO_LONG, "a reply is readable text",
+                 "the reply has %zu bytes of text, the maximum is %u", text.len,
                  LLM_CONTENT_MAX);
     return text.len > LLM_CONTENT_MAX;
 }
@@ -204,7 +204,7 @@ void llm_plain_reply(struct llm_model *model, const json_t *value, struct llm_tr
     struct llm_reply *reply = try->reply;
     if ((text && !json_is_string(text) && !json_is_null(text)) || (!text && !calls)) {
         llm_fail(reply, LLM_GARBAGE, "a reply is {\"text\",\"tool_calls\"?,\"usage\"?}",
-                 "a reply has no 'text' that is a string");
+                 "field 'text' of a reply is not a string");
         return;
     }
     if (fail_by_length(json_str(text), reply))
@@ -213,7 +213,7 @@ void llm_plain_reply(struct llm_model *model, const json_t *value, struct llm_tr
     llm_parts_text(parts, json_str(text));
     if (plain_calls(calls, parts, &model->made_ids) < 0) {
         llm_fail(reply, LLM_GARBAGE, "a tool call is {\"name\",\"arguments\":{...}}",
-                 "a reply has a tool call that cannot be understood");
+                 "a reply has a tool call that is malformed");
         return;
     }
     reply->stop = llm_parts_have(parts, "tool_call") ? LLM_STOP_TOOLS : LLM_STOP_END;

@@ -1,6 +1,6 @@
-/* When a failed request is sent again: by what the failure means, never after something of a
- * reply has come, after a wait that is random up to a bound that doubles, and at least as
- * long as the server asked for. */
+/* When to send a failed request again: only for failures that pass, never after bytes of a reply,
+ * after a random wait whose maximum doubles, and no sooner than the server asked for. Runs in the
+ * task's process. */
 #include "llm/retry.h"
 
 #include <poll.h>
@@ -9,7 +9,7 @@
 #define TRIES_MAX 4
 #define FIRST_WAIT_S 0.5
 #define LONGEST_WAIT_S 8.0
-#define ASKED_WAIT_MAX_S 120.0 /* who asks for more is not waited for */
+#define ASKED_WAIT_MAX_S 120.0 /* we do not wait for longer */
 
 static bool is_retried(enum llm_outcome outcome)
 {
@@ -30,7 +30,7 @@ double llm_retry_wait(const struct llm_try *try, int tries, double chance)
     for (int i = 1; i < tries && bound < LONGEST_WAIT_S; i++)
         bound *= 2;
     double wait = bound * chance;
-    if (try->least_wait_s > 0) /* spread those who were told the same */
+    if (try->least_wait_s > 0) /* spreads clients that were told the same */
         wait = try->least_wait_s + wait * 0.25;
     int64_t deadline_ms = try->request->deadline_ms;
     bool in_time = deadline_ms <= 0 ||

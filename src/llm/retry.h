@@ -1,4 +1,4 @@
-/* When a failed request is sent again. */
+/* When to send a failed request again. */
 #ifndef LLM_RETRY_H
 #define LLM_RETRY_H
 
@@ -6,11 +6,10 @@
 
 #include "llm/llm_int.h"
 
-/* Seconds to wait before the next try, after `tries` of them; negative: there is none.
- * `chance` is from 0 to 1. */
+/* Seconds before the next try, after `tries` of them; negative: no more tries. `chance`: 0 to 1. */
 double llm_retry_wait(const struct llm_try *try, int tries, double chance);
 double llm_retry_chance(void);
-/* False where it was cancelled meanwhile. */
+/* False if cancelled meanwhile. */
 bool llm_retry_sleep(const struct llm_watch *watch, double seconds);
 
 #endif

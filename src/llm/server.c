@@ -1,6 +1,6 @@
-/* Models behind a server: a request is written, sent, and its reply read as it comes. The
- * process of the task. The key is in the model's memory and in the request's header, and is
- * cut out of whatever a server says. */
+/* Models behind a server: writes and sends a request, reads the reply as it streams. Runs in the
+ * task's process. The key lives in the model's memory and in the request's header, and is cut out
+ * of every answer. */
 #include "llm/server.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@
 #include "llm/wire.h"
 
 #define CONNECT_MS 10000
-#define FIRST_BYTE_MS 300000 /* a local model is loaded, another one thinks */
+#define FIRST_BYTE_MS 300000 /* a local model may still load, another one thinks */
 #define IDLE_MS 120000
 #define PROBE_MS 3000
 #define STREAM_MAX ((size_t)64 << 20)
 #define BODY_MAX ((size_t)8 << 20)
 #define SECRET_MIN 16
-#define PART_MIN 4 /* bytes of a key that give something of it away */
+#define PART_MIN 4 /* so many bytes of a key give it away */
 #define HINT_NETWORK "check the network, the proxy settings and the base URL"
 #define HINT_TRUST "check the base URL; SSL_CERT_FILE names a file of certificates to trust"
 #define HINT_PAGE "a proxy or a web site answered: check the base URL and the proxy settings"
@@ -35,7 +35,7 @@ struct server {
     struct llm_dialect dialect;
 };
 
-/* What a body turns out to be, by its first byte. */
+/* The kind of a body, by its first byte. */
 enum shape { UNSEEN, EVENTS, OBJECT, PAGE };
 
 struct hearing {
@@ -43,14 +43,14 @@ struct hearing {
     struct llm_reader reader;
     struct llm_sse sse;
     enum shape shape;
-    struct buf body; /* of what is no stream */
+    struct buf body; /* of an answer that is not a stream */
     bool full;
-    const char *key; /* that was sent; NULL: none */
+    const char *key; /* as sent; NULL: none */
 };
 
 /* ---- the request ---- */
 
-/* Anthropic's base URL is without the version, but some write it. */
+/* Anthropic's base URL has no version, but some people add it. */
 static char *url_of(const struct llm_target *target, const char *path)
 {
     own_buf url = BUF_INIT(8192);
@@ -62,7 +62,7 @@ static char *url_of(const struct llm_target *target, const char *path)
     return buf_take(&url);
 }
 
-/* The line with the key; heap, or NULL. */
+/* The header with the key; heap, or NULL. */
 static char *key_line(const struct llm_target *target)
 {
     own_buf line = BUF_INIT(8192);
@@ -74,7 +74,7 @@ static char *key_line(const struct llm_target *target)
     return buf_take(&line);
 }
 
-/* Which of its versions is meant, where a wire has several. */
+/* The version header, if a wire has versions. */
 static const char *version_line(const struct llm_target *target)
 {
     return target->wire == &llm_wire_anthropic ? "anthropic-version: 2026-10-21" : "accept: */*";
@@ -92,7 +92,7 @@ static void forget_line(char **line)
 static void on_event(void *user, struct str name, struct str data)
 {
     struct hearing *hearing = user;
-    (void)name; /* the data says its type too */
+    (void)name; /* the data names its type too */
     llm_reader_event(&hearing->reader, data);
 }
 
@@ -104,9 +104,8 @@ static enum shape shape_of(struct str bytes)
     return UNSEEN;
 }
 
-/* A server that shows what it was sent must not put the key into texts, transcripts and code.
- * Words that stand in for a key ("ollama", "EMPTY") are no secret, and are left in what a model
- * says. True where there was one. */
+/* A server that echoes its request must not put the key into texts, transcripts and code.
+ * Placeholder keys ("ollama", "EMPTY") are no secret and stay. True if there was one. */
 static bool cut_out_of_reply(struct str bytes, const char *key)
 {
     size_t len = key ? strlen(key) : 0;
@@ -118,7 +117,7 @@ static bool cut_out_of_reply(struct str bytes, const char *key)
     return found;
 }
 
-/* What came in pieces is whole now. Blocks that go back unchanged stay. */
+/* For the joined pieces. Blocks that go back unchanged stay. */
 static void cut_out_of_parts(json_t *value, const char *key)
 {
     size_t i;
@@ -151,14 +150,13 @@ static int on_bytes(void *user, struct str bytes)
         return hearing->full ? 1 : 0;
     }
     if (llm_sse_feed(&hearing->sse, bytes) < 0)
-        llm_fail(reply, LLM_TOO_LONG, "take another model", "an event passed %zu MiB",
+        llm_fail(reply, LLM_TOO_LONG, "use another model", "an event exceeds %zu MiB",
                  LLM_SSE_EVENT_MAX >> 20);
     if (reply->outcome != LLM_OK)
         return -1;
     return hearing->reader.ended ? 1 : 0;
 }
 
-/* A refusal by status. */
 static void judge_status(const struct hearing *hearing, struct llm_reply *reply)
 {
     struct err err = ERR_INIT;
@@ -167,13 +165,13 @@ static void judge_status(const struct hearing *hearing, struct llm_reply *reply)
     llm_error_judge(reply, call->status, body);
     if (!body && shape_of(buf_str(&hearing->body)) == PAGE)
         llm_fail(reply, reply->outcome, HINT_PAGE, "HTTP %d with a web page", call->status);
-    /* Anthropic says when to come again, but where it is a limit on spending. */
+    /* Anthropic names a time to retry, except for a spending limit. */
     if (call->status == 429 && reply->outcome == LLM_RATE && call->retry_after_s < 0 &&
         hearing->reader.wire == &llm_wire_anthropic)
         reply->outcome = LLM_QUOTA;
     if (reply->outcome == LLM_RATE && call->retry_after_s > 0)
         snprintf(reply->hint, sizeof reply->hint,
-                 "the server asks to wait %.0f s; or take another model", call->retry_after_s);
+                 "the server asks to wait %.0f s; or use another model", call->retry_after_s);
 }
 
 static void judge_body(struct hearing *hearing)
@@ -182,7 +180,7 @@ static void judge_body(struct hearing *hearing)
     if (hearing->shape == PAGE)
         llm_fail(reply, LLM_GARBAGE, HINT_PAGE, "the reply is a web page");
     else if (hearing->full)
-        llm_fail(reply, LLM_TOO_LONG, "take another model", "the reply passed %zu MiB",
+        llm_fail(reply, LLM_TOO_LONG, "use another model", "the reply exceeds %zu MiB",
                  BODY_MAX >> 20);
     else if (hearing->shape == OBJECT)
         llm_reader_whole(&hearing->reader, buf_str(&hearing->body));
@@ -195,16 +193,16 @@ static void judge_loss(const struct hearing *hearing, enum llm_outcome outcome,
     const struct llm_http_call *call = &hearing->call;
     const char *url = call->url;
     if (reply->outcome != LLM_OK)
-        return; /* the reader had the first word */
+        return; /* the reader's verdict comes first */
     if (outcome == LLM_TIMEOUT && llm_is_late(deadline_ms))
-        llm_fail(reply, outcome, "give the task more time", "no whole reply within the time given");
+        llm_fail(reply, outcome, "give the task more time", "no complete reply in time");
     else if (outcome == LLM_TIMEOUT)
-        llm_fail(reply, outcome, "try again, or take another model", "silence for %d s from %.200s",
+        llm_fail(reply, outcome, "try again, or use another model", "silence for %d s from %.200s",
                  (call->bytes > 0 ? call->idle_ms : call->first_byte_ms) / 1000, url);
     else if (outcome == LLM_CANCELLED)
         llm_fail(reply, outcome, NULL, "cancelled while the model replied");
     else if (outcome == LLM_TOO_LONG)
-        llm_fail(reply, outcome, "take another model", "the reply passed %zu MiB",
+        llm_fail(reply, outcome, "use another model", "the reply exceeds %zu MiB",
                  call->max_bytes >> 20);
     else if (outcome == LLM_BROKEN)
         llm_fail(reply, outcome, "try again", "the reply was cut off: %s", call->detail);
@@ -218,7 +216,7 @@ static void cut_out(char *text, const char *key)
     size_t len = key ? strlen(key) : 0, left = strlen(text);
     for (char *at; len > 0 && (at = strstr(text, key));)
         memset(at, '*', len);
-    /* A text that was cut may end in its beginning. */
+    /* A cut text may end in the first bytes of the key. */
     for (size_t most = len < left ? len : left; most >= PART_MIN; most--)
         if (memcmp(text + left - most, key, most) == 0) {
             memset(text + left - most, '*', most);
@@ -285,17 +283,17 @@ static void close_server(void *state)
     free(server);
 }
 
-/* The key is in our memory: no core file gets it. Not before powers are given up, as what is
- * started until then has a limit of its own. */
+/* A core file would hold the key. Done after rights are dropped: programs started before have their
+ * own limit. */
 static int ready(struct llm_model *model, struct err *err)
 {
     const struct rlimit none = { 0, 0 };
     if (setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(err, "have no core file, for the key of '%.200s'", model->name);
+        return err_sys(err, "disable core files for the key of '%.200s'", model->name);
     return 0;
 }
 
-/* "gpt-6.1-sol" and "o4-mini", wherever they are served; "gpt-oss" is anybody's. */
+/* "gpt-6.1-sol" and "o4-mini", on any server; "gpt-oss" is served by anybody. */
 static bool is_openai_name(const char *model)
 {
     const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model;
@@ -303,7 +301,7 @@ static bool is_openai_name(const char *model)
     return skip > 0 && name[skip] >= '0' && name[skip] <= '9';
 }
 
-/* Models that cannot reason do not take the wish for it. */
+/* Models without reasoning refuse this option. */
 static bool seals_reasoning(const char *model)
 {
     static const char *const without[] = { "gpt-3", "gpt-4", "chatgpt-" };
@@ -318,7 +316,7 @@ static int check_key(const struct llm_target *target, struct err *err)
     if (target->key_from != LLM_KEY_MISSING)
         return 0;
     own_str path = llm_config_path("keys.json");
-    err_set(err, ERR_ABSENT, "there is no key for '%s'", target->provider->name);
+    err_set(err, ERR_ABSENT, "no key for '%s'", target->provider->name);
     err_hint(err, "set %s, or put {\"%s\":\"...\"} into '%.200s' with mode 600",
              target->provider->key_variable, target->provider->name, path ? path : "keys.json");
     return -1;
@@ -348,7 +346,7 @@ int llm_server_open(const char *spec, struct llm_model *model, struct err *err)
     return 0;
 }
 
-/* ---- is it there? ---- */
+/* ---- probing ---- */
 
 static int on_probe_bytes(void *user, struct str bytes)
 {
@@ -394,6 +392,6 @@ int llm_server_probe(const struct llm_target *target, json_t **out_models, char 
                  call.detail[0] ? call.detail : llm_outcome_name(outcome));
     cut_out(reply.detail, target->key);
     llm_copy(detail, room, str_of(reply.detail));
-    /* Not every server lists its models; but one that does not let us in is of no use. */
+    /* A server without a model list is fine; one that denies access is useless. */
     return reply.outcome == LLM_UNKNOWN_MODEL ? 0 : -1;
 }

@@ -1,6 +1,6 @@
-/* Server-sent events: lines end in LF, CR or both; data lines are joined by LF; a blank line
- * ends an event; an event without data is none; comments, ids and retry times are passed over.
- * Bytes are passed on as they came: whether they are text is the reader's concern. */
+/* Server-sent events: lines end in LF, CR or both; data lines are joined by LF; a blank line ends
+ * an event; events without data, comments, ids and retry times are ignored. Passes bytes on
+ * unchecked. */
 #include "llm/sse.h"
 
 #include <string.h>

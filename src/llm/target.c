@@ -1,4 +1,4 @@
-/* Names of models: what a spec means. The process of the task, as the caller. */
+/* Parses the names of models. Runs in the task's process, as the caller. */
 #include "llm/target.h"
 
 #include <stdlib.h>
@@ -69,8 +69,8 @@ static char *without_slash(const char *url)
     return buf_strdup((struct str){ url, without_slashes(url, strlen(url)) });
 }
 
-/* People give a server with and without its version. One that has no path at all gets /v1, which
- * is where everybody has it; Anthropic's wire adds it by itself. */
+/* People write base URLs with and without a version. A URL without any path gets /v1, the common
+ * one; Anthropic's wire adds it itself. */
 static char *with_version(const char *set, bool by_wire)
 {
     own_buf url = BUF_INIT(4096);
@@ -96,7 +96,7 @@ char *llm_provider_base(const struct llm_provider *provider)
     return with_version(set, provider->wire == &llm_wire_anthropic);
 }
 
-/* Goes into a request, and onto screens: plain characters, and no password in it. */
+/* Goes into a request, and onto screens: plain characters, no password. */
 static int check_url(const char *url, struct err *err)
 {
     const char *rest = strstr(url, "://");
@@ -106,7 +106,7 @@ static int check_url(const char *url, struct err *err)
             return err_set(err, ERR_USAGE, "a base URL is one word of plain characters");
     if (!web || !rest[3])
         return err_set(err, ERR_USAGE,
-                       "'%.200s' is no base URL: it begins with http:// or https://", url);
+                       "'%.200s' is not a base URL: it must begin with http:// or https://", url);
     if (memchr(rest + 3, '@', strcspn(rest + 3, "/"))) {
         err_set(err, ERR_USAGE, "a base URL holds no user name or password");
         err_hint(err, "set CUPEL_API_KEY, or put the key into keys.json under the server's name");
@@ -129,7 +129,7 @@ static int check_model(const char *model, struct err *err)
 
 /* ---- names ---- */
 
-/* What a model can, behind a server that may have any kind, is known by its name. */
+/* Any server may have any model: its name tells what it can do. */
 static const char *const large[] = { "claude-", "gpt-4", "gpt-5", "gpt-6", "gemini", NULL };
 static const char *const seeing[] = { "-vl",     "vl-",    "vision",  "llava",
                                       "pixtral", "gemma3", "gemma-3", NULL };
@@ -155,7 +155,7 @@ static int find_of_provider(const struct llm_provider *provider, const char *mod
         model = provider->usual;
     if (!*model) {
         err_set(err, ERR_USAGE, "'%s' needs the name of a model", provider->name);
-        err_hint(err, "e.g. %s/qwen3:8b; cupel models shows what it has", provider->name);
+        err_hint(err, "e.g. %s/qwen3:8b; 'cupel models' lists its models", provider->name);
         return -1;
     }
     own_str base = llm_provider_base(provider);
@@ -180,7 +180,7 @@ static int find_of_provider(const struct llm_provider *provider, const char *mod
     return 0;
 }
 
-/* WIRE+URL#NAME. Where the URL is a hosted provider's own, so is the key. */
+/* WIRE+URL#NAME. A hosted provider's own URL gets its key too. */
 static int find_by_url(const struct llm_wire *wire, const char *spec, const char *url,
                        struct llm_target *out, struct err *err)
 {
@@ -220,7 +220,7 @@ static const char *known_at(const void *table, size_t i)
 static int fail_unknown(const char *spec, struct err *err)
 {
     const char *near = opt_nearest(spec, array_len(llm_known_models) - 1, known_at, NULL);
-    err_set(err, ERR_ABSENT, "there is no model '%.200s'", spec);
+    err_set(err, ERR_ABSENT, "unknown model '%.200s'", spec);
     if (near)
         err_hint(err, "did you mean %s?", near);
     else

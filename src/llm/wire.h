@@ -1,6 +1,6 @@
-/* Wires: how a conversation is written for a kind of server, and how its reply is read, as a
- * stream of events or as one JSON. Pure but for what the watcher does. Events, fields and
- * blocks that are not known are passed over; blocks that must be sent back are kept raw. */
+/* Wires: write a conversation for a kind of server, and read its reply, as a stream of events or as
+ * one JSON. Pure, except for the watcher. Unknown events, fields and blocks are ignored; blocks
+ * that must be sent back are kept raw. */
 #ifndef LLM_WIRE_H
 #define LLM_WIRE_H
 
@@ -14,16 +14,16 @@
 
 #define LLM_USUAL_OUTPUT_TOKENS 32000
 
-/* What of a model changes how it is written to. */
+/* A model's properties that change its requests. */
 struct llm_dialect {
     const char *model;
-    bool new_names;   /* Chat: "developer" and "max_completion_tokens", as OpenAI wants it */
-    bool seals;       /* Responses: its reasoning comes encrypted, to be sent back */
+    bool new_names;   /* Chat: "developer" and "max_completion_tokens", for OpenAI */
+    bool seals;       /* Responses: encrypted reasoning, to be sent back */
 };
 
-/* A part of a reply in the making. */
+/* A part of an incomplete reply. */
 struct llm_piece {
-    int64_t index;    /* the server's number for it; -1: none */
+    int64_t index;    /* the server's index; -1: none */
     json_t *block;    /* as the server began it; NULL: none */
     struct buf text;  /* text, thinking, or the JSON of arguments */
     struct buf seal;  /* a signature */
@@ -34,15 +34,15 @@ struct llm_piece {
 struct llm_reader {
     const struct llm_wire *wire;
     const struct llm_watch *watch;
-    struct llm_reply *reply; /* its outcome is not LLM_OK once the reply failed */
+    struct llm_reply *reply; /* its outcome is not LLM_OK after a failure */
     unsigned *made_ids;
     struct llm_piece *pieces;
     size_t piece_count;
     size_t bytes;            /* of content */
-    size_t shown;            /* of what was only for watching */
-    bool began;              /* something of a reply has come */
-    bool finished;           /* the model is: counts may still come */
-    bool ended;              /* the server said that it is whole */
+    size_t shown;            /* bytes that were only shown */
+    bool began;              /* bytes of a reply have come */
+    bool finished;           /* the model is; counts may still come */
+    bool ended;              /* the server said that the reply is complete */
     bool filtered;           /* declined by the model or a filter */
     bool overflowed;         /* the context was too small */
 };
@@ -53,40 +53,40 @@ struct llm_wire {
     json_t *(*encode)(const struct llm_dialect *dialect, const struct llm_request *request);
     /* One event; `data` is an object. */
     void (*event)(struct llm_reader *reader, const json_t *data);
-    /* The whole reply, from a server that does not stream. */
+    /* The complete reply of a server that does not stream. */
     void (*whole)(struct llm_reader *reader, const json_t *body);
-    /* The parts of an ended reply, to `parts`; -1 where a call cannot be understood. */
+    /* Appends the parts of an ended reply to `parts`; -1 if a call is malformed. */
     int (*collect)(struct llm_reader *reader, json_t *parts);
 };
 
 extern const struct llm_wire llm_wire_anthropic, llm_wire_responses, llm_wire_chat;
 const struct llm_wire *llm_wire_find(struct str name);
 
-/* ---- for whoever brings the bytes ---- */
+/* ---- for the source of the bytes ---- */
 void llm_reader_start(struct llm_reader *reader, const struct llm_wire *wire,
                       const struct llm_watch *watch, struct llm_reply *reply,
                       unsigned *made_ids);
 void llm_reader_event(struct llm_reader *reader, struct str data);
 void llm_reader_whole(struct llm_reader *reader, struct str body);
-/* No more will come: fills the reply, whole or failed. */
+/* No more bytes: completes or fails the reply. */
 void llm_reader_end(struct llm_reader *reader);
 void llm_reader_done(struct llm_reader *reader);
 
 /* ---- for the wires ---- */
-/* The piece of that index, made where it is missing; NULL, and a failed reply, past the cap. */
+/* The piece of that index, made if missing; NULL and a failed reply past the cap. */
 struct llm_piece *llm_reader_piece(struct llm_reader *reader, int64_t index);
 struct llm_piece *llm_reader_new_piece(struct llm_reader *reader, int64_t index);
-/* Append content; past the cap the reply fails. */
+/* Appends content; past the cap the reply fails. */
 void llm_reader_add(struct llm_reader *reader, struct buf *to, struct str text);
 /* The same for text that a person may watch. */
 void llm_reader_say(struct llm_reader *reader, struct buf *to, struct str text);
-/* Only to be watched, where it will come again as content; capped as that is. */
+/* Only shown, as it comes again as content; the same cap. */
 void llm_reader_show(struct llm_reader *reader, struct str text, bool is_text);
 
-/* What a server's error object means, in a reply of HTTP status `status` (0: inside a stream). */
+/* Classifies a server's error object, for HTTP status `status` (0: inside a stream). */
 void llm_error_judge(struct llm_reply *reply, int status, const json_t *body);
 
-/* A message's parts, to be written: each as the wire wants it. */
+/* A string field of an object, or an empty one. */
 struct str llm_field(const json_t *object, const char *field);
 /* "data:MIME;base64,..." of an image part. */
 json_t *llm_data_url(const json_t *image);

@@ -1,8 +1,8 @@
-/* Anthropic's Messages, version 2026-10-21. What it insists on:
- * 1. an assistant's blocks come back unchanged, thinking with its signature before all;
- * 2. the results of tools are first in the user message that follows their calls;
- * 3. a text block is never empty; max_tokens is always given; no temperature.
- * Breakpoints for its cache: the system prompt, and one that moves with the conversation. */
+/* Anthropic's Messages, version 2026-10-21. It requires:
+ * 1. an assistant's blocks come back unchanged, thinking with its signature first;
+ * 2. results of tools come first in the user message after their calls;
+ * 3. a text block is never empty; max_tokens is always given; no temperature. Cache breakpoints:
+ *    the system prompt, and one that moves with the conversation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,14 +43,14 @@ static json_t *write_result(const json_t *part)
     }
     if (json_array_size(blocks) == 0)
         json_array_append_new(blocks, json_pack("{s:s,s:s}", "type", "text", "text", "(nothing)"));
-    /* A result with pictures may not be an error. */
+    /* A result with pictures cannot be an error. */
     bool error = json_is_true(json_object_get(part, "is_error")) &&
                  !llm_parts_have(blocks, "image");
     return json_pack("{s:s,s:O,s:o,s:b}", "type", "tool_result", "tool_use_id",
                      json_object_get(part, "id"), "content", blocks, "is_error", error);
 }
 
-/* A block, or NULL where the part has no place on this wire. */
+/* A block, or NULL if this wire cannot express the part. */
 static json_t *write_part(const json_t *part)
 {
     if (llm_part_is(part, "text"))
@@ -70,8 +70,7 @@ static json_t *write_part(const json_t *part)
     return NULL;
 }
 
-/* Results first, then the rest, each in its order. Thinking that leads to nothing is left
- * out: a message may not end in it. */
+/* Results first, then the rest, in order. A message may not end in thinking, so that is dropped. */
 static void write_parts(const json_t *parts, json_t *blocks)
 {
     size_t i;
@@ -148,7 +147,7 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
 
 /* ---- reading ---- */
 
-/* Counts are cumulative: what is told later holds. */
+/* Counts are cumulative: the last one holds. */
 static void read_usage(struct llm_reader *reader, const json_t *usage)
 {
     const json_t *details = json_object_get(usage, "output_tokens_details");
@@ -286,7 +285,7 @@ static void whole(struct llm_reader *reader, const json_t *body)
     reader->began = reader->ended = true;
 }
 
-/* A call's input came as pieces of JSON, or whole with its block. */
+/* A call's input comes as pieces of JSON, or complete in its block. */
 static json_t *read_input(const struct llm_piece *piece)
 {
     own_json text = piece->text.len > 0 ? json_text(buf_str(&piece->text)) : NULL;
@@ -319,7 +318,7 @@ static int collect_piece(struct llm_reader *reader, struct llm_piece *piece, boo
     return 0;
 }
 
-/* Where the length ended the reply, its last call was cut, whatever it looks like. */
+/* If the reply ended at its length limit, its last call is cut, even if it looks complete. */
 static int collect(struct llm_reader *reader, json_t *parts)
 {
     for (size_t i = 0; i < reader->piece_count; i++) {

@@ -1,7 +1,6 @@
-/* Chat Completions, as OpenAI, vLLM, llama.cpp, Ollama and many others speak it, each in its
- * own way: ids may be missing, arguments may be objects, two names are in use for reasoning,
- * usage may never come, and why it finished is a hint only. Results of tools hold no images
- * there: those follow in a user message. */
+/* Chat Completions, with the variations of OpenAI, vLLM, llama.cpp, Ollama and others: ids may be
+ * missing, arguments may be objects, reasoning has two names, usage may never come, and the finish
+ * reason is only a hint. Tool results hold no images here: they follow in a user message. */
 #include <string.h>
 
 #include "base/json.h"
@@ -23,7 +22,7 @@ static json_t *write_input(const json_t *part)
     return json_pack("{s:s,s:O}", "type", "text", "text", json_object_get(part, "text"));
 }
 
-/* One text where it is only text: chat templates of local models want no more. */
+/* A single string if there is only text, for the chat templates of local models. */
 static json_t *write_content(const json_t *parts)
 {
     json_t *content, *part;
@@ -54,7 +53,7 @@ static void write_result(const json_t *part, json_t *messages, json_t *rest)
             json_array_append(rest, inner);
 }
 
-/* Chat templates of some models refuse two messages of the user in a row. */
+/* Some chat templates refuse two user messages in a row. */
 static void add_user(json_t *messages, json_t *content)
 {
     json_t *last = json_array_get(messages, json_array_size(messages) - 1);
@@ -114,7 +113,7 @@ static void write_assistant(const json_t *parts, json_t *messages)
     json_object_set_new(message, "content", silent ? json_null() : json_incref(text));
     if (calling)
         json_object_set(message, "tool_calls", calls);
-    if (!silent || calling) /* a message that says nothing is refused */
+    if (!silent || calling) /* servers refuse an empty message */
         json_array_append(messages, message);
     json_decref(message);
 }
@@ -177,7 +176,7 @@ static void read_usage(struct llm_usage *to, const json_t *usage)
     to->input = llm_input_without(all, to->cache_read, to->cache_write);
 }
 
-/* The piece that a call's delta belongs to. Some servers give every call index 0, or none. */
+/* The piece of a call's delta. Some servers give every call index 0, or none. */
 static struct llm_piece *call_piece(struct llm_reader *reader, const json_t *call, bool is_whole)
 {
     struct llm_piece *last = NULL;
@@ -236,7 +235,7 @@ static void read_reasoning(struct llm_reader *reader, const json_t *delta)
             continue;
         if (piece->name.len == 0)
             llm_reader_add(reader, &piece->name, str_of(names[i]));
-        if (str_is(buf_str(&piece->name), names[i])) /* both at once: the same twice */
+        if (str_is(buf_str(&piece->name), names[i])) /* both names at once: the same text twice */
             llm_reader_add(reader, &piece->text, text);
     }
 }
@@ -309,7 +308,7 @@ static int collect_call(struct llm_reader *reader, const struct llm_piece *piece
     return length ? 0 : rc;
 }
 
-/* Servers that do not know a model's marks of thinking leave them in its text. */
+/* Servers that do not know a model's thinking tags leave them in its text. */
 static struct str after_thinking(struct str text)
 {
     static const struct str open = { "<think>", 7 }, close = { "</think>", 8 };

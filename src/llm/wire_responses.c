@@ -1,6 +1,5 @@
-/* OpenAI's Responses, without anything stored there: reasoning comes back encrypted and is
- * sent along unchanged, before what it led to. Whole items are read when they are done;
- * their pieces are only for watching. */
+/* OpenAI's Responses, storing nothing there: encrypted reasoning is sent back unchanged, before the
+ * items it led to. Items are read when complete; their pieces are only shown. */
 #include <string.h>
 
 #include "base/json.h"
@@ -61,7 +60,7 @@ static void write_user(const json_t *parts, json_t *items)
     json_decref(content);
 }
 
-/* Reasoning is only taken with what it led to. */
+/* Reasoning without a following item is refused. */
 static void drop_loose_reasoning(json_t *items)
 {
     size_t last = json_array_size(items);
@@ -161,7 +160,7 @@ static void read_item(struct llm_reader *reader, const json_t *item)
     }
 }
 
-/* The last event, or the whole reply: how it ended, and all items where none came before. */
+/* The last event, or the complete reply: how it ended, and all items if none came before. */
 static void read_response(struct llm_reader *reader, const json_t *response)
 {
     struct str status = llm_field(response, "status");

@@ -1,5 +1,5 @@
-/* One client's bytes. The serve process, inside of the engine's loop.
- * 1. Nothing here waits: what cannot be written is kept, within the bounds of held.c.
+/* One client's bytes. Runs in the serve process, in the engine's loop.
+ * 1. Nothing here waits: bytes that cannot be written are kept, within the limits of held.c.
  * 2. A client that does not read its answers is not read from either.
  * 3. A conn outlives its descriptor until its last run has ended. */
 #include <errno.h>
@@ -110,7 +110,7 @@ static void say_part(struct serve_conn *conn, struct serve_answer *answer)
     }
 }
 
-/* A long one changes places with the empty buffer, and is not copied. */
+/* Swaps a long answer with the empty buffer instead of copying it. */
 static void say_last(struct serve_conn *conn, struct serve_answer *answer)
 {
     if (serve_conn_unsent(conn) > 0 || answer->last.len < SERVE_KEEP) {
@@ -125,7 +125,7 @@ static void say_last(struct serve_conn *conn, struct serve_answer *answer)
     answer->last = empty;
 }
 
-/* Encode of the answers as much as the reader keeps up with: not much ahead of it. */
+/* Encodes answers only a little ahead of the client's reading. */
 static void say_answers(struct serve_conn *conn)
 {
     while (conn->answers && serve_conn_unsent(conn) <= SERVE_KEEP) {
@@ -146,7 +146,7 @@ static void say_answers(struct serve_conn *conn)
     }
 }
 
-/* False: the client is gone. */
+/* Returns false when the client is gone. */
 static bool send_some(struct serve_conn *conn)
 {
     while (serve_conn_unsent(conn) > 0) {
@@ -162,8 +162,8 @@ static bool send_some(struct serve_conn *conn)
     return true;
 }
 
-/* Moving the rest to the front is paid for by at least as many sent bytes; what a
- * long answer took is given back. */
+/* Moves the unsent rest to the front only after sending at least as many bytes; frees the buffer of
+ * a long answer. */
 static void tidy_out(struct serve_conn *conn)
 {
     if (conn->sent == conn->out.len && conn->out.room > SERVE_KEEP) {
@@ -188,8 +188,8 @@ void serve_unclaim(struct serve *serve, size_t claim)
     }
 }
 
-/* A larger frame needs a claim on what all of them may hold, for so much of it as has come:
- * a length that is only promised costs nothing. Who is alone always has it. */
+/* A large frame claims memory from the shared budget for the bytes received so far, so that an
+ * announced length costs nothing. A connection without competitors always gets its claim. */
 static bool claim(struct serve_conn *conn, size_t len, size_t come)
 {
     struct serve *serve = conn->serve;
@@ -207,7 +207,6 @@ static bool claim(struct serve_conn *conn, size_t len, size_t come)
     return true;
 }
 
-/* Serve every whole frame that is there. */
 static void take_frames(struct serve_conn *conn)
 {
     struct err err = ERR_INIT;
@@ -216,7 +215,7 @@ static void take_frames(struct serve_conn *conn)
         size_t len = 0;
         int got = rest.len ? frame_next(rest, FRAME_ASK_MAX, &text, &len, &err) : 0;
         if (got < 0) {
-            /* Where the next frame begins is lost with it. */
+            /* The start of the next frame is unknown from here on. */
             serve_say_error(conn, STR_NONE, &err);
             conn->ended = true;
             break;
@@ -236,7 +235,7 @@ static void take_frames(struct serve_conn *conn)
     conn->taken = 0;
     if (conn->in.len == 0)
         conn->frame_ns = 0;
-    else if (conn->frame_ns == 0 || serve_conn_is_shut(conn)) /* we keep it waiting then */
+    else if (conn->frame_ns == 0 || serve_conn_is_shut(conn)) /* the delay is ours then */
         conn->frame_ns = clock_now_ns();
 }
 
@@ -247,7 +246,7 @@ static void read_some(struct serve_conn *conn)
     if (n > 0)
         buf_grew(&conn->in, (size_t)n);
     else if (n == 0)
-        conn->ended = true; /* no more requests; those that run are still answered */
+        conn->ended = true; /* no more requests; running ones are still answered */
     else if (errno != EAGAIN && errno != EINTR)
         serve_conn_drop(conn);
 }
@@ -257,7 +256,7 @@ void serve_conn_pump(struct serve_conn *conn)
     if (conn->source.fd < 0)
         return;
     take_frames(conn);
-    say_answers(conn); /* the rest in the next turn, however fast it is read */
+    say_answers(conn); /* the rest follows in the next turn, however fast the client reads */
     if (!send_some(conn)) {
         serve_conn_drop(conn);
         return;
@@ -288,11 +287,11 @@ static void on_ready(struct loop_source *source, uint32_t events)
 struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err)
 {
     struct serve_conn *conn = buf_alloc_zero(1, sizeof *conn);
-    io_refuse_fds(fd); /* one that is handed to us (--fd) may take them */
+    io_refuse_fds(fd); /* a socket from --fd may accept descriptors */
     conn->source = (struct loop_source){ .fd = fd, .ready = LOOP_HANDLER(on_ready) };
     conn->serve = serve;
     conn->in = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD + READ_PART);
-    conn->out = BUF_INIT((size_t)1 << 40); /* bounded by what is put in, see above */
+    conn->out = BUF_INIT((size_t)1 << 40); /* bounded by rule 1 */
     conn->answers_end = &conn->answers;
     conn->watched = EPOLLIN;
     if (loop_add(serve->loop, &conn->source, conn->watched) < 0) {

@@ -1,12 +1,12 @@
-/* What is held for clients that do not read, or do not finish what they send. The serve
- * process. Held are unsent frames, and answers that wait to be encoded.
- * 1. A connection that holds more than it may is not read from, its output events are left
- *    out, and none of its runs begins: the box of a run is not built for nobody.
- * 2. It may hold 64 MiB; but 1 MiB while all together hold more than 256 MiB.
- * 3. Runs that had begun still end and are answered, so that more can come together. Past
- *    512 MiB the one that holds most, of those that took nothing for a second, is closed.
- * 4. A frame must come whole in its time.
- * All connections are of one user, so that these are the bounds of that user, too. */
+/* Memory held for clients that do not read, or do not complete their frames: unsent frames, and
+ * answers that wait to be encoded. Runs in the serve process.
+ * 1. A connection above its limit is not read from, its output events are dropped, and none of its
+ *    runs begins: no box is built for nobody.
+ * 2. The limit is 64 MiB, or 1 MiB while all connections together hold more than 256 MiB.
+ * 3. Running runs still end and are answered, so that the total can rise further. Above 512 MiB the
+ *    largest connection that read nothing for a second is closed.
+ * 4. A frame must arrive completely in its time. All connections belong to one user, so these
+ *    limits are per user too. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ bool serve_may_go(const void *client)
     return serve_conn_held(conn) <= serve_conn_room(conn);
 }
 
-/* A line for whoever watches the engine; where nobody takes it, it is left out. */
+/* Logs to standard error; drops the line if the pipe is full. */
 static void log_line(const char *line)
 {
     struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -56,7 +56,7 @@ static void close_worst(struct serve *serve, int64_t now)
         return;
     snprintf(line, sizeof line,
              "cupel: closed a connection that does not read: it holds %zu MiB of answers, all "
-             "together %zu MiB, the most is %zu MiB\n",
+             "together %zu MiB, maximum %zu MiB\n",
              serve_conn_held(worst) / MIB, serve->held / MIB, SERVE_ALL_END / MIB);
     log_line(line);
     serve_conn_drop(worst);
@@ -72,15 +72,15 @@ static void end_late_frame(struct serve_conn *conn, int64_t now)
     int64_t most_s = SERVE_FRAME_S + (int64_t)(len / MIB);
     if (now - conn->frame_ns < most_s * CLOCK_S)
         return;
-    err_set(&err, ERR_BUSY, "a frame of %zu bytes did not come whole within %lld s", len,
+    err_set(&err, ERR_BUSY, "a frame of %zu bytes did not arrive completely within %lld s", len,
             (long long)most_s);
     if (conn->starved)
-        err_hint(&err, "the engine holds %zu MiB of requests, the most is %zu MiB: try again later",
+        err_hint(&err, "the engine holds %zu MiB of requests, maximum %zu MiB: try again later",
                  conn->serve->claimed / MIB, SERVE_IN_MAX / MIB);
     else
         err_hint(&err, "send the rest of a frame at once");
     serve_say_error(conn, STR_NONE, &err);
-    conn->ended = true; /* nobody knows where the next one begins */
+    conn->ended = true; /* the start of the next frame is unknown */
     conn->frame_ns = 0;
     buf_done(&conn->in);
     serve_unclaim(conn->serve, conn->claim);
@@ -108,7 +108,7 @@ void serve_held_look(struct serve *serve)
         loop_set_timer(serve->loop, &serve->look, now + LOOK_NS);
 }
 
-/* The look itself follows every turn. */
+/* serve_go looks after every turn. */
 static void on_look(struct loop_timer *timer)
 {
     struct serve *serve = loop_owner(timer, struct serve, look);

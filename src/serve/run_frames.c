@@ -1,6 +1,5 @@
-/* Frames to runs, and the news of runs to frames. The serve process. The request
- * was checked by the contract alone; its code never touches anything here but as
- * bytes on their way to the client. */
+/* Turns frames into runs, and the news of runs into frames. Runs in the serve process. The contract
+ * checks the request; code passes through as bytes only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ void serve_run_free(struct serve_run *run)
     free(run);
 }
 
-/* One that ends at once is taken out of the list by its end. */
+/* A run that ends at once leaves the list itself. */
 void serve_run_cancel_all(struct serve_conn *conn)
 {
     for (struct serve_run *run = conn->runs, *next; run; run = next) {
@@ -68,7 +67,7 @@ void serve_say_error(struct serve_conn *conn, struct str id, const struct err *e
 
 /* --- the engine's news --- */
 
-/* Bytes at the end that begin a UTF-8 sequence which may still be completed. */
+/* Bytes at the end that begin an incomplete UTF-8 sequence. */
 static size_t unfinished(struct str bytes)
 {
     for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
@@ -87,7 +86,7 @@ static void say_bytes(struct serve_run *run, int which, struct str bytes)
     if (bytes.len == 0)
         return;
     if (serve_conn_unsent(run->conn) > serve_conn_room(run->conn)) {
-        held->lost += bytes.len; /* told when there is room again, or at the end */
+        held->lost += bytes.len; /* reported when there is room again, or at the end */
         return;
     }
     if (held->lost > 0) {
@@ -132,7 +131,7 @@ static void on_event(void *user, const struct engine_event *event)
         on_bytes(run, event->kind == ENGINE_STDERR, event->bytes);
 }
 
-/* What is held back goes out as it is, and what was lost is told. */
+/* Sends the held bytes as they are, and reports lost ones. */
 static void finish_streams(struct serve_run *run)
 {
     for (int which = 0; which < 2; which++) {
@@ -200,7 +199,7 @@ static int take_stdin(struct serve_run *run, const json_t *coded, struct err *er
         return 0;
     run->stdin_bytes = base64_decode(json_str(coded), &len);
     if (!run->stdin_bytes)
-        return err_input(err, "stdin_base64", NULL, "base64", "field 'stdin_base64' is no base64");
+        return err_input(err, "stdin_base64", NULL, "base64", "field 'stdin_base64' is not base64");
     for (size_t i = 0; i < run->request.file_count; i++)
         total += run->request.files[i].data.len;
     if (len > most || total > most - len) {
@@ -272,7 +271,7 @@ static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char
     return -1;
 }
 
-/* A run's frame: *of_run says whether its refusal ends that id. */
+/* Checks a run's frame; *of_run says whether a refusal ends its id. */
 static int check_run(struct serve_conn *conn, const struct frame_ask *ask, bool *of_run,
                      struct err *err)
 {
@@ -282,7 +281,7 @@ static int check_run(struct serve_conn *conn, const struct frame_ask *ask, bool 
                          "that of a run under way", err);
     if (conn->run_count < SERVE_RUNS_MAX)
         return 0;
-    err_set(err, ERR_BUSY, "this connection has %u runs under way, the most it may",
+    err_set(err, ERR_BUSY, "run limit (%u) of this connection reached",
             conn->run_count);
     err_hint(err, "wait for one of them to end");
     return -1;

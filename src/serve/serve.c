@@ -1,5 +1,5 @@
-/* Accepting, stopping, and the loop. The serve process; as root it has the doors'
- * private uid by now, and the socket that it listens on was opened before. */
+/* Accepts, stops, and runs the loop. Runs in the serve process; as root it already has the door's
+ * uid, and its socket was opened before. */
 #include "serve/serve.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "base/own.h"
 #include "serve/serve_int.h"
 
-#define PAUSE_MS 100     /* of accepting, when no descriptor is left */
+#define PAUSE_MS 100     /* accepting pauses so long when no descriptor is left */
 #define IDLE_LOOK_MS 1000
-#define STOP_MS 10000    /* for runs to end and clients to read it */
+#define STOP_MS 10000    /* for runs to end and clients to read their answers */
 #define LAST_WORDS_MS 2000
 
 static bool is_owner(const struct serve *serve, int fd)
@@ -31,7 +31,7 @@ void serve_refuse(int fd, const struct err *err)
     own_buf frame = BUF_INIT(1 << 16);
     if (frame_add(&frame, refusal, 1 << 16) == 0 &&
         send(fd, frame.at, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return; /* it will see the end */
+        return; /* the client sees the end of the connection */
 }
 
 static void welcome(struct serve *serve, int fd)
@@ -41,7 +41,7 @@ static void welcome(struct serve *serve, int fd)
     if (!is_owner(serve, fd))
         return;
     if (serve->conn_count >= SERVE_CONNS_MAX) {
-        err_set(&err, ERR_BUSY, "the engine has %u connections, the most it may",
+        err_set(&err, ERR_BUSY, "connection limit (%u) of the engine reached",
                 serve->conn_count);
         serve_refuse(fd, &err);
         return;
@@ -58,7 +58,7 @@ static void on_connect(struct loop_source *source, uint32_t events)
     if (fd >= 0) {
         welcome(serve, fd);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        /* Whoever waits there would wake us again at once. */
+        /* A waiting client would wake us again at once. */
         loop_remove(serve->loop, source);
         loop_set_timer(serve->loop, &serve->pause, clock_now_ns() + PAUSE_MS * CLOCK_MS);
     }
@@ -94,7 +94,7 @@ static bool is_used(const struct serve *serve)
     return used;
 }
 
-/* An engine that was started for sessions goes when there are none any more. */
+/* An engine that was started for sessions exits when none is left. */
 static void on_idle(struct loop_timer *timer)
 {
     struct serve *serve = loop_owner(timer, struct serve, idle);
@@ -130,7 +130,7 @@ static void pump_all(struct serve *serve)
     } while (serve->again);
 }
 
-/* Has everybody who waited been answered, and read it? */
+/* Has every client been answered, and has it read the answer? */
 static bool is_done(const struct serve *serve)
 {
     if (serve->one && !serve->conns)
@@ -143,8 +143,7 @@ static bool is_done(const struct serve *serve)
     return true;
 }
 
-/* The engine is broken and so is its loop: every run ends here, and what clients can
- * read at once is written. */
+/* The engine and its loop are broken: ends every run, and writes what clients can read at once. */
 static void last_words(struct serve *serve, const struct err *err)
 {
     int64_t until = clock_now_ns() + LAST_WORDS_MS * CLOCK_MS;
@@ -231,7 +230,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     return serve;
 }
 
-/* The engine may look at a request until it is closed: runs are freed after it. */
+/* The engine may read a request until it is closed, so runs are freed after it. */
 void serve_close(struct serve *serve)
 {
     if (!serve)

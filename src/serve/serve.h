@@ -1,5 +1,5 @@
-/* The engine as a daemon: connections on a unix socket, their frames to runs, and
- * the news of runs back to frames. One process, one loop: the engine's. */
+/* The engine as a daemon: connections on a unix socket, frames to runs, and the news of runs back
+ * to frames. One process with one loop, the engine's. */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 
@@ -15,21 +15,20 @@ struct serve_options {
     struct engine *engine;
     int listener; /* a listening socket, or -1 */
     int fd;       /* one connected socket, served until its end; or -1 */
-    uid_t owner;  /* whose connections are taken */
-    int stop_fd;  /* readable: stop in order; readable again: at once. -1: none */
-    int64_t idle_exit_s; /* stop in order so long after the last session ended; 0: never */
+    uid_t owner;  /* whose connections are accepted */
+    int stop_fd;  /* readable: stop in order; readable again: at once; -1: none */
+    int64_t idle_exit_s; /* stop in order so long after the last session; 0: never */
 };
 
-/* Begin to serve. The engine and fd are taken over where that succeeds; the other
- * descriptors stay the caller's. */
+/* Begins to serve. Takes over the engine and fd on success; other descriptors stay the caller's. */
 struct serve *serve_open(const struct serve_options *options, struct err *err);
-/* Serve until asked to stop, or until the one connection ends: 0. -1 with an err
- * where the engine can run nothing any more: everyone who waited was told. */
+/* Serves until asked to stop, or until the one connection ends: 0. Returns -1 if the engine can run
+ * nothing any more; every waiting client was told. */
 int serve_go(struct serve *serve, struct err *err);
-/* Close the connections and the engine, and free everything. NULL is fine. */
+/* Closes the connections and the engine, and frees everything. Accepts NULL. */
 void serve_close(struct serve *serve);
 
-/* Tell the other end of `fd` why nothing can be served; best effort. */
+/* Tells the other end of `fd` why nothing can be served; best effort. */
 void serve_refuse(int fd, const struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Frames that ask something of sessions. The serve process: the contract checks, the
- * engine does; an ask outlives its client, because what it began goes on. */
+/* Frames that ask something of sessions. Runs in the serve process: the contract checks, the engine
+ * acts. A request outlives its client, because its action continues. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static void say(struct serve_ask *ask, json_t *members, struct result_artifact *
         return;
     const char *id =
         json_string_value(json_object_get(json_object_get(members, "session"), "session"));
-    if (id) /* also one that was made just now */
+    if (id) /* also a new one */
         serve_session_used(conn, id);
     json_t *frame = json_pack("{s:s}", "id", ask->id);
     json_object_update(frame, members);
@@ -64,7 +64,7 @@ static void say(struct serve_ask *ask, json_t *members, struct result_artifact *
         answer->artifacts = buf_alloc_zero(1, sizeof *answer->artifacts);
         answer->artifacts[0] = *file;
         answer->count = 1;
-        file->path = file->content = NULL; /* taken over */
+        file->path = file->content = NULL;
     }
     serve_conn_answer(conn, answer);
 }
@@ -85,7 +85,7 @@ void serve_ask_fail(struct serve_ask *ask, const struct err *err)
     on_answer(ask, NULL, NULL, err);
 }
 
-/* What the engine needs beside the frame: what a session is made of, files to be put. */
+/* The engine needs more than the frame: a new session's request, files to put. */
 static int make_request(struct serve *serve, const struct frame_session *what,
                         struct request *out, struct err *err)
 {

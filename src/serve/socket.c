@@ -1,8 +1,8 @@
-/* The engine's directory and socket. The serve process: opening happens as the
- * caller, closing as whatever is left of it, through descriptors held since.
- * 1. The lock decides, never the socket file: it goes with its holder's life.
+/* The engine's directory and socket. Runs in the serve process: it opens them as the caller, and
+ * closes them with fewer rights, through the descriptors it kept.
+ * 1. The lock decides, not the socket file: the kernel drops the lock when its holder dies.
  * 2. The socket appears and disappears only under the lock.
- * 3. Nobody else can open the socket (0600), and whoever does is asked for its uid. */
+ * 3. Only the owner can open the socket (0600), and each client's uid is checked. */
 #include "serve/socket.h"
 
 #include <errno.h>
@@ -26,9 +26,8 @@
 
 #define BACKLOG 128
 
-/* As root the engine loses the right to remove its socket; the directory that we made
- * is therefore given to the uid it drops to. Nobody can reach it by its path then but
- * root, whose the directory above is. */
+/* A root engine drops the right to remove its socket, so the directory it made is given to the uid
+ * it changes to. The directory above still belongs to root: nobody else gets there by path. */
 static int give_to_door(int dir)
 {
     const uid_t door = BOOT_DOOR_UID;
@@ -57,8 +56,7 @@ static int open_own_socket(struct serve_socket *out, struct err *err)
     return 0;
 }
 
-/* --socket PATH: its directory is made where it is missing, and then it is ours as
- * well; one that is there stays as it is. */
+/* --socket PATH: a missing directory is made and then is ours; an existing one stays as it is. */
 static int open_named_socket(const char *path, struct serve_socket *out, struct err *err)
 {
     char above[PATH_MAX];
@@ -117,7 +115,7 @@ static int remove_stale(const struct serve_socket *at, struct err *err)
     if (fstatat(at->dir, at->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "look at '%.200s'", at->path);
     if (!S_ISSOCK(st.st_mode)) {
-        err_set(err, ERR_USAGE, "'%.200s' is there already and no socket", at->path);
+        err_set(err, ERR_USAGE, "'%.200s' exists and is not a socket", at->path);
         err_hint(err, "remove it, or name another path");
         return -1;
     }
@@ -128,7 +126,7 @@ static int remove_stale(const struct serve_socket *at, struct err *err)
 static int listen_there(struct serve_socket *at, struct err *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    /* A path may be longer than an address: then by way of the directory. */
+    /* A path may be too long for an address; /proc/self/fd of its directory is not. */
     int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", at->path);
     if ((size_t)n >= sizeof address.sun_path)
         n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%.80s",
@@ -138,7 +136,7 @@ static int listen_there(struct serve_socket *at, struct err *err)
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
-    io_refuse_fds(fd); /* and to those that are accepted */
+    io_refuse_fds(fd); /* accepted sockets inherit it */
     mode_t before = umask(0177);
     int bound = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;
@@ -150,9 +148,8 @@ static int listen_there(struct serve_socket *at, struct err *err)
     return 0;
 }
 
-/* As root in a directory that is not ours: who may remove the socket there later is a
- * helper with the caller's uid, no capability, and Landlock to that directory. It knows
- * one word, and ends with the pipe. */
+/* For root in a directory of others: a helper with the caller's uid, no capability, and Landlock
+ * for that directory removes the socket later. It knows one command, and ends with its pipe. */
 static attr_noreturn void sweep(int from, const struct serve_socket *at)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
@@ -202,7 +199,7 @@ static int remove_socket(struct serve_socket *at)
 int serve_socket_open(const char *path, struct serve_socket *out, struct err *err)
 {
     *out = SERVE_SOCKET_INIT;
-    /* The caller's may keep us out of the very directory that we make. */
+    /* The caller's umask could lock us out of the directory we make. */
     mode_t callers = umask(077);
     int failed = path ? open_named_socket(path, out, err) : open_own_socket(out, err);
     umask(callers);

@@ -1,4 +1,4 @@
-/* Where the engine listens: a directory, a lock that says who may, and the socket. */
+/* Where the engine listens: a directory, its lock, and the socket. */
 #ifndef SERVE_SOCKET_H
 #define SERVE_SOCKET_H
 
@@ -17,11 +17,11 @@ struct serve_socket {
 #define SERVE_SOCKET_INIT \
     ((struct serve_socket){ .dir = -1, .lock = -1, .listener = -1, .sweeper = -1 })
 
-/* Listen on `path`, or where NULL on this user's own socket. Done as the caller, before
- * the engine gives its power up: the peer that clients see is then the caller. A live
- * engine there is a refusal (ERR_BUSY); what a dead one left is replaced. */
+/* Listens on `path`, or for NULL in this user's runtime directory. Called as the caller, before the
+ * engine gives up its rights, so that clients see the caller as their peer. Refused (ERR_BUSY) if a
+ * live engine is there; a dead one's socket is replaced. */
 int serve_socket_open(const char *path, struct serve_socket *out, struct err *err);
-/* Remove the socket and let go of the lock. -1 where the socket had to stay. */
+/* Removes the socket and releases the lock. -1 if the socket could not be removed. */
 int serve_socket_close(struct serve_socket *at);
 
 #endif

@@ -1,5 +1,5 @@
-/* The watch over the engine's loop. A thread of the serve process, from its start to its end; the
- * rest of that process has one thread, and does not know of this one. */
+/* The watch over the engine's loop: the only other thread of the serve process, from its start to
+ * its end. The rest of the process does not know of it. */
 #include "serve/stall.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define LOOK_MS 500
 #define FRAMES_MAX 8
-#define LINE_ROOM 1024 /* less than what a pipe takes at once */
+#define LINE_ROOM 1024 /* less than a pipe takes at once */
 
 void serve_stall_open(struct serve_stall *stall)
 {
@@ -25,7 +25,7 @@ void serve_stall_open(struct serve_stall *stall)
     stall->stack = open("/proc/thread-self/stack", O_RDONLY | O_CLOEXEC);
 }
 
-/* What is in the file now; "" where it cannot be read. */
+/* Reads the file; "" on failure. */
 static void look(int fd, char *out, size_t size)
 {
     ssize_t len = fd < 0 ? -1 : pread(fd, out, size - 1, 0);
@@ -55,7 +55,7 @@ static void describe(const struct serve_stall *stall, const char *where, double 
     look(stall->stack, stack, sizeof stack);
     long number = strtol(call, &end, 10);
     bool inside = end != call && number >= 0;
-    snprintf(line, LINE_ROOM, "cupel: the engine's loop stands still for %.1f s in %s; %s%s%s%s",
+    snprintf(line, LINE_ROOM, "cupel: the engine's loop has not moved for %.1f s in %s; %s%s%s%s",
              seconds, where ? where : "a handler without a name",
              inside ? "system call " : "in no system call",
              inside ? box_call_name((int)number) : "", inside && sleeps[0] ? ", sleeps in " : "",
@@ -65,8 +65,8 @@ static void describe(const struct serve_stall *stall, const char *where, double 
     snprintf(line + len, LINE_ROOM - len, "\n");
 }
 
-/* A pipe with room takes all of it at once; where there is none the line waits, so that this
- * thread always hears that it should end. */
+/* A pipe with room takes the line at once. Without room the line waits, but this thread still hears
+ * its stop. */
 static void tell(char line[LINE_ROOM])
 {
     struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -86,7 +86,7 @@ static void *watch(void *user)
         int64_t since = atomic_load(&stall->turn->since_ns), took = clock_now_ns() - since;
         const char *where = atomic_load(&stall->turn->where);
         if (since && since != told && took >= LOOP_STALL_NS) {
-            told = since; /* once for each turn */
+            told = since; /* once per turn */
             describe(stall, where, (double)took / 1e9, line);
         }
         tell(line);
@@ -94,7 +94,7 @@ static void *watch(void *user)
     return NULL;
 }
 
-/* Signals are for the loop's thread. */
+/* Signals go to the loop's thread. */
 void serve_stall_watch(struct serve_stall *stall, const struct loop *loop)
 {
     sigset_t all, before;

@@ -177,11 +177,11 @@ def test_a_loop_that_stands_still_is_told_of_with_its_place(cupel_as, place):
             assert host.wait_until(lambda: not host.same_alive(rows), SOON_S), rows
             writes = Path(f"/proc/{pid}/syscall").read_text().split()[0] == "1"
             time.sleep(1.5)
-            text = read_until(log, "stands still")
+            text = read_until(log, "has not moved")
             assert writes and end(other, "b")["status"] == "ok"
         assert end(client, "a")["status"] == "timeout"
         after = client.info()["state"]
-    line = next(line for line in text.splitlines() if "stands still" in line)
+    line = next(line for line in text.splitlines() if "has not moved" in line)
     assert re.search(r" s in src/engine/[\w/]+\.c \w+; system call write", line), line
     if cupel_as.uid == 0:
         assert "; stack: " in line and "pipe_write" in line, line

@@ -354,7 +354,7 @@ def test_what_a_killed_engine_left_is_replaced(cupel_as, place):
 def test_a_file_that_is_no_socket_is_left_alone(cupel_as, folder):
     (folder / "s").write_text("mine")
     done = cupel_as.run(["serve", "--socket", folder / "s"])
-    assert done.returncode == 2 and "no socket" in done.stderr and (folder / "s").read_text() == "mine"
+    assert done.returncode == 2 and "not a socket" in done.stderr and (folder / "s").read_text() == "mine"
 
 
 def test_a_path_may_be_longer_than_an_address(cupel_as, place):

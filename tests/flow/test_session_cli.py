@@ -276,7 +276,7 @@ def test_what_cannot_be_is_refused_in_the_form_that_was_asked_for(session):
     none = "s_" + "0" * 24
     error = json.loads(session("run", none, "1", "--json", code=2).stdout)["error"]
     assert error["kind"] == "absent" and error["hint"]
-    assert "no id of a session" in session("info", "s_x", code=2).stderr
+    assert "not a session id" in session("info", "s_x", code=2).stderr
     assert "needs the id" in session("info", code=2).stderr
     assert "nothing to run" in session("run", session.id, code=2).stderr
     assert "did you mean cupel session fork?" in session("frok", code=2).stderr

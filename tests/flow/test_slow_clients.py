@@ -105,7 +105,7 @@ def test_many_that_read_nothing_are_bounded_together(cupel, place):
             assert grown < 512 + GOING * 10 * 3, grown
             for client in slow:
                 client.sock.close()
-    assert "closed a connection that does not read" in engine.said and "the most is 512 MiB" in engine.said
+    assert "closed a connection that does not read" in engine.said and "maximum 512 MiB" in engine.said
 
 
 @pytest.mark.long

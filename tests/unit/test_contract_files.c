@@ -102,7 +102,7 @@ TEST(files_paths_clash)
                              "{\"path\":\"a\",\"text\":\"\"}");
     CHECK_TEXT(err.field, "files[2].path");
     CHECK_TEXT(err.value, "\"a\"");
-    CHECK_TEXT(err.text, "field 'files[2].path' is 'a', as files[0].path is already");
+    CHECK_TEXT(err.text, "field 'files[2].path' is 'a', the same as files[0].path");
     err = refused("{\"path\":\"a/b/c\",\"text\":\"\"},{\"path\":\"a/b\",\"text\":\"\"}");
     CHECK_TEXT(err.field, "files[1].path");
     err = refused("{\"path\":\"a\",\"text\":\"\"},{\"path\":\"a.b\",\"text\":\"\"},"

@@ -211,7 +211,7 @@ TEST(llm_exec_failures_have_an_outcome)
     } rows[] = {
         { "false", LLM_GARBAGE, "exit code 1" },
         { "true", LLM_GARBAGE, "wrote nothing" },
-        { "/nowhere/at/all", LLM_UNKNOWN_MODEL, "no program" },
+        { "/nowhere/at/all", LLM_UNKNOWN_MODEL, "cannot be run" },
         { "cat /dev/zero", LLM_TOO_LONG, "more than a reply" },
         { "ls /no-such-folder", LLM_GARBAGE, "No such file" },
     };

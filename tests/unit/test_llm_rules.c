@@ -104,15 +104,15 @@ TEST(llm_names_that_are_none)
     static const struct {
         const char *spec, *said;
     } rows[] = {
-        { "nothing", "no model 'nothing'" },
-        { "", "no model" },
+        { "nothing", "unknown model 'nothing'" },
+        { "", "unknown model" },
         { "ollama", "needs the name of a model" },
         { "ollama/", "needs the name of a model" },
         { "chat/m", "needs the server's base URL" },
         { "chat+http://h/v1", "does not name a model" },
         { "chat+http://h/v1#", "a model's name" },
         { "chat+http://h/v1#a b", "a model's name" },
-        { "chat+ftp://h/v1#m", "no base URL" },
+        { "chat+ftp://h/v1#m", "not a base URL" },
         { "chat+http://user:secret@h/v1#m", "no user name or password" },
         { "chat+http://h/v1\n#m", "plain characters" },
         { "anthropic/\x1b[31m", "a model's name" },

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-#define FDS_A_BOX 28 /* descriptors that the engine or the broker may hold for one */
+#define FDS_A_BOX 28 /* descriptors per box in the engine or the broker */
 #define FDS_BESIDE 128
-#define QUIET_NS INT64_C(2000000) /* without a box vacated, before some are killed */
-#define DOOMED_MAX 8              /* that may wait for it */
+#define QUIET_NS INT64_C(2000000) /* without a vacated box, before waiting ones are killed */
+#define DOOMED_MAX 8              /* boxes that may wait for that */
 
 static void break_down(struct house *house)
 {
@@ -53,7 +53,7 @@ static void let_go(struct house *house, uint32_t box)
 static void release(struct house *house, uint32_t box)
 {
     let_go(house, box);
-    /* It may have died by itself before its time: its place is another's now. */
+    /* The box may have died by itself: another tenant may have its number now. */
     for (unsigned i = 0; i < house->doomed_count; i++) {
         if (house->doomed[i] == box)
             house->doomed[i--] = house->doomed[--house->doomed_count];
@@ -73,7 +73,7 @@ static void note(struct house *house, const struct box_news *news)
     if (news->kind == BOX_NEWS_READY)
         house->box[box].created = true;
     if (news->kind == BOX_NEWS_FAILED && !house->box[box].created)
-        house->box[box].empty = true; /* a box that could not be built leaves nothing */
+        house->box[box].empty = true; /* a box that failed to build leaves nothing */
     if (news->kind == BOX_NEWS_EMPTY) {
         house->box[box].empty = true;
         house->last_kill_to_empty_us = news->stats.kill_to_empty_us;
@@ -81,7 +81,7 @@ static void note(struct house *house, const struct box_news *news)
     struct house_tenant *tenant = house->box[box].tenant;
     if (tenant || !house->box[box].taken)
         return;
-    /* Vacated: built only now, so kill it; or dead, so let go of it. */
+    /* Vacated: kill it if it is ready only now, release it if it is dead. */
     if (news->kind == BOX_NEWS_READY)
         house_ask(house, BOX_OP_KILL, box);
     else if (house->box[box].empty)
@@ -157,7 +157,7 @@ uint32_t house_take(struct house *house, struct house_tenant *tenant)
 {
     if (house->taken >= house->limit || house->broken.kind != ERR_NONE)
         return HOUSE_NOBODY;
-    /* In turns, so that a late word of an old box does not meet a new one. */
+    /* Round robin, so that late news of an old box does not meet a new one. */
     while (house->box[house->next % BOX_MAX].taken)
         house->next++;
     uint32_t box = house->next++ % BOX_MAX;
@@ -189,7 +189,7 @@ void house_vacate(struct house *house, uint32_t box, bool clean, int hold)
     } else if (house->box[box].created) {
         house_ask(house, BOX_OP_KILL, box);
     }
-    /* Else it is being built: READY or FAILED is still to come. */
+    /* Else it is being built: READY or FAILED will come. */
 }
 
 int house_open_channel(int ours[BOX_CHANNEL], int theirs[BOX_CHANNEL])

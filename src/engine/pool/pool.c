@@ -1,9 +1,7 @@
-/* Pools. An entry goes from an empty box to an occupant that waits for its request,
- * with its pages warm; it is used once. Refilling keeps out of the way:
- * it waits until requests pause, and makes one box at a time. Runs in the engine.
- *
- * How many: each pool has a floor and a ceiling. It grows when a request found it
- * empty, and shrinks by one now and then while nobody asks. */
+/* Pools. An entry goes from an empty box to an occupant that waits for its request, with its
+ * pages warm; it is used once. Refilling waits until requests pause, and makes one box at a time.
+ * Each pool has a minimum and a maximum size: it grows when a request finds it empty, and shrinks
+ * by one now and then without requests. Runs in the engine. */
 #include "engine/pool/pool.h"
 
 #include <errno.h>
@@ -20,17 +18,17 @@
 #include "engine/engine_int.h"
 
 #define PAUSE_MS 8       /* without a request, before boxes are made */
-#define TEND_MS 1000     /* between two looks at the image, sizes and zygotes */
+#define TEND_MS 1000     /* between two checks of image, sizes and zygotes */
 #define SHRINK_MS 60000  /* without a request, before a pool shrinks */
 #define CPU_COUNTER (BOX_NEWS_FDS - BOX_COUNTERS + BOX_COUNTER_CPU)
-#define FAILURES_MAX 3   /* in a row, before a pool or zygote is given up until the next look */
+#define FAILURES_MAX 3   /* in a row, before a pool or zygote is given up until the next check */
 
 static const struct {
     const char *name;
     enum request_language language;
     unsigned floor, ceiling;
     enum { EMPTY, FORKED, STARTED, SESSION } occupant;
-    enum pool_zygote_kind zygote; /* of those that are forked */
+    enum pool_zygote_kind zygote; /* for forked occupants */
     enum zygote_rehearsal rehearsal;
 } kinds[POOL_COUNT] = {
     [POOL_BOX] = { "box", REQUEST_PYTHON, 4, 16, EMPTY, 0, 0 },
@@ -104,7 +102,7 @@ static void entry_fail(struct pool_entry *entry)
 
 static void entry_is_ready(struct pool_entry *entry)
 {
-    /* What it has used so far is not its run's; while it waits it uses nothing. */
+    /* CPU time before the run is not the run's; a waiting occupant uses none. */
     entry->stats.cpu_us_at_start = counters_cpu_us(entry->fd[CPU_COUNTER]);
     entry->stats.cpu_us = 0;
     entry->ready = true;
@@ -163,7 +161,7 @@ static int entry_settle(struct pool_entry *entry, const struct box_news *news,
     }
     entry->walls = news->walls;
     entry->stats = news->stats;
-    if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, and does not say so */
+    if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, but does not say so */
         entry_is_ready(entry);
         return 0;
     }
@@ -208,7 +206,7 @@ static bool entry_new(struct pool *pool)
     if (house_call(&engine->house, &pool->plan.create, pool->plan.plant_fds,
                    pool->plan.create.create.plants.count) == 0)
         return true;
-    return false; /* the house is broken: everything is dropped by whoever heard of it */
+    return false; /* the house is broken: its listener drops everything */
 }
 
 /* --- filling --- */

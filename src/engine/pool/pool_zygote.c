@@ -1,7 +1,6 @@
-/* Python's zygotes: started in the background, replaced on a schedule and when the
- * image changes, so that no memory layout lives for ever and no stale package is
- * served. While there is none, Python is exec'd as everything else. Runs in the
- * engine. */
+/* Python's zygotes: started in the background, replaced on a schedule and when the image changes,
+ * so that no memory layout lives for ever and no stale package is served. Without one, Python is
+ * exec'd like the others. Runs in the engine. */
 #include "base/clock.h"
 #include "engine/engine_int.h"
 
@@ -12,8 +11,8 @@
 #define FORKS_MAX 20000
 #define FAILURES_MAX 3
 #define RETRY_MS 60000 /* after too many failures */
-#define START_MS 60000 /* to be ready; one that takes longer hangs */
-#define AWAIT_MS 10000 /* so long after its start a session waits for it */
+#define START_MS 60000 /* to be ready; a slower one hangs */
+#define AWAIT_MS 10000 /* a session waits for its start so long */
 
 static const char *const names[ZYGOTE_KINDS] = { "python", "python_data" };
 
@@ -39,7 +38,7 @@ static void start(struct pools *pools, enum pool_zygote_kind kind)
     house_call(&engine->house, &plan.create, fds, count);
     plan_done(&plan);
 }
-_Static_assert(2 * ZYGOTE_KINDS <= BOX_ZYGOTES_MAX, "one that serves and one that comes");
+_Static_assert(2 * ZYGOTE_KINDS <= BOX_ZYGOTES_MAX, "one serving and one starting");
 
 static void retire(struct pools *pools, struct pool_zygote *zygote)
 {
@@ -51,7 +50,7 @@ static void retire(struct pools *pools, struct pool_zygote *zygote)
 static void count_failure(struct pools *pools, enum pool_zygote_kind kind)
 {
     if (++pools->zygotes[kind].failures == FAILURES_MAX)
-        fprintf(stderr, "cupel: the %s zygote does not start; runs go on without it\n",
+        fprintf(stderr, "cupel: the %s zygote does not start; runs continue without it\n",
                 names[kind]);
 }
 
@@ -89,7 +88,7 @@ static void on_zygote_news(struct house_tenant *tenant, const struct box_news *n
         zygotes->serving.state = ZYGOTE_READY;
         zygotes->coming.state = ZYGOTE_NONE;
         zygotes->failures = 0;
-        pools_drop_forked(pools, kind); /* what waits is of the old one */
+        pools_drop_forked(pools, kind); /* waiting occupants are forks of the old one */
         pools_refill(pools);
     } else if (news->kind == BOX_NEWS_ZYGOTE_GONE) {
         struct pool_zygote *gone = coming ? &zygotes->coming : &zygotes->serving;
@@ -117,7 +116,7 @@ void pools_image_changed(struct pools *pools)
 {
     if (!pools->open)
         return;
-    /* All of it has yesterday's packages. */
+    /* All of them have the old packages. */
     for (int i = 0; i < ZYGOTE_KINDS; i++) {
         retire(pools, &pools->zygotes[i].serving);
         retire(pools, &pools->zygotes[i].coming);

@@ -1,6 +1,6 @@
-/* Preparing an image: what works in it, and the font list that matplotlib would
- * otherwise build in every box. Both are probed by our own program in a box like
- * any other, so a broken package can harm nothing; both are kept by digest. */
+/* Probes an image: its working packages, and the font list that matplotlib would otherwise build in
+ * every box. Our own program does it in an ordinary box, so a broken package does no harm; both
+ * results are kept by digest. */
 #include "engine/engine_int.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ bool prepare_wants_fonts(const struct request *request)
     return false;
 }
 
-/* Run drivers/prepare.py with one argument; its artifacts are the answer. */
+/* Runs drivers/prepare.py with one argument; its artifacts are the answer. */
 static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
 {
     struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY);
@@ -59,7 +59,7 @@ static void font_file(const struct image *image, char *out, size_t room)
     snprintf(out, room, "fonts-%.16s.json", image->digest + strlen("sha256:"));
 }
 
-/* Whole or not at all: another run may read while we write. */
+/* Writes a file completely or not at all: another run may read it meanwhile. */
 static int keep(int state, const char *name, const void *bytes, size_t len)
 {
     char temporary[96];
@@ -74,7 +74,7 @@ static int keep(int state, const char *name, const void *bytes, size_t len)
     return -1;
 }
 
-/* matplotlib names its list by a version that stands in the list itself. */
+/* The list itself holds the version that is part of its name. */
 static bool list_name(struct str list, char *out, size_t room)
 {
     static const char key[] = "\"_version\": ";
@@ -86,7 +86,7 @@ static bool list_name(struct str list, char *out, size_t room)
     while (len < 9 && at + len < list.at + list.len &&
            ((at[len] >= '0' && at[len] <= '9') || at[len] == '.'))
         len++;
-    /* 3.6 writes 330, later ones "390.0" in quotes or not: take digits only. */
+    /* 3.6 writes 330, later ones "390.0" with or without quotes: take digits only. */
     snprintf(out, room, "fontlist-v%.*s.json", len, at);
     return len > 0;
 }
@@ -106,7 +106,7 @@ int prepare_font_list(struct engine *engine, const struct image *image, char *ou
         const struct result_artifact *list =
             probe(engine, "fonts", &result, &err) < 0 ? NULL : artifact(&result, "fonts.json");
         if (!list || keep(engine->state, name, list->content, list->size_bytes) < 0)
-            return -1; /* matplotlib builds its own then, slowly but rightly */
+            return -1; /* matplotlib then builds its own, slowly */
         fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     own_str bytes = buf_alloc(FONT_LIST_MAX);
@@ -136,7 +136,7 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
                                           FONT_LIST_MAX, err)
                               : NULL;
         if (!json_is_object(image.manifest))
-            return err_set(err, ERR_BUG, "the image's probe gave no manifest");
+            return err_set(err, ERR_BUG, "the probe of the image returned no manifest");
         font_file(&image, file, sizeof file);
         if (list && engine->state >= 0)
             keep(engine->state, file, list->content, list->size_bytes);

@@ -1,7 +1,6 @@
-/* The line of requests. Each client's first waiting request has the turn that is
- * being served, its second the next turn, and so on; the lowest turn goes first.
- * So one client with a thousand requests delays another by one run, not by a
- * thousand. Runs in the engine; pure but for the clock. */
+/* The queue of requests. Each client's first waiting request gets the current turn, its second the
+ * next one, and so on; the lowest turn goes first. So a client with a thousand requests delays
+ * another by one run, not by a thousand. Runs in the engine; pure except for the clock. */
 #include "engine/pool/queue.h"
 
 #include <unistd.h>
@@ -11,8 +10,8 @@
 #define WAITING_MAX 1024
 #define GOING_A_CPU 4
 #define GOING_LEAST 8
-#define KEPT_SHARE 4 /* one in so many places is kept for clients that have nothing running */
-#define NEW_SHARE 0.1 /* of the newest run in the moving mean */
+#define KEPT_SHARE 4 /* one in so many slots is kept for clients without a run */
+#define NEW_SHARE 0.1 /* weight of the newest run in the moving mean */
 
 void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max)
 {
@@ -29,7 +28,7 @@ void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max)
 static int refuse(const struct queue *queue, struct err *err)
 {
     double wait_s = queue->run_ms * queue->waiting / queue->going_max / 1000;
-    err_set(err, ERR_BUSY, "%u requests are waiting already, which is the most", queue->waiting);
+    err_set(err, ERR_BUSY, "queue limit (%u) reached", queue->waiting);
     err_hint(err, "try again in about %d s, or start the engine with a longer --queue",
              wait_s < 1 ? 1 : (int)wait_s);
     return -1;

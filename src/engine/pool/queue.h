@@ -1,7 +1,6 @@
-/* Admission: how many runs go on at once, who waits, and who is next. Fair between
- * clients: each has its turn, however many requests another has waiting. A quarter of the
- * room is kept for clients that have nothing running, so one client's long runs cannot
- * take all of it. */
+/* Admission: how many runs execute at once, and which is next. Fair between clients: each has its
+ * turn, regardless of another's waiting requests. A quarter of the slots is kept for clients
+ * without a run, so one client's long runs cannot take all. */
 #ifndef ENGINE_POOL_QUEUE_H
 #define ENGINE_POOL_QUEUE_H
 
@@ -17,27 +16,27 @@ struct queue_place {
     int64_t since_ns;
     struct queue_place *after;
     bool waiting, going;
-    bool housed; /* has its box already */
+    bool housed; /* already has its box */
 };
 
 struct queue {
     struct queue_place *first, **end;
-    struct queue_place *running; /* a list, in no order */
+    struct queue_place *running; /* a list, unordered */
     unsigned waiting, going;
     unsigned waiting_max, going_max;
-    uint64_t turn;      /* of the one that was served last */
+    uint64_t turn;      /* of the request served last */
     double run_ms;      /* how long runs take, as a moving mean */
-    bool (*may_go)(const void *client); /* NULL: everybody */
+    bool (*may_go)(const void *client); /* NULL: all clients */
 };
 
 void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max);
-/* Wait in line; ERR_BUSY where the line is full. */
+/* Waits in line; ERR_BUSY if the queue is full. */
 int queue_enter(struct queue *queue, struct queue_place *place, const void *client,
                 struct err *err);
-/* The next one that may go, now counted as going; NULL: none, or no room. `boxes`: is
- * there a box for one that has none? */
+/* The next request that may begin, now counted as running; NULL: none, or no room. `boxes`: is
+ * there a box for one without? */
 struct queue_place *queue_next(struct queue *queue, bool boxes);
-/* One that went has ended, or one that waited gives up. */
+/* A run has ended, or a waiting request gives up. */
 void queue_leave(struct queue *queue, struct queue_place *place);
 
 #endif

@@ -1,12 +1,12 @@
-/* One box that nobody moves into, built before an engine says that it is ready: an engine
- * that cannot build any must say so, and why, to whoever started it. */
+/* A first empty box, built before an engine reports that it is ready: an engine that cannot build
+ * any must say so, and why. Runs in the engine. */
 #include "box/host/box.h"
 #include "engine/engine_int.h"
 
 struct probe {
     struct house_tenant tenant;
     bool over;
-    struct box_news news; /* READY, or why not */
+    struct box_news news; /* READY, or the failure */
 };
 
 static void on_news(struct house_tenant *tenant, const struct box_news *news,

@@ -1,6 +1,5 @@
-/* Hints about packages: what is there instead of what was asked for, in code that has failed
- * or was checked before it runs. The host side looks at the image's package directory, never
- * at what the box says is in it. */
+/* Hints about missing packages and their alternatives, for code that failed or is checked. Reads
+ * the image's package directory, never the box's claims. Runs in the engine. */
 #include "engine/engine_int.h"
 
 #include <dirent.h>
@@ -13,7 +12,7 @@
 #include "base/json.h"
 #include "image/packages.h"
 
-/* What to use for packages that models ask for and the image lacks. */
+/* Alternatives to packages that models ask for and the image lacks. */
 static const struct {
     const char *asked, *instead, *distribution;
 } alternatives[] = {
@@ -30,7 +29,7 @@ static const struct {
     { "networkx", "scipy.sparse.csgraph", "scipy" },
 };
 
-/* Version of a distribution from its NAME-VERSION.{egg,dist}-info entry. */
+/* A distribution's version, from its NAME-VERSION.{egg,dist}-info entry. */
 static bool version_in(const char *folder, const char *distribution, char *out, size_t room)
 {
     size_t len = strlen(distribution);
@@ -99,7 +98,7 @@ static bool mentions(struct str code, const char *words)
     return memmem(code.at, code.len, words, strlen(words)) != NULL;
 }
 
-/* A notebook's own syntax, which models write from habit. Sessions have it (drivers/magics.py). */
+/* Notebook syntax, which models write from habit. Sessions have it (drivers/magics.py). */
 static const char magic_hint[] =
     "lines that begin with % or ! are a notebook's, not Python's: leave %matplotlib out, figures "
     "are shown by themselves; run a program with subprocess.run";

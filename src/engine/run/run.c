@@ -1,6 +1,6 @@
-/* One run, stage by stage: a box from a pool or built, files in, start, watch, files
- * out, the result. Each stage ends by news from the broker or the porter. Whatever
- * ends a run, its box is vacated and never used again. Runs in the engine. */
+/* One run, stage by stage: a box from a pool or built, files in, start, watch, files out, the
+ * result. News from the broker or the porter ends each stage. However a run ends, its box is
+ * vacated and never used again. Runs in the engine. */
 #include "engine/run/run.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/own.h"
 #include "box/zygote/zygote.h"
 
-#define RUN_START_MS 10000 /* for an occupant to be there; then its time begins */
+#define RUN_START_MS 10000 /* for an occupant to appear; its time begins then */
 
 void run_drop(struct engine_run *run)
 {
@@ -41,8 +41,8 @@ void run_drop(struct engine_run *run)
     free(run);
 }
 
-/* The hook may begin another run: this one is out of the way. It is let go of in the
- * next turn of the loop, when its answer is sent. */
+/* The hook may begin another run. The loop frees this one in its next turn, when the answer is
+ * sent. */
 static void end(struct engine_run *run, const struct err *err)
 {
     struct engine *engine = run->engine;
@@ -84,7 +84,7 @@ static void end_with_result(struct engine_run *run, const struct err *ours)
     end(run, NULL);
 }
 
-/* It ran, so there is a result, even if it says that the failure is ours. */
+/* The code ran, so there is a result, even if the failure is ours. */
 void run_give_up(struct engine_run *run, const struct err *err)
 {
     struct err kept = *err;
@@ -140,7 +140,7 @@ static void write_line(struct engine_run *run)
     free(run->line);
     run->line = !bash         ? plan_driver_line(run->request, run->forked || run->pooled)
                 : run->pooled ? plan_bash_message(run->request)
-                              : NULL; /* it has its code as a file */
+                              : NULL; /* its code is a file */
     run->to_driver = run->line ? str_of(run->line) : STR_NONE;
 }
 
@@ -157,15 +157,14 @@ static void go(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_n
 static void go_pooled(struct engine_run *run)
 {
     struct box_news news = { .walls = run->taken.walls, .stats = run->taken.stats };
-    /* Where the broker itself watches a box, it should begin now. */
+    /* If the broker itself watches the box, it must begin now. */
     if (!(news.walls & BOX_WALL_BIT(MEMORY_CG)) || run->taken.fd[RUN_PIPES + BOX_COUNTER_CPU] < 0)
         house_ask(&run->engine->house, BOX_OP_BEGIN, run->box);
     write_line(run);
     go(run, run->taken.fd, &news);
 }
 
-/* The request lies ready in the channel before the occupant is there: it need not
- * wait for our word. */
+/* The request is in the channel before the occupant exists, so it need not wait for us. */
 static int open_channel(struct engine_run *run, int theirs[BOX_CHANNEL])
 {
     for (int i = 0; i < BOX_CHANNEL; i++)
@@ -241,7 +240,7 @@ static void on_built(struct engine_run *run)
         start_occupant(run);
 }
 
-/* Counts of free blocks and inodes would not do: code can remove as much elsewhere. */
+/* Counting free blocks and inodes is not enough: code can remove as many elsewhere. */
 static bool has_files(const struct engine_run *run)
 {
     return run->request->file_count > 0 || run->stats.work_size < 0 ||
@@ -257,7 +256,7 @@ void run_box_is_empty(struct engine_run *run)
         end_with_result(run, NULL);
 }
 
-/* An input may be other than it was, also a read-only one, whose owner is the code. */
+/* An input may have changed, even a read-only one: the code owns it. */
 static bool may_be_final(const struct engine_run *run)
 {
     return run->engine->options.warm && run->request->file_count == 0;
@@ -272,7 +271,7 @@ void run_is_done(struct engine_run *run)
     bool failed = run->driver.error.kind != RESULT_E_NONE || run->driver.done_code != 0;
     bool counted = counters_read(run->counter, &run->stats) == 0;
     run->asked_at_done = !counted && (failed || may_be_final(run));
-    /* Without a cgroup the processes that are there now are all that tells of a full house. */
+    /* Without a cgroup, only the current processes tell of a reached limit. */
     struct box_call stat = { .op = BOX_OP_STAT, .box = run->box, .stat.brief = !failed };
     if (run->asked_at_done)
         house_call(&run->engine->house, &stat, NULL, 0);
@@ -308,7 +307,7 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
         return;
     if (news->kind == BOX_NEWS_FAILED && run->stage == RUN_STARTING && run->forked) {
         pools_zygote_failed(&run->engine->pools, run->plan.start.start.zygote);
-        start_occupant(run); /* it is exec'd then, which needs no zygote */
+        start_occupant(run); /* exec needs no zygote */
     } else if (news->kind == BOX_NEWS_FAILED) {
         box_failure(news, &err);
         run_give_up(run, &err);

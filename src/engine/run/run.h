@@ -1,5 +1,4 @@
-/* One run: its state, shared by run.c (the stages), watch.c (while the code runs)
- * and verdict.c (what came of it). */
+/* The state of one run, shared by run.c (stages), watch.c (running code) and verdict.c (result). */
 #ifndef ENGINE_RUN_RUN_H
 #define ENGINE_RUN_RUN_H
 
@@ -10,7 +9,7 @@
 #include "engine/talk/notify.h"
 #include "engine/talk/plan.h"
 
-/* What we have of the occupant: as BOX_NEWS_STARTED gives it, and our ends of the channel. */
+/* The occupant's descriptors: those of BOX_NEWS_STARTED, and our ends of the channel. */
 enum run_pipe_id {
     RUN_IN = BOX_STARTED_IN, RUN_OUT = BOX_STARTED_OUT, RUN_ERR = BOX_STARTED_ERR,
     RUN_WORDS = BOX_STARTED_WORDS, RUN_REQUESTS = BOX_STARTED_REQUESTS,
@@ -25,7 +24,7 @@ struct run_pipe {
 enum run_stage {
     RUN_QUEUED,
     RUN_BUILDING,   /* until READY */
-    RUN_FILES_IN,   /* until the porter is there, and then until it has everything */
+    RUN_FILES_IN,   /* until the porter is there, then until it has all files */
     RUN_STARTING,   /* until STARTED */
     RUN_GOING,      /* until the result is final, or the box is empty */
     RUN_FILES_OUT,
@@ -50,13 +49,13 @@ struct engine_run {
     const struct run_cell_ops *cell_ops;
     struct session_job job;
     bool may_miss_interrupt; /* while it starts */
-    int64_t since_ns; /* of the files' clock: when a cell began */
+    int64_t since_ns; /* time of the files' clock when a cell began */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;
     uint32_t box; /* HOUSE_NOBODY: none yet */
     struct plan plan;
-    struct pool_taken taken; /* where it came from a pool */
-    bool pooled, forked;     /* the occupant waited already; it is a zygote's child */
+    struct pool_taken taken; /* if it came from a pool */
+    bool pooled, forked;     /* the occupant already waited; it is a zygote's child */
     struct files_job files;
     struct run_pipe pipe[RUN_PIPES];
     int counter[BOX_COUNTERS];
@@ -64,20 +63,20 @@ struct engine_run {
     int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, finished_ns;
     struct result result;
     struct result_facts facts;
-    char *line; /* for the driver; to_driver is what is left of it */
-    int channel[BOX_CHANNEL]; /* our ends, while the occupant is on its way to its own */
+    char *line; /* for the driver; to_driver is the unsent rest */
+    int channel[BOX_CHANNEL]; /* our ends, while the occupant opens its own */
     struct str to_stdin, to_driver;
     struct driver driver;
     struct notify notify;
-    struct buf spill[2]; /* whole stdout and stderr, up to the artifact cap */
+    struct buf spill[2]; /* complete stdout and stderr, up to the artifact cap */
     struct box_stats stats;
     int interrupts;
-    int64_t asked; /* the question that was handed on, and has no answer yet; 0: none */
-    bool asked_openly; /* what is typed is shown */
+    int64_t asked; /* the pending question for input; 0: none */
+    bool asked_openly; /* typed characters are shown */
     bool occupant_gone, empty, killed, clean;
-    bool over; /* on_end was called; nothing of it counts any more */
+    bool over; /* on_end was called; nothing counts any more */
     bool memory_counted; /* by a cgroup */
-    bool asked_at_done; /* for counters, of which it depends whether that was the end */
+    bool asked_at_done; /* for counters, which decide whether the run has ended */
 };
 
 static inline int64_t run_limit(const struct engine_run *run, enum limits_id id)
@@ -86,43 +85,42 @@ static inline int64_t run_limit(const struct engine_run *run, enum limits_id id)
 }
 
 /* watch.c */
-/* The occupant has its request: watch it. fds are taken over. */
+/* The occupant has its request: watches it. Takes over fds. */
 int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news);
 void run_on_news(struct engine_run *run, const struct box_news *news);
 void run_kill(struct engine_run *run, enum result_status why);
 void run_wish_to_stop(struct engine_run *run);
-/* What a pipe takes now. True: nothing is left, or nobody takes it. */
+/* Writes what the pipe takes now. True: nothing is left, or no reader. */
 bool run_write_some(int fd, struct str *left);
-/* Read what is in the pipes of a box that is dead or done. False: it never ends. */
+/* Reads the pipes of a dead or finished box. False: they never end. */
 bool run_drain(struct engine_run *run);
 void run_unwatch(struct engine_run *run);
 /* A pipe, no longer watched. */
 int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
-/* What the box's counters say now, if they can be read. */
+/* Reads the box's counters, if possible. */
 void run_read_counters(struct engine_run *run);
-/* The answer to what the driver has asked; a line of JSON, which is taken over. */
+/* Answers the driver's question; takes over the line of JSON. */
 void run_answer(struct engine_run *run, char *line);
-/* A line of ours for the code's stderr. */
+/* Adds a line of ours to the code's stderr. */
 void run_say(struct engine_run *run, const char *text);
 
-/* run.c: what watch.c has come to */
+/* run.c: called by watch.c */
 /* Everything in the box is dead: files out, then the end. */
 void run_box_is_empty(struct engine_run *run);
-/* We failed; the box is given up. */
+/* We failed; gives up the box. */
 void run_give_up(struct engine_run *run, const struct err *err);
-/* The driver is done. If nothing speaks against it, the run ends here; else the box
- * is waited for. */
+/* The driver is done. Ends the run here if nothing speaks against it, else waits for the box. */
 void run_is_done(struct engine_run *run);
-/* It was not: the driver waits for this before it ends. */
+/* The run was not over: the driver waits for this before it exits. */
 void run_let_exit(struct engine_run *run);
-/* The same, with counters that are up to date. True: it is over. */
+/* The same, with fresh counters. True: it is over. */
 bool run_final_if_clean(struct engine_run *run);
 
 /* Of a cell: its result is complete; its session has ended, called off or by a failure. */
 void run_finish(struct engine_run *run);
 void run_session_ended(struct engine_run *run, const char *why, bool called_off);
 
-/* verdict.c: facts and claims become the result. `ours`: what we failed in, or NULL. */
+/* verdict.c: facts and claims become the result. `ours`: our failure, or NULL. */
 void run_conclude(struct engine_run *run, const struct err *ours);
 
 #endif

@@ -1,5 +1,4 @@
-/* What came of a run: kernel facts and the box's claims become its result. Runs in
- * the engine. */
+/* Turns kernel facts and the box's claims into the run's result. Runs in the engine. */
 #include "engine/run/run.h"
 
 #include <signal.h>
@@ -21,8 +20,8 @@ static void add_spill(struct engine_run *run, int which, const struct result_str
     result_add_artifact(&run->result, str_of(path), buf_take(spill), len, NULL);
 }
 
-/* Bash reports the line of its last failing command; it is the run's if its code
- * is. The source line comes from our own copy of the code, for syntax errors too. */
+/* Bash reports the line of its last failing command; it is the run's if the exit codes match. The
+ * source line comes from our copy of the code, for syntax errors too. */
 static void take_fail_line(struct engine_run *run)
 {
     struct result_error *error = &run->result.error;
@@ -44,8 +43,8 @@ static void take_fail_line(struct engine_run *run)
     error->snippet = buf_strdup(text);
 }
 
-/* Where no cgroup counts, limits are rlimits, and nobody sees their refusal but the code. What
- * the box then claims of itself can only make it look worse. */
+/* Without a cgroup, limits are rlimits, and only the code sees their refusal. The box's claim about
+ * itself can only make it look worse. */
 struct claim {
     const char *name, *message; /* how the message begins */
 };
@@ -74,8 +73,7 @@ static bool claims_no_memory(const struct engine_run *run)
     return !run->memory_counted && claims(run, rows, array_len(rows));
 }
 
-/* Others say EAGAIN, too: it takes a box that was seen nearly full, and may have been full
- * between two looks. */
+/* EAGAIN has other causes too: the box must have been seen nearly full. */
 static bool claims_no_process(const struct engine_run *run)
 {
     static const struct claim rows[] = {

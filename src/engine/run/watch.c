@@ -1,7 +1,6 @@
-/* While the code runs. All descriptors are non-blocking and meet in the engine's
- * loop: a box that floods, drips, stalls or lies costs only itself. Runs in the
- * engine. A function that may end the run says so: it is `over` then, and nothing of
- * it counts afterwards. */
+/* Watches the running code. All descriptors are non-blocking and polled in the engine's loop: a box
+ * that floods, drips, stalls or lies harms only itself. Runs in the engine. Functions that may end
+ * the run say so: it is `over` then, and nothing counts afterwards. */
 #include "engine/run/run.h"
 
 #include <errno.h>
@@ -14,11 +13,11 @@
 #include "base/own.h"
 
 #define CHUNK 65536
-#define WEDGED_MS 10000 /* a killed box that lives on so long is given up, with its broker */
+#define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
 #define AGAIN_MS 250
-#define CPU_LOOK_MS 10 /* the least time between two looks at the CPU counter */
-#define DRAIN_MAX 64   /* chunks that are read of a box that may still write */
-#define AWAKE_NS INT64_C(400000) /* a lone run from a pool of Python is often done within this */
+#define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
+#define DRAIN_MAX 64   /* chunks read from a box that may still write */
+#define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
 
 static void close_pipe(struct engine_run *run, enum run_pipe_id id)
 {
@@ -56,7 +55,7 @@ static void take_output(struct engine_run *run, enum run_pipe_id id, const char 
     result_stream_add(stream, cap, bytes, len);
     size_t room = spill->max - spill->len;
     buf_add(spill, bytes, len < room ? len : room);
-    /* The caps are the result's: a door that streams gets every byte. */
+    /* The caps are the result's: a streaming door gets every byte. */
     struct engine_event event = { .kind = out ? ENGINE_STDOUT : ENGINE_STDERR,
                                   .bytes = { bytes, len } };
     if (run->hooks.on_event)
@@ -65,7 +64,7 @@ static void take_output(struct engine_run *run, enum run_pipe_id id, const char 
         run_kill(run, RESULT_OUTPUT_LIMIT);
 }
 
-/* Read once; false where there is no more to read now. */
+/* Reads once; false if there is nothing more now. */
 static bool read_pipe(struct engine_run *run, enum run_pipe_id id)
 {
     static char bytes[CHUNK];
@@ -141,7 +140,7 @@ static bool write_request(struct engine_run *run)
            (!run->session || run_write_some(fd, &run->to_stdin));
 }
 
-/* The rest of a long request. The pipe stays: its end would be the end of a session. */
+/* The rest of a long request. The pipe stays open: its end would end a session. */
 static void on_requests(struct loop_source *source, uint32_t events)
 {
     struct engine_run *run = run_of(source);
@@ -161,8 +160,8 @@ static void on_output(struct loop_source *source, uint32_t events)
         read_pipe(run, source == &run->pipe[RUN_OUT].source ? RUN_OUT : RUN_ERR);
 }
 
-/* A question for the person at the other end. A later one takes the place of one without an answer,
- * and is told again only where it asks for a secret: two events an answer at most. */
+/* A question for the person at the client. A later question replaces an unanswered one, and is sent
+ * again only if it asks for a secret: at most two events per answer. */
 static void hand_on_question(struct engine_run *run)
 {
     struct engine_event event = { .kind = ENGINE_INPUT, .echo = run->driver.input_echo };
@@ -207,20 +206,20 @@ static void on_listener(struct loop_source *source, uint32_t events)
     struct engine_run *run = run_of(source);
     if (run->over)
         return;
-    /* Before Linux 6.11 receiving blocks for ever once the last user has gone. */
+    /* Before Linux 6.11 receiving blocks for ever once the last user is gone. */
     if (events & EPOLLIN)
         notify_serve(&run->notify);
     if (run->notify.fd < 0) {
-        loop_forget(&run->engine->loop, source); /* closing took it out already */
+        loop_forget(&run->engine->loop, source); /* closing has already removed it */
     } else if (!(events & EPOLLIN)) {
-        close_pipe(run, RUN_LISTENER); /* nobody is left to ask */
+        close_pipe(run, RUN_LISTENER); /* no process is left to ask */
         run->notify.fd = -1;
     }
 }
 
 /* --- time --- */
 
-/* What the broker keeps to, should we stand still. */
+/* The broker's deadline, in case the engine hangs. */
 static void set_due(const struct engine_run *run)
 {
     bool counts = run->counter[BOX_COUNTER_CPU] >= 0;
@@ -229,7 +228,7 @@ static void set_due(const struct engine_run *run)
             run->deadline_ns, counts ? most_us : 0);
 }
 
-/* The limit cannot be reached sooner than by using every allowed cpu fully. */
+/* The limit cannot be reached sooner than with every allowed CPU fully used. */
 static void plan_cpu_look(struct engine_run *run)
 {
     static long online;
@@ -257,19 +256,18 @@ void run_wish_to_stop(struct engine_run *run)
         return;
     }
     send_interrupt(run);
-    /* A bash that is still reading its cell does not hear it; and while node changes from
-     * V8's watch for signals to its own it loses one that comes just then: it is sent once
-     * more to a run that goes on. */
+    /* A bash that still reads its cell does not get the signal, and node loses it while it changes
+     * from V8's signal handling to its own: send it again if the run continues. */
     if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt)
         run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
     set_timer(run);
 }
 
-/* The kernel or the broker takes too long to end it. An engine that serves others
- * gives up this run alone: its box stays taken until it is empty after all. */
+/* The kernel or the broker takes too long to end the box. An engine for several clients gives up
+ * only this run: its box stays taken until it is empty. */
 static void on_wedged(struct engine_run *run)
 {
-    static const char why[] = "the box is not empty so long after its kill";
+    static const char why[] = "the box is still not empty 10 s after its kill";
     struct err err = ERR_INIT;
     if (!run->engine->options.warm) {
         house_break(&run->engine->house, why);
@@ -305,8 +303,7 @@ static void on_timer(struct loop_timer *timer)
 
 /* --- news --- */
 
-/* The broker counts from the start of an occupant; one that waited has used time
- * before its request came. */
+/* The broker counts from an occupant's start; a pooled one used time before its request. */
 static void take_stats(struct engine_run *run, const struct box_stats *stats)
 {
     const struct box_stats before = run->stats;
@@ -375,7 +372,7 @@ void run_on_news(struct engine_run *run, const struct box_news *news)
     } else if (news->kind == BOX_NEWS_EMPTY) {
         run->empty = true;
         take_stats(run, &news->stats);
-        /* Every writer is dead: what is in the pipes now is all there will be. */
+        /* Every writer is dead: the pipes hold all there will be. */
         run_drain(run);
         run_unwatch(run);
         run_box_is_empty(run);
@@ -431,19 +428,19 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
     for (int i = 0; i < RUN_PIPES; i++)
         run->pipe[i].source =
             (struct loop_source){ take_fd(&fds[i]), pipes[i].ready, pipes[i].name };
-    /* The request first: the occupant works while we get ready to listen. */
+    /* The request first: the occupant works while we prepare to listen. */
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
         run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
     bool written = write_request(run);
     for (int i = 0; i < RUN_PIPES; i++) {
         struct loop_source *source = &run->pipe[i].source;
-        bool ours = i == RUN_WORDS || i == RUN_REQUESTS; /* they do not block */
+        bool ours = i == RUN_WORDS || i == RUN_REQUESTS; /* they are non-blocking */
         if (i == RUN_IN && run->to_stdin.len == 0)
             own_close_fd(&source->fd);
         if ((i == RUN_IN && source->fd < 0) || (i == RUN_REQUESTS && written))
             continue;
         if (source->fd < 0 && run->session)
-            continue; /* an earlier cell closed it, or too much was reported there */
+            continue; /* closed by an earlier cell, or after too many reports */
         failed |= !ours && i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
         failed |= loop_add(&run->engine->loop, source, pipes[i].events) < 0;
     }

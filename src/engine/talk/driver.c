@@ -1,6 +1,6 @@
-/* Parsing what a driver says. Runs in the engine; every byte is the box's own. A
- * line that is not as PROTOCOL.md says is counted and dropped; a cap that is
- * passed makes us deaf for the rest of the run. Nothing here decides a status. */
+/* Parses the driver's lines. Runs in the engine; every byte comes from the box. A line that breaks
+ * PROTOCOL.md is counted and dropped; past a cap we ignore the rest of the run. Nothing here
+ * decides a status. */
 #include "engine/talk/driver.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static bool is_answer(const struct driver *driver, const json_t *line)
     return !driver->nonce[0] || (nonce && strcmp(nonce, driver->nonce) == 0);
 }
 
-/* A copy of a string member cut to the cap, or NULL. */
+/* A copy of a string member, cut to the cap, or NULL. */
 static char *text_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -81,7 +81,7 @@ static bool is_base64(struct str text)
     return true;
 }
 
-/* A MIME type as we accept it, and whether the value has the form it must have. */
+/* Is this an accepted MIME type with a value of the right form? */
 static bool is_member(const char *key, const json_t *value)
 {
     size_t len = strlen(key);
@@ -101,7 +101,7 @@ static bool is_member(const char *key, const json_t *value)
     return !picture || is_base64(json_str(value));
 }
 
-/* Would this result be more than all of them may have? */
+/* Does this result exceed the limit for all? */
 static bool is_over(const struct driver *driver)
 {
     return driver->results_bytes + driver->line.len > driver->results_most;
@@ -142,7 +142,7 @@ static bool on_error(struct driver *driver, json_t *line)
     const char *kind = json_string_value(json_object_get(line, "kind"));
     struct result_error *error = &driver->error;
     if (!kind || error->kind != RESULT_E_NONE)
-        return false; /* one uncaught exception ends a program: the first */
+        return false; /* the first uncaught exception ends a program */
     for (size_t i = 0; i < array_len(kinds); i++) {
         if (strcmp(kind, kinds[i].name) != 0)
             continue;
@@ -274,7 +274,7 @@ void driver_feed(struct driver *driver, const void *bytes, size_t len)
             break;
         }
         if (end) {
-            /* A driver begins its lines anew, whatever others left unended: most are empty. */
+            /* A driver starts a new line, whatever other writers left unended: most are empty. */
             driver->bad_lines += driver->line.len > 0 && !take_line(driver);
             driver->line.len = 0;
             part++;

@@ -1,6 +1,6 @@
-/* Frames and values of an error, and problems of code that was not run yet, as a driver tells
- * them. Runs in the engine; every byte is the box's own: texts are cut to their caps, and what is
- * not as drivers/PROTOCOL.md says is left out. */
+/* A driver's frames and values of an error, and problems of code that has not run. Runs in the
+ * engine; every byte comes from the box: texts are cut to their caps, and anything that breaks
+ * drivers/PROTOCOL.md is dropped. */
 #include "engine/talk/driver_advice.h"
 
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #define LINE_MAX_BYTES 800  /* of a source line */
 #define WORDS_MAX_BYTES 2000 /* of a message or a hint */
 
-/* A text within its cap, NULL where there is none. */
+/* A text within its cap, or NULL. */
 static json_t *text_of(const json_t *from, const char *name, size_t most)
 {
     const json_t *value = json_object_get(from, name);

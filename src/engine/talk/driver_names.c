@@ -1,5 +1,5 @@
-/* Names and completions, as a session tells them. Runs in the engine; every byte is the
- * box's own: what is not as drivers/PROTOCOL.md says is left out. */
+/* A session's names and completions. Runs in the engine; every byte comes from the box: anything
+ * that breaks drivers/PROTOCOL.md is dropped. */
 #include "engine/talk/driver_names.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The drivers in cupel's read-only data: one program, nothing to install beside. */
+/* The drivers in cupel's read-only data: one program, nothing to install beside it. */
 #include "engine/talk/drivers.h"
 
 #include "base/builtin.h"

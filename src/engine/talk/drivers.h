@@ -1,4 +1,4 @@
-/* The drivers and the files that go with them, as bytes inside cupel. */
+/* The drivers and their files, as bytes inside cupel. */
 #ifndef ENGINE_TALK_DRIVERS_H
 #define ENGINE_TALK_DRIVERS_H
 
@@ -9,23 +9,23 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_BUILTIN_PYTHON */
     ENGINE_BUILTIN_DRIVER_JS,
     ENGINE_BUILTIN_DRIVER_SH,
-    ENGINE_BUILTIN_REHEARSE_JS, /* node that waits for its code */
-    ENGINE_BUILTIN_CELLS_SH,    /* bash that does */
+    ENGINE_BUILTIN_REHEARSE_JS, /* a waiting node */
+    ENGINE_BUILTIN_CELLS_SH,    /* a waiting bash */
     ENGINE_BUILTIN_CELLS_PY,    /* sessions */
     ENGINE_BUILTIN_NAMES_PY,
     ENGINE_BUILTIN_ADVICE_PY, /* read when code has failed or is checked */
-    ENGINE_BUILTIN_MAGICS_PY, /* read when a cell is no Python */
-    ENGINE_BUILTIN_TERMINAL_PY, /* and when a person is at the other end */
+    ENGINE_BUILTIN_MAGICS_PY, /* read when a cell is not Python */
+    ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_CELLS_JS,
     ENGINE_BUILTIN_NAMES_JS,
     ENGINE_BUILTIN_MATPLOTLIBRC,
     ENGINE_BUILTIN_PREPARE_PY,
     ENGINE_BUILTIN_ZYGOTE_PY,
-    ENGINE_BUILTIN_ZYGOTE_SO, /* what it calls to fork: src/box/zygote/zygote.c */
+    ENGINE_BUILTIN_ZYGOTE_SO, /* called to fork: src/box/zygote/zygote.c */
     ENGINE_BUILTIN_COUNT
 };
 
-/* Name under which the file is placed in a box, and its bytes. */
+/* The file's name in a box, and its bytes. */
 struct str engine_builtin(enum engine_builtin_id id);
 const char *engine_builtin_name(enum engine_builtin_id id);
 

@@ -1,7 +1,7 @@
-/* Jobs for the porter, and files in. The engine asks, the porter (no more power than the
- * box) opens and reads; names and contents are the box's own and stay bytes. Each question
- * has one answer but LIST, which has several and a last one. Nothing here waits: the
- * socket does not block, and an answer is a small piece of work. */
+/* Jobs for the porter, and files in. The engine asks; the porter, with no more rights than the box,
+ * opens and reads. Names and contents come from the box and stay bytes. Each question has one
+ * answer, except LIST, which has several and a last one. Nothing here waits: the socket is
+ * non-blocking, and an answer is little work. Runs in the engine. */
 #include "engine/talk/files.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void be_patient(struct files_job *job)
     loop_set_timer(job->loop, &job->patience, clock_now_ns() + PATIENCE_MS * CLOCK_MS);
 }
 
-/* What a session's collect met is what is known now. */
+/* Keeps the list of a session's collect for the next one. */
 static void remember(struct files_job *job)
 {
     files_seen_done(job->seen);
@@ -147,7 +147,7 @@ static int refuse_stale(struct files_job *job)
     char value[32];
     snprintf(value, sizeof value, "%lu", (unsigned long)job->part.upload);
     err_input(&job->err, "upload", value, "an upload to this path that is under way",
-              "no upload %s to '%s' is under way", value, job->puts[job->next].path);
+              "upload %s to '%s' does not exist", value, job->puts[job->next].path);
     err_hint(&job->err, "send the file from its first part on");
     return -1;
 }
@@ -183,8 +183,8 @@ void files_put(struct files_job *job, struct loop *loop, int sock, const struct 
 
 /* --- answers --- */
 
-/* The head and the rest of one answer: 1, 0 where there is none, or -1. A descriptor that
- * came along would be closed by the kernel, and the answer is not taken. */
+/* Receives one answer with its content: 1, 0 if there is none now, or -1. An answer with a
+ * descriptor is refused, and the kernel closes the descriptor. */
 static int receive(int sock, struct box_porter_answer *word, char bytes[BOX_PORTER_PART])
 {
     struct iovec parts[] = { { word, sizeof *word }, { bytes, BOX_PORTER_PART } };

@@ -1,12 +1,11 @@
-/* Files out. Runs in the engine. The porter lists and reads; what is decided here is decided
- * by what it says of sizes, before anything is read:
- * 1. Bytes are read only of files that fit what is left of the caps, of inputs that have
- *    the size that was sent, and of files that a session reported before. So the caps and
- *    the request bound what is read, whatever the code left behind: sparse files, thousands
- *    of links to one file, thousands of files.
- * 2. Each part is a small piece of work, and there is a time after which the rest is left.
- * 3. Everything that is left is said, with its reason.
- * What comes out is sorted by name, so that the same run gives the same list. */
+/* Files out. Runs in the engine. The porter lists and reads; the engine decides by the listed
+ * sizes, before reading:
+ * 1. It reads only files within the rest of the caps, inputs of unchanged size, and files that a
+ *    session reported before. So the caps and the request limit the reading, whatever the code
+ *    left: sparse files, thousands of links to one file, thousands of files.
+ * 2. Each part is little work, and after a deadline the rest is skipped.
+ * 3. Every skipped file is reported with its reason. The output is sorted by name, so that the same
+ *    run gives the same list. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +15,13 @@
 #include "base/own.h"
 #include "engine/talk/files_int.h"
 
-/* For collecting: a second, and for what the caps let through so much a file and a MiB, which
- * a busy machine may need. The walk alone has half of the second. */
+/* A second for collecting, plus some time for each file and MiB within the caps, which a busy
+ * machine may need. The walk has half of that second. */
 #define COLLECT_MS 1000
 #define WALK_MS 500
 #define FILE_MS 10
 #define MIB_MS 20
-#define AHEAD (4 * BOX_PORTER_PART) /* bytes that are asked for before they are needed */
+#define AHEAD (4 * BOX_PORTER_PART) /* bytes requested ahead */
 
 static int by_path(const void *a, const void *b)
 {
@@ -165,8 +164,7 @@ static bool is_one_too_many(const struct files_job *job)
     return job->files_taken >= most;
 }
 
-/* The input of this name, or NULL. Entries come in order, so that each input is looked at
- * once. */
+/* The input of this name, or NULL. Entries are sorted, so each input is visited once. */
 static const struct request_file *input_of(struct files_job *job, const struct files_entry *entry)
 {
     for (; job->next_input < job->request->file_count; job->next_input++) {
@@ -179,7 +177,7 @@ static const struct request_file *input_of(struct files_job *job, const struct f
     return NULL;
 }
 
-/* What the last collect met under this name and with this ctime, or NULL. */
+/* The last collect's entry with this name and ctime, or NULL. */
 static const struct files_entry *told_before(const struct files_job *job,
                                              const struct files_entry *entry)
 {
@@ -213,7 +211,7 @@ static void skip_unread(struct files_job *job, const struct files_entry *entry, 
                                        : "cannot be opened");
 }
 
-/* Is there a reason to read this file, as large as it is now? Sets what it is read for. */
+/* Is there a reason to read this file at its current size? Stores the reason. */
 static bool is_wanted(struct files_job *job, const struct files_entry *entry)
 {
     const struct files_entry *before = told_before(job, entry);
@@ -221,7 +219,7 @@ static bool is_wanted(struct files_job *job, const struct files_entry *entry)
         job->input = NULL;
     job->keeps = entry->size <= bytes_left(job) && !is_one_too_many(job);
     if (before && !before->sum[0])
-        return false; /* told already, unread */
+        return false; /* already reported as unread */
     if (job->keeps || job->input || before)
         return true;
     skip_over_cap(job, entry);
@@ -236,7 +234,7 @@ static void say_cut(struct files_job *job)
     } reasons[] = {
         { BOX_CUT_COUNT, "not looked at: more than 20000 entries, or 2 MiB of names" },
         { BOX_CUT_DEEP, "not looked at: more than 64 deep, or a path of more than 1023 bytes" },
-        { BOX_CUT_TIME, "not looked at: looking took too long" },
+        { BOX_CUT_TIME, "not looked at: the walk took too long" },
         { BOX_CUT_CLOSED, "not looked at: a directory that cannot be read" },
     };
     for (size_t i = 0; i < array_len(reasons); i++) {
@@ -274,8 +272,8 @@ static int go_on(struct files_job *job)
     return files_read_next(job);
 }
 
-/* The first part says how large the file is now; in a session it may have changed since
- * the list was made. Content is kept only where it can become an artifact. */
+/* The first part has the file's current size; in a session it may differ from the list. Content is
+ * kept only if it can become an artifact. */
 static bool begin_content(struct files_job *job, struct files_entry *entry, uint64_t size)
 {
     if (size != entry->size) {
@@ -294,7 +292,7 @@ static int end_content(struct files_job *job, struct files_entry *entry)
     const struct files_entry *before = told_before(job, entry);
     if (job->seen)
         memcpy(entry->sum, job->sum, sizeof entry->sum);
-    /* A ctime has the grain of a tick, so the same one may be another content. */
+    /* A ctime is only as exact as a tick: the same one may be another content. */
     if (job->input || (before && strcmp(before->sum, job->sum) == 0))
         return go_on(job);
     if (!job->content) {
@@ -308,7 +306,7 @@ static int end_content(struct files_job *job, struct files_entry *entry)
     return go_on(job);
 }
 
-/* Is `part` what follows in `whole` after `at` bytes, and the end only at the end? */
+/* Does `part` follow in `whole` after `at` bytes, ending where `whole` ends? */
 static bool continues(struct str whole, uint64_t at, struct str part)
 {
     uint64_t left = whole.len - at;
@@ -328,7 +326,7 @@ int files_hear_part(struct files_job *job, const struct box_porter_answer *word,
     if (job->content_len == 0 && !job->content && !begin_content(job, entry, word->size))
         return go_on(job);
     if (job->input && !continues(job->input->data, job->content_len, part)) {
-        job->input = NULL; /* it was changed: from the beginning, as any other */
+        job->input = NULL; /* it was changed: read it again as an ordinary file */
         if (!is_wanted(job, entry))
             return go_on(job);
         return files_read(job, path_of(entry));
@@ -343,7 +341,7 @@ static void on_deadline(struct loop_timer *timer)
 {
     struct files_job *job = loop_owner(timer, struct files_job, deadline);
     static const char why[] = "not looked at: collecting took too long";
-    if (job->heard != files_hear_part) { /* the list is not even whole */
+    if (job->heard != files_hear_part) { /* the list is incomplete */
         sort_entries(job);
         job->cut |= BOX_CUT_TIME;
     }

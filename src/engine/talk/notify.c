@@ -1,6 +1,6 @@
-/* Answering forbidden system calls. The engine looks at the call's number only:
- * no pointer of the box is followed, no call is ever let through (the answer is
- * always an error), so there is nothing to race against. */
+/* Answers forbidden system calls. The engine reads only the call's number: it follows no pointer of
+ * the box and always answers with an error, so there is nothing to race against. Runs in the
+ * engine. */
 #include "engine/talk/notify.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The seccomp listener: forbidden system calls are answered and named. */
+/* The seccomp listener: answers and names forbidden system calls. */
 #ifndef ENGINE_TALK_NOTIFY_H
 #define ENGINE_TALK_NOTIFY_H
 
@@ -16,10 +16,10 @@ struct notify {
     unsigned kinds;
 };
 
-/* Answer the calls that wait. Closes the listener (later calls get ENOSYS at once)
- * when enough was seen, so that a flood costs the engine nothing. */
+/* Answers waiting calls. Closes the listener after enough of them (later calls get ENOSYS at once),
+ * so that a flood costs the engine nothing. */
 void notify_serve(struct notify *notify);
-/* Put what was seen into the result. */
+/* Puts the calls into the result. */
 void notify_report(const struct notify *notify, struct result *result);
 
 #endif

@@ -1,7 +1,6 @@
-/* Drawing the walls: the one place where limits become kernel numbers, and where
- * an interpreter's command line and environment are written. The environment is
- * built from nothing: what is not in the tables below or in the request is not
- * in the box. Runs in the engine. */
+/* Plans a box: the one place where limits become kernel numbers, and an interpreter's command line
+ * and environment are written. The environment holds nothing but the tables below and the request.
+ * Runs in the engine. */
 #include "engine/talk/plan.h"
 
 #include <errno.h>
@@ -21,8 +20,8 @@
 #define INODES_MAX 16384
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
-#define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is not known yet */
-#define CPU_S_SESSION (30 * 86400) /* each cell has a limit of its own */
+#define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is unknown yet */
+#define CPU_S_SESSION (30 * 86400) /* each cell has its own limit */
 
 void plan_done(struct plan *plan)
 {
@@ -51,20 +50,20 @@ static const char *const common_env[] = {
     "NO_UPDATE_NOTIFIER=1",
 };
 
-/* What a box is for: a run whose code is known, one that waits for its code, a session. */
+/* A run with known code, one that waits for its code, or a session. */
 enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][5]; /* it; 0: nothing */
+    enum engine_builtin_id beside[PURPOSES][5]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
-    const char *env, *waiting_env; /* at its start; where it does not know its code yet */
-    enum engine_builtin_id cells;    /* what a session is started with; 0: as one that waits */
+    const char *env, *waiting_env; /* at its start; if it does not know its code yet */
+    enum engine_builtin_id cells;    /* a session's driver; 0: that of a waiting one */
 };
 
 static const struct language languages[REQUEST_LANGUAGES] = {
-    /* One that waits in a pool may become a session, and be handed on to a cold one. */
+    /* A waiting one in a pool may become a session. */
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
                          { [RUN] = { ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY },
                            [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
@@ -87,8 +86,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        "BASH_ENV=" BOX_PLANT_DIR "/cells.sh", 0 },
 };
 
-/* The driver was compiled ahead by the Python of the build; another minor version
- * cannot read that and gets the source. */
+/* The driver was compiled by the build's Python; another minor version cannot read it and gets the
+ * source. */
 static bool compiled_driver_fits(void)
 {
     char target[64];
@@ -116,14 +115,13 @@ static int add_plant(struct plan *plan, const char *name, int fd, struct err *er
     if (fd < 0)
         return err_sys(err, "make a memory file for '%s'", name);
     if (plants->count == BOX_PLANTS_MAX)
-        return err_set(err, ERR_BUG, "a box has no place for '%s'", name);
+        return err_set(err, ERR_BUG, "too many files in a box: '%s'", name);
     snprintf(plants->name[plants->count], BOX_PLANT_NAME, "%s", name);
     plan->plant_fds[plants->count++] = fd;
     return 0;
 }
 
-/* One memory file each for the life of the process: by the same file the broker
- * knows the same box. */
+/* One memory file each for the life of the process: the broker recognises equal boxes by it. */
 static int add_builtin(struct plan *plan, enum engine_builtin_id id, struct err *err)
 {
     static int files[ENGINE_BUILTIN_COUNT]; /* 0: none yet */
@@ -163,7 +161,6 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
     return add_font_list(plan, font_list, font_fd, err);
 }
 
-/* "NAME=" prefix equal in both? */
 static bool same_name(struct str a, const char *b)
 {
     size_t len = strcspn(b, "=") + 1;
@@ -320,7 +317,7 @@ static int make_plan(const struct request *request, enum purpose purpose, const 
     out->create.create.cpu_thousandths = limit[LIMITS_CPUS];
     out->start.op = BOX_OP_START;
     out->start.start.required = box_walls_required();
-    /* The CPU limit is the engine's, by the box's counter; this only backs it up. */
+    /* The engine enforces the CPU limit by the box's counter; this is a backup. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
     if (add_plants(out, request, purpose, font_list, font_fd, err) == 0)

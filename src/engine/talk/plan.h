@@ -1,5 +1,5 @@
-/* From a checked request to what the broker needs: the numbers of a box, the
- * files to place in it, and the exec block. Pure but for memory files. */
+/* From a checked request to the broker's input: a box's numbers, its files, and the exec block.
+ * Pure except for memory files. */
 #ifndef ENGINE_TALK_PLAN_H
 #define ENGINE_TALK_PLAN_H
 
@@ -17,44 +17,42 @@ struct plan {
     ((struct plan){ .plant_fds = { [0 ... BOX_PLANTS_MAX - 1] = -1 }, .exec_block = -1 })
 void plan_done(struct plan *plan);
 
-/* font_list: a font list file prepared ahead (its name and an open descriptor),
- * or NULL and -1. */
+/* font_list: the name and descriptor of a prepared font list, or NULL and -1. */
 int plan_make(const struct request *request, const char *font_list, int font_fd,
               struct plan *out, struct err *err);
-/* The exec block, where it is to be exec'd and not forked. */
+/* The exec block, for an occupant that is not forked. */
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
 int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err);
-/* For a session: it execs what runs cells, unless it is forked from a zygote. */
+/* For a session that is not forked from a zygote: execs its cell runner. */
 int plan_session(const struct request *request, const char *font_list, int font_fd,
                  struct plan *out, struct err *err);
-/* A zygote for Python, with the large packages or without: `create` holds a
- * BOX_OP_ZYGOTE call. */
+/* A zygote for Python, with or without the large packages: `create` holds a BOX_OP_ZYGOTE call. */
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err);
 
-/* May a process that was started before the request run it? Not where `env` has
- * names that interpreters read at their start. */
+/* May a process that was started before the request run it? Not if `env` has names that
+ * interpreters read at their start. */
 bool plan_env_is_late(const struct request *request);
-/* The same box: every number that is fixed when a box is built. */
+/* Do both need the same box: every number that is fixed when it is built? */
 bool plan_same_box(const struct request *a, const struct request *b);
 
-/* The line that the driver reads first; heap. with_env: the process was started
- * without the request's environment, and sets it now. */
+/* The first line for the driver; heap. with_env: the process was started without the request's
+ * environment, and sets it now. */
 char *plan_driver_line(const struct request *request, bool with_env);
-/* The same for a bash that waits, as drivers/PROTOCOL.md has it; where it may be one:
- * there is much that a shell cannot hold. */
+/* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
+ * cannot hold every value. */
 bool plan_bash_may_wait(const struct request *request);
 char *plan_bash_message(const struct request *request);
 
-/* Cells, and questions to a session; heap. Bash's are `names` and `complete`, the latter
- * with the text up to the cursor. */
+/* Cells, and questions to a session; heap. Bash has `names` and `complete`, the latter with the
+ * text up to the cursor. */
 char *plan_line(const json_t *line);
-/* `session`: its environment comes first; NULL: it has it. `hush`: an interrupt may still
- * wait that was meant for the cell before. Python's stdin follows the line, as it is.
- * `input`: the code may ask for it. */
+/* `session`: its environment comes first; NULL: already sent. `hush`: an interrupt for the cell
+ * before may still be pending. Python's stdin follows the line unchanged. `input`: the code may ask
+ * for input. */
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
                      const char *nonce, bool hush, bool input);
-/* A line of input, or its end, for the question of that number. */
+/* A line of input, or its end, for that question. */
 char *plan_input_line(int64_t number, struct str text, bool end);
 char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);
 char *plan_bash_question(const char *word, const char *nonce, struct str text);

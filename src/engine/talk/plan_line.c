@@ -1,5 +1,5 @@
-/* What is said to a driver: the line, or for a bash that waits the message, that holds the
- * request (drivers/PROTOCOL.md). Pure. Runs in the engine. */
+/* Lines for a driver: the JSON line, or for a waiting bash the message, that holds the request
+ * (drivers/PROTOCOL.md). Pure. Runs in the engine. */
 #include "engine/talk/plan.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void add_length(struct buf *out, size_t len)
     buf_add_text(out, text);
 }
 
-/* 15 digits and a newline, the head of words, and behind it the fields. */
+/* 15 digits and a newline, the head, and then the fields. */
 static char *message_of(struct buf *head, const struct request *request, struct str stdin_text)
 {
     own_buf out = BUF_INIT(SIZE_MAX / 4);
@@ -146,7 +146,7 @@ char *plan_bash_message(const struct request *request)
 {
     own_buf head = BUF_INIT(SIZE_MAX / 4);
     buf_add_text(&head, "run - 0 0");
-    return message_of(&head, request, STR("")); /* stdin is its own descriptor */
+    return message_of(&head, request, STR("")); /* stdin has its own descriptor */
 }
 
 char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce)
