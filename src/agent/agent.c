@@ -1,6 +1,6 @@
-/* A task from its start to its report. The task's process: it talks to a model and to an engine,
- * and decides; code runs elsewhere. Whatever happens, the session is ended and the report says
- * how the task ended and why. */
+/* A task from its start to its report. Runs in the task's process, which talks to a model and an
+ * engine, and decides; code runs elsewhere. However the task ends, the session is ended, and the
+ * report says how and why. */
 #include "agent/agent.h"
 
 #include <poll.h>
@@ -113,7 +113,7 @@ static void keep_row(json_t *rows, json_t *row)
     json_array_append(rows, row);
 }
 
-/* A file that was written again and is now too large: what we hold is no longer it. */
+/* A rewritten file is now too large: our content is outdated. */
 static void forget(struct agent *agent, const char *path)
 {
     struct agent_box_artifact *place = path ? kept_of(agent, path) : NULL;
@@ -169,7 +169,7 @@ struct agent *agent_new(const struct agent_task *task)
                                      .files = task->files,
                                      .file_count = task->file_count,
                                      .cancel_fd = -1,
-                                     .counter = clock_now_ns() }; /* ids that nobody had here */
+                                     .counter = clock_now_ns() }; /* makes ids unique */
     agent_history_init(&agent->history);
     agent->steps = json_array();
     agent->checks = json_array();

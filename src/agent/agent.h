@@ -1,19 +1,19 @@
 /* A task: from a question and files to an answer with evidence, or an honest failure.
- * One process, one task, blocking; the engine is met through its socket. The loop is in
- * loop.c; what it calls is pure where it can be.
+ * One process, one task, blocking; it talks to the engine through its socket. The loop is in
+ * loop/rounds.c; most functions that it calls are pure.
  *
  * STEP, as kept in evidence and transcript:
  *   {"n":1,"code":"...","purpose":"...","run":"r_...","status":"ok","state":"kept",
  *    "repeated":false,"observation":"as the model saw it","result":{the run's result JSON}}
- *   A cell that did not run (check before running) has "run":null,"status":"not_run".
+ *   A cell that a check stopped has "run":null,"status":"not_run".
  * CHECK, an outcome of verification:
  *   {"check":"numbers","outcome":"pass"|"fail"|"skip"|"no_verdict","detail":"...",
- *    "repair":"what the model is told where it failed, else null"}
+ *    "repair":"words for the model if it failed, else null"}
  * REQUIREMENT, of the checklist:
  *   {"text":"chart.png is a picture","from":"model"|"rules","check":{...}|null}; check is one of
  *   {"file":"out.csv","format":"csv"|"png"|"json"|"xlsx"|"svg"|"pdf"|"html"|"md"|"txt"|null,
  *    "rows":5|null,"columns":["a"]|null}
- *   {"items":5}                     the answer names so many
+ *   {"items":5}                     the answer names that many
  *   {"contains":["word",...]}       the answer has these words
  *   {"answer":"number"|"integer"|"date"|"yes_no"|"json"}
  *   {"code":"assert total == 3"}    run after the final program in the fresh box */
@@ -29,10 +29,10 @@
 #include "embed/link.h"
 #include "llm/llm.h"
 
-/*     state        name                exit  what it means */
+/*     state        name                exit  meaning */
 #define AGENT_STATUSES(X)                                                                       \
     X(VERIFIED, "verified", 0)                                                                  \
-    X(UNVERIFIED, "unverified", 3) /* an answer that the checks could not, or did not, prove */ \
+    X(UNVERIFIED, "unverified", 3) /* an answer that the checks did not prove */ \
     X(STUCK, "stuck", 4)           /* repairs did not help: a report for a person */            \
     X(BUDGET, "budget_exhausted", 5)                                                            \
     X(DENIED, "denied", 6)         /* the model or a policy declined */                         \
@@ -49,13 +49,13 @@ int agent_status_exit(enum agent_status status);
 
 enum agent_mode { AGENT_CODE, AGENT_TOOLS };
 
-/* Negative: no limit of that kind, but steps always has one. */
+/* Negative: no limit; steps always has one. */
 struct agent_budget {
     int64_t steps;          /* cells that run; default 12 */
     double wall_s;          /* default 600 */
     double execution_s;     /* of cells; default 300 */
     int64_t tokens;         /* in and out; default -1 */
-    double money_usd;       /* default -1; with a limit, a model of unknown price is refused */
+    double money_usd;       /* default -1; a limit excludes models of unknown price */
     int64_t artifact_bytes; /* default 64 MiB */
 };
 #define AGENT_BUDGET_DEFAULT \
@@ -66,7 +66,7 @@ struct agent_file {
     struct str content;
 };
 
-/* What a person watches. One function; `data` by kind:
+/* Events for a person. `data` by kind:
  *   "task"   {"task","question","model","scripted":bool,"files":[{"path","size_bytes"}],
  *             "budget":{...}}
  *   "plan"   {"steps":["..."],"requirements":[REQUIREMENT],"needs_code":bool}
@@ -89,22 +89,22 @@ struct agent_task {
     struct agent_budget budget;
     enum agent_mode mode;
     struct llm_model *model;
-    struct llm_model *planner;  /* NULL: no call of its own */
+    struct llm_model *planner;  /* NULL: no separate call */
     struct llm_model *verifier; /* NULL: no call */
     bool cross_check;           /* a second method */
-    bool verify;                /* false: only for comparing; the status is unverified */
+    bool verify;                /* false: for comparisons; the status is unverified */
     struct embed_link *engine;  /* connected */
     const json_t *session;      /* "request" of do:new (profile, limits), or NULL: analysis */
     int transcript_fd;          /* each event is appended as a JSON line; -1: none */
 };
 
-/* Run it to its end. The report:
+/* Runs the task to its end. The report, never NULL:
  *   {"task":"t_...","status","answer":"..."|null,"evidence":[STEP],"checks":[CHECK],
  *    "artifacts":[{"path","size_bytes","sha256","mime"}],"steps":N,
  *    "cost":{"usd":x|null,"input_tokens","cached_tokens","output_tokens","requests","model_s",
  *            "execution_s","wall_s"},
  *    "reason":"why it ended so"|null,"hint":...|null,"plan":{...},"script":"final program"|null}
- * Contents of artifacts: agent_artifact, until agent_done. Never NULL. */
+ * agent_artifact has the artifacts' contents, until agent_done. */
 struct agent;
 struct agent *agent_new(const struct agent_task *task);
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out);

@@ -1,4 +1,4 @@
-/* A task under way: what the files of the loop share. One owner, one thread. */
+/* A running task, shared by the files of the loop. One owner, one thread. */
 #ifndef AGENT_AGENT_INT_H
 #define AGENT_AGENT_INT_H
 
@@ -27,13 +27,13 @@ struct agent {
     size_t kept_count;
     char *answer;
     int64_t turns;      /* replies of the model */
-    int64_t changes;    /* of the session's state, as far as they can be seen */
+    int64_t changes;    /* visible changes of the session's state */
     int empty_replies, verify_repairs;
     bool planned, forced, ended;
     const char *forced_by;
-    json_t *marks;      /* beside each step: `changes` when it began */
-    bool check_unknown; /* the engine is too old to check code before it runs */
-    json_t *rerun;      /* CHECKs of the last re-run, and after how many steps it was */
+    json_t *marks;      /* for each step: `changes` when it began */
+    bool check_unknown; /* the engine is too old to check code */
+    json_t *rerun;      /* CHECKs of the last re-run, and the number of steps before it */
     size_t rerun_steps;
     enum agent_status status;
     char reason[600], hint[300];
@@ -43,31 +43,31 @@ struct agent {
 void agent_tell(struct agent *agent, const char *kind, json_t *data); /* takes `data` */
 void agent_phase(struct agent *agent, const char *phase);
 bool agent_is_cancelled(const struct agent *agent);
-/* The task's end; the first one counts. */
+/* Ends the task; the first call counts. */
 void agent_end(struct agent *agent, enum agent_status status, const char *hint, const char *fmt,
                ...) attr_printf(4, 5);
-/* The artifacts of the last cell become the task's. */
+/* Adds the last cell's artifacts to the task's. */
 void agent_keep_artifacts(struct agent *agent, const json_t *result);
 
-/* --- call.c: one question to a model, paid and accounted for --- */
+/* --- call.c: one request to a model, paid and accounted for --- */
 struct agent_call {
     struct llm_model *model;
     const char *instructions;
     const json_t *messages, *tools;
     bool heard; /* its text is shown as it streams */
 };
-/* LLM_OK, or the task may have ended (agent->ended), or the outcome says why not. */
+/* LLM_OK; else the outcome says why, and the task may have ended (agent->ended). */
 void agent_call(struct agent *agent, const struct agent_call *call, struct llm_reply *out);
-/* The budget that would not suffice for another such call after this one; NULL: they all do. */
+/* The budget that cannot pay another such call; NULL: all can. */
 const char *agent_call_is_last(const struct agent *agent, const struct agent_call *call);
-/* Every outcome but LLM_OK as an end of the task. */
+/* Ends the task for any outcome but LLM_OK. */
 void agent_call_failed(struct agent *agent, const struct llm_reply *reply);
 
 /* --- opening.c: the first message, the tools, the planner --- */
 void agent_opening(struct agent *agent);
 void agent_opening_plan(struct agent *agent, const json_t *from_model);
 json_t *agent_opening_tools(enum agent_mode mode);
-/* The question, the files and how they begin; as data. Caller frees. */
+/* The question, the files and their first lines, as data. Caller frees. */
 char *agent_opening_text(const struct agent *agent);
 char *agent_opening_prompt(const struct agent *agent, int prompt);
 
@@ -75,9 +75,9 @@ char *agent_opening_prompt(const struct agent *agent, int prompt);
 void agent_execute(struct agent *agent, const struct agent_action *action);
 
 /* --- proof.c: is the answer proven? --- */
-/* Takes the answer to its end, or gives the model a repair and leaves agent->ended false. */
+/* Ends the task with this answer, or gives the model a repair and leaves agent->ended false. */
 void agent_proof(struct agent *agent, const struct agent_action *action);
-/* Seconds for a program that proves: what is left, and never nothing. */
+/* Seconds for a proof run: the rest of the budget, but never zero. */
 double agent_proof_seconds(const struct agent *agent);
 /* --- cross.c --- */
 void agent_cross_check(struct agent *agent, const char *answer, json_t *checks);

@@ -1,4 +1,4 @@
-/* The prompts in cupel's read-only data. The task's process. */
+/* The prompts in cupel's read-only data. Runs in the task's process. */
 #include "agent/prompts.h"
 
 #include "base/attr.h"

@@ -1,12 +1,12 @@
-/* Budgets as one table: each row has a limit and what is used of it. The task's process. */
+/* Budgets as one table: each row has a limit and its use. Runs in the task's process. */
 #include "agent/loop/budget.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 
-#define SOFT 0.75 /* from here on the model is warned */
-#define HARD 0.90 /* from here on it must answer */
+#define SOFT 0.75 /* the model is warned from here on */
+#define HARD 0.90 /* the model must answer from here on */
 #define TOKEN_CHARS 3 /* a token has at least about so many characters: a careful guess */
 #define REPLY_TOKENS_LEAST 64
 #define REPLY_TOKENS_USUAL 400
@@ -15,7 +15,7 @@ enum { STEPS, WALL, EXECUTION, TOKENS, MONEY, ARTIFACTS, BUDGETS };
 
 static const struct {
     const char *name, *left, *unit;
-    bool ends; /* with nothing left of it, nothing can go on */
+    bool ends; /* the task cannot continue without it */
 } rows[BUDGETS] = {
     [STEPS] = { "steps", "steps_left", "steps", false },
     [WALL] = { "time", "wall_s_left", "s of time", true },

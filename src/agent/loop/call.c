@@ -1,5 +1,5 @@
-/* One question to a model: reserved before it is sent, heard while it streams, accounted for
- * afterwards. The task's process; it blocks. */
+/* One request to a model: reserves its cost, shows the streaming reply, accounts for it. Runs in
+ * the task's process; blocks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static size_t chars_of(const struct agent_call *call)
     return strlen(call->instructions) + (messages ? strlen(messages) : 0);
 }
 
-/* A reply's length that can be paid: a usual one, else a shorter one; 0: none can. */
+/* A payable length of the reply: the usual one, else a shorter one; 0: none. */
 static int64_t payable(const struct agent *agent, const struct agent_call *call,
                        struct llm_request request)
 {
@@ -40,14 +40,14 @@ static int64_t payable(const struct agent *agent, const struct agent_call *call,
     return 0;
 }
 
-/* What the reply may be, within tokens and money. False: it cannot be paid. */
+/* Sets the reply's maximum, within tokens and money. False: it cannot be paid. */
 static bool reserve(struct agent *agent, const struct agent_call *call, struct llm_request *request)
 {
     if (agent->spent.limit.tokens >= 0)
         request->max_output_tokens = agent_budget_output_tokens(&agent->spent, chars_of(call));
     if (request->max_output_tokens < 0) {
         agent_end(agent, AGENT_BUDGET, "give more with --budget",
-                  "the tokens that are left do not suffice for another reply");
+                  "not enough tokens are left for another reply");
         return false;
     }
     if (agent->spent.limit.money_usd < 0)

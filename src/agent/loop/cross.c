@@ -1,5 +1,6 @@
-/* A second method: one further call that sees the question and the files, never the first result;
- * its program runs alone in a fresh box, and what it prints must have the answer's numbers. */
+/* A second method: one further call sees the question and the files, never the first result. Its
+ * program runs alone in a fresh box, and must print the answer's numbers. Runs in the task's
+ * process. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +12,9 @@
 #include "base/own.h"
 
 #define TEXT_MAX (1u << 20)
-#define SHOWN 1500 /* characters of what the second method printed */
+#define SHOWN 1500 /* characters of the second method's output */
 
-/* What the tables that were read look like: their columns and sizes, none of their values. */
+/* The columns and sizes of tables that were read, without their values. */
 static void add_schema(struct agent *agent, struct buf *out)
 {
     struct err unheard = ERR_INIT;
@@ -35,7 +36,6 @@ static void add_schema(struct agent *agent, struct buf *out)
     agent_observe_data(buf_str(&tables), agent->tag, out);
 }
 
-/* The program, or NULL. */
 static char *ask_for_code(struct agent *agent)
 {
     own_str instructions = agent_opening_prompt(agent, AGENT_PROMPT_CROSS);
@@ -59,7 +59,7 @@ static char *ask_for_code(struct agent *agent)
     return code;
 }
 
-/* "pass", "fail" or "skip": are the numbers of `text` in what `steps` printed? */
+/* "pass", "fail" or "skip": are the numbers of `text` in the output of `steps`? */
 static const char *numbers_in(const struct agent *agent, const char *text, const json_t *steps)
 {
     const struct agent_claim claim = { .question = agent->task.question,
@@ -80,8 +80,8 @@ static const char *numbers_in(const struct agent *agent, const char *text, const
     return "skip";
 }
 
-/* The answer may say more than the second method prints, and the second method may print more
- * digits: one of the two must hold all of the other. */
+/* The answer may say more than the second method prints, which may print more digits: one must
+ * contain all numbers of the other. */
 static const char *outcome_of(const struct agent *agent, const char *answer, json_t *result)
 {
     const char *printed = json_string_value(json_object_get(result, "stdout"));

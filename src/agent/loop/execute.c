@@ -1,6 +1,6 @@
-/* A cell, from its check to its observation. The task's process; the code runs in the engine's
- * box. A cell is spared where it would certainly fail, and where it was run before on the same
- * state; both are told to the model. */
+/* A cell, from its check to its observation. Runs in the task's process; the code runs in the
+ * engine's box. A cell is skipped if it would certainly fail, or if it already ran on the same
+ * state; the model is told. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,12 +11,12 @@
 #include "base/own.h"
 
 #define OBSERVATION_MAX (1u << 20)
-#define OUTPUT_TOLD (256u << 10) /* bytes of a running cell that are told */
+#define OUTPUT_TOLD (256u << 10) /* output bytes of a running cell that are reported */
 #define CIRCLE_MAX 4      /* runs of the same cell with the same output */
-#define CELL_S_LEAST 0.05 /* below this a cell is not begun */
+#define CELL_S_LEAST 0.05 /* no cell is begun with less */
 
-/* Who hears a cell while it runs. What it says without end would fill the transcript: beyond
- * OUTPUT_TOLD the result alone has it, cut as the session's limits say. */
+/* The listener of a running cell. Endless output would fill the transcript: past OUTPUT_TOLD only
+ * the result has it, cut to the session's limits. */
 struct hearing {
     struct agent *agent;
     size_t left;
@@ -54,7 +54,7 @@ static json_t *step_of(const struct agent *agent, const struct agent_action *act
                      "status", "not_run", "state", "none", "repeated", 0);
 }
 
-/* The observation is complete: record it, tell it, give it to the model. Takes `step`. */
+/* Records the complete observation, reports it, and gives it to the model. Takes `step`. */
 static void finish(struct agent *agent, const struct agent_action *action, json_t *step,
                    struct buf *text, const char *brief)
 {
@@ -83,7 +83,7 @@ static void tell_code(struct agent *agent, const json_t *step)
                          json_object_get(step, "purpose")));
 }
 
-/* Something came again: the model is told, and after the third time the task is stuck. */
+/* Counts a repetition: the model is told, and after the third one the task is stuck. */
 static bool count(struct agent *agent, uint64_t print, const char *what, int64_t *out_times)
 {
     int64_t times = *out_times = agent_repair_count(&agent->repair, print);
@@ -100,7 +100,7 @@ static bool count(struct agent *agent, uint64_t print, const char *what, int64_t
 
 /* --- the same code on an unchanged state --- */
 
-/* Changes that the names do not show, and code that may give something else each time. */
+/* Changes that the names do not show, and code whose result may vary. */
 static bool may_differ(const char *code)
 {
     static const char *const words[] = { "inplace", "random", "time", "uuid", "] =", "]=", "+=",
@@ -128,7 +128,7 @@ static json_t *same_before(const struct agent *agent, const char *code)
     return NULL;
 }
 
-/* Exact: as the kind, whose numbers are not folded. */
+/* An exact print: as a kind, whose numbers are not folded. */
 static uint64_t code_print(const struct agent_action *action)
 {
     return agent_repair_print(action->code, STR("code"));
@@ -159,7 +159,7 @@ static void repeat(struct agent *agent, const struct agent_action *action, const
 
 /* --- the check before running --- */
 
-/* A name that a failed cell had made: its maker thinks that it is there. */
+/* A name from a failed cell: the model believes that it exists. */
 static void tell_lost(const struct agent *agent, const char *name, struct buf *out)
 {
     size_t i = json_array_size(agent->steps), k;
@@ -180,7 +180,7 @@ static void tell_lost(const struct agent *agent, const char *name, struct buf *o
     }
 }
 
-/* True: the cell would fail, and the model has been told. */
+/* True: the cell would fail, and the model was told. */
 static bool is_refused(struct agent *agent, const struct agent_action *action)
 {
     struct err err = ERR_INIT;
@@ -215,7 +215,7 @@ static bool is_refused(struct agent *agent, const struct agent_action *action)
 
 /* --- the run --- */
 
-/* What was rolled back has not happened. */
+/* A rolled back cell has changed nothing. */
 static bool has_changed(const json_t *result, const char *code)
 {
     static const char *const lists[] = { "names_added", "names_changed", "names_removed",
@@ -258,7 +258,7 @@ static void describe(struct agent *agent, const json_t *step, const json_t *resu
     agent_repair_advice(result, times, text);
 }
 
-/* The same cell that prints the same again and again is a circle, whatever it does to the state. */
+/* The same cell with the same output again is a circle, whatever it does to the state. */
 static void notice_circle(struct agent *agent, const struct agent_action *action,
                           const json_t *result, struct buf *text)
 {

@@ -1,5 +1,5 @@
-/* The conversation. Pure. Messages of one side that follow each other are one message: the wires
- * want the sides to alternate, and every call to have its result. */
+/* The conversation. Pure. Consecutive messages of one side are joined: wires require alternating
+ * sides, and a result for every call. */
 #include "agent/loop/history.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ void agent_history_reply(struct agent_history *history, const json_t *content,
         if (len)
             json_array_append_new(parts, text_part((struct str){ text.at, len }));
     }
-    if (json_array_size(parts) == 0) /* no wire takes a message without words */
+    if (json_array_size(parts) == 0) /* wires refuse an empty message */
         json_array_append_new(parts, text_part(STR("(nothing)")));
 }
 
@@ -86,7 +86,7 @@ void agent_history_observe(struct agent_history *history, const struct agent_act
 {
     json_t *said = json_object_get(
         json_array_get(history->messages, json_array_size(history->messages) - 1), "content");
-    own_json calls = json_incref(said); /* content_for adds a message behind it */
+    own_json calls = json_incref(said); /* content_for adds a message after it */
     json_t *parts = content_for(history, "user"), *part;
     own_json content = observed(text, pictures);
     size_t i;
@@ -130,8 +130,7 @@ size_t agent_history_size(const struct agent_history *history)
     return size;
 }
 
-/* The first text of a message, or of its first result, is the observation; what was said after
- * it stays. */
+/* The first text of a message, or of its first result, is the observation; later texts stay. */
 static void shrink_message(json_t *message, const json_t *brief)
 {
     json_t *parts = json_object_get(message, "content"), *part;
@@ -152,7 +151,7 @@ static void shrink_message(json_t *message, const json_t *brief)
             json_array_append_new(kept, short_text);
             told = true;
         } else {
-            json_decref(short_text); /* a picture is gone with the rest */
+            json_decref(short_text); /* a picture goes with the rest */
         }
     }
     json_object_set(message, "content", kept);

@@ -1,5 +1,5 @@
-/* How a task begins for a model: the prompt, the tools, the question with its files, and the plan.
- * Nothing in the prompt changes while the task goes on. */
+/* A model's start of a task: the prompt, the tools, the question with its files, and the plan. The
+ * prompt never changes during the task. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/own.h"
 
 #define OPENING_MAX (4u << 20)
-#define HEADS_MAX 6     /* files whose beginning is shown */
+#define HEADS_MAX 6     /* files whose first lines are shown */
 #define HEAD_CHARS 500
 
 static const char *const cell_text = "a fenced ```python block.";
@@ -55,7 +55,7 @@ json_t *agent_opening_tools(enum agent_mode mode)
     return tools;
 }
 
-/* How a file of text begins; of other files only the size is said. */
+/* The first lines of a text file; only the size of others. */
 static void add_head(const struct agent_file *file, struct buf *out)
 {
     struct str head = { file->content.at, str_cut_utf8(file->content, HEAD_CHARS) };
@@ -90,7 +90,7 @@ void agent_opening_plan(struct agent *agent, const json_t *from_model)
     agent_tell(agent, "plan", json_incref(agent->plan));
 }
 
-/* A planner's call of its own: its plan is data for the model that does the work. */
+/* A separate planner call: its plan is data for the working model. */
 static void ask_planner(struct agent *agent)
 {
     own_str instructions = agent_opening_prompt(agent, AGENT_PROMPT_PLAN);

@@ -1,6 +1,5 @@
-/* Reading a plan. Pure. The model's requirements are taken as it gave them; what the question
- * itself asks for is added where they do not speak of it, so that leaving a demand out of the
- * plan does not take it off the checklist. */
+/* Reads a plan. Pure. Keeps the model's requirements, and adds those of the question that they do
+ * not cover: omitting a demand from the plan does not remove it from the checklist. */
 #include "agent/loop/plan_reply.h"
 
 #include <string.h>
@@ -26,7 +25,6 @@ static json_t *steps_of(const json_t *from_model)
     return steps;
 }
 
-/* What the rule says of it, or nothing. */
 static bool says_as_much(const json_t *model, const json_t *rule, const char *member)
 {
     const json_t *wanted = json_object_get(rule, member);
@@ -34,8 +32,8 @@ static bool says_as_much(const json_t *model, const json_t *rule, const char *me
            json_equal(json_object_get(model, member), wanted);
 }
 
-/* Checks speak of the same thing where their first member is the same; for files and code its value
- * too, and of a file as many rows as the question asks for. */
+/* Two checks cover the same if their first member is equal; for files and code its value too, and
+ * for a file the number of rows. */
 static bool speaks_of(const json_t *model, const json_t *rule)
 {
     static const struct {
@@ -73,7 +71,7 @@ static json_t *requirements_of(const json_t *from_model, const char *question)
         requirements = json_array();
     json_array_foreach (by_rules, i, requirement)
         if (!is_covered(requirements, json_object_get(requirement, "check")) &&
-            json_array_size(requirements) < 2 * REQUIREMENTS_MAX) /* a plan leaves them room */
+            json_array_size(requirements) < 2 * REQUIREMENTS_MAX) /* a plan leaves room for them */
             json_array_append(requirements, requirement);
     return requirements;
 }

@@ -1,5 +1,5 @@
 /* The plan as data: {"steps":["..."],"requirements":[REQUIREMENT],"needs_code":true|false}
- * (agent/agent.h), from what the model wrote or from the question alone. */
+ * (agent/agent.h), from the model's text or from the question alone. */
 #ifndef AGENT_LOOP_PLAN_REPLY_H
 #define AGENT_LOOP_PLAN_REPLY_H
 
@@ -8,7 +8,6 @@
 
 /* `from_model` may be NULL or anything. Never NULL. */
 json_t *agent_plan_read(const json_t *from_model, const char *question);
-/* The model said that no code is needed. */
 bool agent_plan_is_plain(const json_t *plan);
 
 #endif

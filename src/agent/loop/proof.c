@@ -1,6 +1,6 @@
-/* The answer's proof: the checks in their order, the cheapest first, and what follows from them.
- * The task's process. What fails goes back to the model, three times at most; an answer that is
- * not proven is never called verified. */
+/* Proves the answer: runs the checks, cheapest first, and draws the conclusion. Runs in the task's
+ * process. Failures go back to the model, at most three times; an unproven answer is never called
+ * verified. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ double agent_proof_seconds(const struct agent *agent)
     return left < SECONDS_LEAST ? SECONDS_LEAST : left;
 }
 
-/* Without a further cell the program is the same, and so is what it does. */
+/* Without a further cell the program is unchanged, and so is its outcome. */
 static void rerun(struct agent *agent, const struct agent_claim *claim)
 {
     size_t steps = json_array_size(agent->steps);
@@ -55,7 +55,7 @@ static void rerun(struct agent *agent, const struct agent_claim *claim)
         int64_t before = clock_now_ns();
         json_decref(agent->rerun);
         agent->rerun = json_array();
-        agent->box.artifact_bytes = 0; /* all of its files are made again */
+        agent->box.artifact_bytes = 0; /* it makes all files again */
         agent->rerun_steps = steps;
         agent_check_rerun(claim, &agent->box, agent_proof_seconds(agent), agent->rerun);
         agent->spent.execution_s += clock_ms_between(before, clock_now_ns()) / 1000;
@@ -77,7 +77,7 @@ static void ask_verifier(struct agent *agent, const struct agent_claim *claim)
     llm_reply_done(&reply);
 }
 
-/* Tell those that are new since `from`. */
+/* Reports checks that are new since `from`. */
 static size_t tell_checks(struct agent *agent, size_t from)
 {
     for (; from < json_array_size(agent->checks); from++)
@@ -116,7 +116,6 @@ static void check(struct agent *agent, bool ran)
     tell_checks(agent, told);
 }
 
-/* The names of the checks that failed, for a sentence. */
 static void name_failed(const json_t *checks, struct buf *out)
 {
     size_t i;
@@ -129,7 +128,7 @@ static void name_failed(const json_t *checks, struct buf *out)
     }
 }
 
-/* Give the failed checks back. False: no further repair is to be had. */
+/* Gives the failed checks to the model. False: no repair is left. */
 static bool repair(struct agent *agent, const struct agent_action *action, const char *failed)
 {
     own_str told = agent_checks_repair(agent->checks);

@@ -1,6 +1,6 @@
-/* The loop: plan, generate, execute, verify, answer. The task's process. Each turn is one reply of
- * the model and what follows from it; every way out goes through agent_end. Replies are bounded
- * beside the steps, so that a model cannot go round for ever without running anything. */
+/* The loop: plan, generate, execute, verify, answer. Runs in the task's process. Each turn handles
+ * one reply of the model; every way out goes through agent_end. Replies have a limit beside the
+ * steps, so that a model cannot loop for ever without running anything. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 #include "base/json.h"
 #include "base/own.h"
 
-#define LONG_CHARS 60000 /* of a conversation: older observations shrink */
-#define SPARED 4         /* observations that never do */
-#define EMPTY_MAX 1      /* replies without use, one after another, before the task is stuck */
+#define LONG_CHARS 60000 /* of a conversation: older observations are shortened */
+#define SPARED 4         /* observations that never are */
+#define EMPTY_MAX 1      /* useless replies in a row before the task is stuck */
 
-/* Nine tenths are gone: what is known must do. */
+/* Nine tenths are used: the model must answer from what it knows. */
 static void force_answer(struct agent *agent, const char *why)
 {
     own_buf text = BUF_INIT(4096);
@@ -27,7 +27,7 @@ static void force_answer(struct agent *agent, const char *why)
     agent_history_say(&agent->history, text.at);
 }
 
-/* One reply, with one more try on a shorter conversation where this one is too long. */
+/* One reply; tries once more with a shorter conversation if it is too long. */
 static void generate(struct agent *agent, struct llm_reply *out)
 {
     const struct agent_call call = { .model = agent->task.model,
@@ -51,7 +51,7 @@ static void generate(struct agent *agent, struct llm_reply *out)
     agent_call(agent, &call, out);
 }
 
-/* A reply that is neither code nor answer: said once, then the task is stuck. */
+/* A reply with neither code nor answer: one warning, then the task is stuck. */
 static void nudge(struct agent *agent, const struct agent_action *action, bool cut)
 {
     const char *what = action->note[0] ? action->note
@@ -92,7 +92,7 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
 {
     bool useless = reply->outcome == LLM_GARBAGE || reply->outcome == LLM_TOO_LONG;
     bool program = strncmp(llm_name(agent->task.model), "exec:", 5) == 0;
-    bool broken = reply->outcome == LLM_BROKEN; /* nothing was run: it may be asked again */
+    bool broken = reply->outcome == LLM_BROKEN; /* nothing was run: ask again */
     if (reply->outcome == LLM_EXHAUSTED && agent->answer) {
         agent_end(agent, AGENT_UNVERIFIED, NULL,
                   "the answer was not proven, and the recorded replies are at their end");
@@ -105,7 +105,7 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
     } else if (useless && !(program && reply->outcome == LLM_GARBAGE)) {
         agent_end(agent, AGENT_STUCK, reply->hint, "the model gives no usable reply: %s",
                   reply->detail);
-    } else { /* a program that ends with an error is no model, as a server that is not there */
+    } else { /* a failing program is not a model, like a server that is not there */
         agent_call_failed(agent, reply);
     }
 }
@@ -126,7 +126,7 @@ static void turn(struct agent *agent)
     llm_reply_done(&reply);
 }
 
-/* With a limit of money, a model whose price nobody knows is refused before it is asked. */
+/* With a limit of money, a model of unknown price is refused before it is asked. */
 static void refuse_unpriced(struct agent *agent)
 {
     struct llm_model *const models[] = { agent->task.model, agent->task.planner,

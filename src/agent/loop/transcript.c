@@ -1,5 +1,5 @@
-/* Each event becomes one line, written at once: what was done is on disk when the next thing
- * happens, whatever becomes of this process. The task's process. */
+/* Writes each event as one line at once, so that it is on disk whatever happens to this process.
+ * Runs in the task's process. */
 #include "agent/loop/transcript.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-/* Append {"at","kind","data"}. -1 where that was not possible: the task goes on without. */
+/* Appends {"at","kind","data"}. -1 on failure: the task continues without. */
 int agent_transcript_add(int fd, const char *kind, const json_t *data);
 
 #endif

@@ -1,9 +1,8 @@
-/* Reading a model's reply. The task's process; pure.
- * A native call comes first, then blocks of code in the text, then JSON, then bare code; what is
- * none of these is the answer. Of several blocks the first runs. Blocks that follow at once, or
- * are merely announced, are joined to it: of 66 recorded replies with several blocks, 57 had
- * between them an output that the model had invented, so anything else there ends the cell.
- * Thoughts are never searched for code. */
+/* Reads a model's reply. Runs in the task's process; pure. A native call comes first, then code
+ * blocks in the text, then JSON, then bare code; anything else is the answer. Of several blocks the
+ * first runs. A block that follows at once, or after a mere announcement, is joined to it. Other
+ * text between blocks ends the cell: in 57 of 66 recorded replies it was output that the model had
+ * invented. Thoughts are never searched for code. */
 #include "agent/read/extract.h"
 
 #include <ctype.h>
@@ -142,7 +141,7 @@ static void set_call(struct agent_action *out, const char *name, const json_t *a
     out->act = AGENT_ACT_GARBLED;
 }
 
-/* The first native call; the others are answered with that only one runs. */
+/* The first native call; the others get the answer that only one runs. */
 static bool take_native(const json_t *content, struct agent_action *out)
 {
     size_t i;
@@ -189,7 +188,7 @@ static bool take_object(const json_t *object, struct agent_action *out)
     return out->text != NULL;
 }
 
-/* Line ends inside of JSON's strings are no JSON, but many models write them. */
+/* Line ends inside JSON strings are invalid, but many models write them. */
 static json_t *read_relaxed(struct str text)
 {
     struct err unheard = ERR_INIT;
@@ -250,7 +249,7 @@ static bool take_json(struct str text, struct agent_action *out)
 
 /* --- the text --- */
 
-/* Thoughts become spaces, so that offsets stay and nothing in them is run or answered. */
+/* Replaces thoughts by spaces: offsets stay, and nothing in them is run or answered. */
 static void hide(char *text, const struct agent_extract_block *block)
 {
     memset(text + block->begin, ' ', block->end - block->begin);
@@ -267,7 +266,7 @@ static void hide_thoughts(char *text)
         snprintf(close, sizeof close, "</%s>", names[i]);
         for (int n = 0; n < 100 && agent_extract_tag(all, names[i], &block); n++) {
             bool unclosed = block.to == block.end;
-            if (unclosed && i == VISIBLE) /* a mark that was forgotten: code follows it */
+            if (unclosed && i == VISIBLE) /* a forgotten mark: code follows it */
                 block.end = block.from;
             hide(text, &block);
         }
@@ -291,7 +290,7 @@ static void take_plan(char *text, struct agent_action *out)
     hide(text, &block);
 }
 
-/* May the block after these words be one cell with the one before? */
+/* May the block after these words be joined to the one before? */
 static bool merely_announces(struct str between)
 {
     static const char *const inventions[] = { "observ", "output", "result", "print", "return",
@@ -317,7 +316,7 @@ static struct str without_role(struct str text)
     return text;
 }
 
-/* "Now I sum by customer:" is what the cell is for. */
+/* "Now I sum by customer:" is the cell's purpose. */
 static char *last_line(struct str text)
 {
     const char *line = text.len ? memrchr(text.at, '\n', text.len) : NULL;
@@ -328,14 +327,14 @@ static char *last_line(struct str text)
     return text.len ? buf_strdup((struct str){ text.at, str_cut_utf8(text, PURPOSE_MAX) }) : NULL;
 }
 
-/* `text` is without thoughts; `whole`, of the same length, is with them: one between two blocks
- * parts them as any words do. */
+/* `text` has no thoughts; `whole`, of the same length, has them: a thought between two blocks
+ * separates them like any text. */
 static bool take_blocks(struct str text, struct str whole, struct agent_action *out)
 {
     struct agent_extract_block block, next;
     own_buf code = BUF_INIT(TEXT_MAX * 2);
     size_t at = 0;
-    for (;;) { /* past blocks that hold nothing */
+    for (;;) { /* skips empty blocks */
         if (!agent_extract_find(text, at, &block))
             return false;
         own_str cleaned = agent_extract_clean((struct str){ text.at + block.from,
@@ -367,8 +366,8 @@ static bool take_blocks(struct str text, struct str whole, struct agent_action *
     return true;
 }
 
-/* <answer>...</answer>, <solution>...</solution> before any code: then what is in it is the
- * answer, even where it holds code. */
+/* <answer>...</answer>, <solution>...</solution> before any code is the answer, even if it holds
+ * code. */
 static bool take_answer_tag(struct str text, struct agent_action *out)
 {
     static const char *const names[] = { "answer", "solution", "final_answer" };

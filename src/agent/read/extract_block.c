@@ -1,6 +1,6 @@
-/* Where code begins and ends in a reply. Pure. A close mark counts where a line starts with it or
- * where Python could not have it; never inside of a string literal, because code that writes
- * markdown or HTML holds such marks. */
+/* Finds where code begins and ends in a reply. Pure. A close mark counts at the start of a line or
+ * where Python cannot have it, but never inside a string literal: code that writes markdown or HTML
+ * holds such marks. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -8,8 +8,8 @@
 #include "agent/read/extract_int.h"
 #include "base/attr.h"
 
-/* Blocks of other languages that are passed over: a reply has few, and each costs a look at all
- * that follows. */
+/* Blocks of other languages that are skipped: replies have few, and each costs a search of the
+ * rest. */
 #define FOREIGN_MAX 64
 
 static const struct {
@@ -54,11 +54,11 @@ static bool is_blank(struct str text, size_t from, size_t to)
     return true;
 }
 
-/* --- inside of Python --- */
+/* --- inside Python --- */
 
-/* Strings are followed just far enough to know whether a mark is in one. */
+/* Follows strings only to know whether a mark is in one. */
 struct scan {
-    char quote;   /* 0: outside of strings */
+    char quote;   /* 0: outside strings */
     bool triple;
     bool comment; /* of this line */
 };
@@ -87,7 +87,6 @@ static size_t step(struct scan *scan, struct str text, size_t at)
     return 1;
 }
 
-/* Is the mark at `at` the end of the code? */
 static bool closes(const struct scan *scan, struct str text, size_t line, size_t at,
                    const char *mark)
 {
@@ -102,7 +101,7 @@ static bool closes(const struct scan *scan, struct str text, size_t line, size_t
     return starts_line || ends_line || !scan->comment;
 }
 
-/* The code's end: the place of its close mark; false where there is none. */
+/* The position of the code's close mark; false if there is none. */
 static bool find_close(struct str text, size_t from, const char *mark, size_t *out)
 {
     struct scan scan = { 0 };
@@ -115,7 +114,7 @@ static bool find_close(struct str text, size_t from, const char *mark, size_t *o
             return true;
         }
     }
-    /* A quote that is never closed: then strings cannot be told, but lines can. */
+    /* A quote is never closed: strings are unknown, but lines are not. */
     for (size_t at = from; at < text.len; at = agent_extract_line_end(text, at) + 1) {
         size_t word = skip_blanks(text, at);
         if (starts(text, word, mark)) {
@@ -126,7 +125,7 @@ static bool find_close(struct str text, size_t from, const char *mark, size_t *o
     return false;
 }
 
-/* Without a close mark the code goes on to the end, or to where the model plays the engine. */
+/* Code without a close mark ends with the text, or where the model imitates the engine. */
 static size_t open_end(struct str text, size_t from)
 {
     static const char *const invented[] = { "Observation:", "<observation>", "<|eom_id|>",
@@ -140,7 +139,7 @@ static size_t open_end(struct str text, size_t from)
 
 /* --- marks --- */
 
-/* The end of `<name>` or `<name lang="...">`; 0 where that is not here. */
+/* The end of `<name>` or `<name lang="...">`; 0: not here. */
 static size_t open_tag(struct str text, size_t at, const char *name)
 {
     size_t after = at + 1 + strlen(name);
@@ -151,7 +150,7 @@ static size_t open_tag(struct str text, size_t at, const char *name)
     return after < text.len && text.at[after] == '>' ? after + 1 : 0;
 }
 
-/* Anywhere but in a sentence's backticks. */
+/* Anywhere except in a sentence's backticks. */
 static bool tag_at(struct str text, size_t at, const char *name, const char *close,
                    struct agent_extract_block *out)
 {
@@ -173,7 +172,7 @@ static bool is_language(struct str info)
     return false;
 }
 
-/* A fence that a line starts with; `info` is the word after it. */
+/* A fence at the start of a line; `info` is the word after it. */
 static bool fence_at(struct str text, size_t line, struct str *info,
                      struct agent_extract_block *out)
 {
@@ -219,7 +218,7 @@ static bool block_at(struct str text, size_t at, bool line_start, struct agent_e
     struct str inside = { text.at + out->from, out->to - out->from };
     if (is_language(info) || (info.len == 0 && agent_extract_is_pythonic(inside)))
         return true;
-    *skip = out->end; /* another language's: what is in it is text */
+    *skip = out->end; /* another language's: its content is text */
     return false;
 }
 

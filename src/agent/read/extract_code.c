@@ -1,5 +1,5 @@
-/* Text that is, or may be, Python: made clean, and told from prose. Pure. What cannot be told is
- * left as it is: the check before running says it better than a guess here. */
+/* Cleans text that may be Python, and tells it from prose. Pure. Doubtful text stays as it is: the
+ * check before running judges it better than a guess here. */
 #include <ctype.h>
 #include <string.h>
 
@@ -125,7 +125,7 @@ static size_t common_indent(struct str code)
     return least == SIZE_MAX ? 0 : least;
 }
 
-/* No-break spaces before a statement are spaces; inside of it they may be meant. */
+/* No-break spaces before a statement are spaces; inside it they may be intended. */
 static void add_line(struct buf *out, struct str line)
 {
     while (line.len && (line.at[0] == ' ' || line.at[0] == '\t' || line_starts(line, "\xc2\xa0"))) {
@@ -157,7 +157,7 @@ char *agent_extract_clean(struct str code)
     struct str line;
     while (next_line(code, &at, &line)) {
         if (prompts && !prompt_cut(&line))
-            continue; /* output that was pasted along */
+            continue; /* pasted output */
         size_t cut = indent_of(line) < indent ? indent_of(line) : indent;
         add_line(&out, (struct str){ line.at + cut, line.len - cut });
     }
@@ -180,7 +180,7 @@ static bool word_then(struct str line, const char *word)
     return line_starts(line, word) && line.len > strlen(word) && !is_name(line.at[strlen(word)]);
 }
 
-/* `a.b[c] = ...`, `a, b = ...`, `a += ...`: what is assigned to has no spaces but after commas. */
+/* `a.b[c] = ...`, `a, b = ...`, `a += ...`: targets have no spaces except after commas. */
 static bool is_assignment(struct str line)
 {
     size_t at = 0;

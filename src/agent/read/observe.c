@@ -1,5 +1,5 @@
-/* What a cell did, for a model. Pure. Everything of the result was said by the box: types are
- * checked at every use, and lengths are cut. */
+/* A cell's observation for a model. Pure. The box controls the whole result: types are checked at
+ * every use, and lengths are cut. */
 #include "agent/read/observe.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define NAMES_MAX 12
 #define FILES_MAX 20
-#define STDERR_SHARE 4      /* stderr has so small a part of the output's characters */
+#define STDERR_SHARE 4      /* stderr gets this fraction of the output's characters */
 #define VALUE_SHARE 2
 #define PICTURES_MAX 2
 #define PICTURE_MAX (1u << 20) /* characters of base64 */
@@ -20,7 +20,7 @@
 static void add_cut(struct buf *out, struct str text, size_t max)
 {
     size_t len = str_cut_utf8(text, max);
-    for (size_t i = 0; i < len; i++) /* one line, nothing that drives a terminal */
+    for (size_t i = 0; i < len; i++) /* one line, without terminal control characters */
         buf_add(out, (unsigned char)text.at[i] < ' ' ? " " : text.at + i, 1);
     if (len < text.len)
         buf_add_text(out, "...");
@@ -188,7 +188,7 @@ json_t *agent_observe_pictures(const json_t *result,
     size_t i;
     json_array_foreach (json_object_get(result, "results"), i, entry)
         add_picture(pictures, "image/png", json_object_get(entry, "image/png"));
-    if (json_array_size(pictures) == 0) { /* saved, and not shown */
+    if (json_array_size(pictures) == 0) { /* saved, but not shown */
         json_array_foreach (json_object_get(result, "artifacts"), i, entry) {
             const char *path = json_string_value(json_object_get(entry, "path"));
             struct str bytes = path && str_is(json_get_str(entry, "mime"), "image/png")

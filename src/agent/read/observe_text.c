@@ -1,4 +1,4 @@
-/* Output made readable for a model. Pure: every byte is the code's. */
+/* Makes output readable for a model. Pure: every byte is the code's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static size_t escape_len(struct str text)
     return at < text.len && text.at[at] == '\007' ? at + 1 : at;
 }
 
-/* One line as it would look at the end: after the last return, without what drives a terminal. */
+/* A line's final look: after the last carriage return, without control sequences. */
 static void clean_line(struct str line, struct buf *out)
 {
     while (line.len && line.at[line.len - 1] == '\r')
@@ -96,7 +96,7 @@ static size_t lines_in(struct str text)
     return lines;
 }
 
-/* A cut at a line's end where one is near, else at a character. */
+/* Cuts at a line's end if one is near, else at a character. */
 static size_t head_len(struct str text, size_t max)
 {
     size_t len = str_cut_utf8(text, max);

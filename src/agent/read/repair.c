@@ -1,5 +1,5 @@
-/* What a model is told of an error. Pure. One targeted hint, the failing lines, what survived;
- * never the whole traceback of a library, and never the same advice for the third time. */
+/* Explains an error to a model. Pure. One specific hint, the failing lines, and what survived;
+ * never a library's whole traceback, and never the same advice for the third time. */
 #include "agent/read/repair.h"
 
 #include <ctype.h>
@@ -43,7 +43,7 @@ int64_t agent_repair_count(struct agent_repair *repair, uint64_t print)
     return 1;
 }
 
-/* FNV-1a; nobody gains by a collision but a longer task. */
+/* FNV-1a; a collision only makes a task longer. */
 static uint64_t mix(uint64_t print, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -85,7 +85,7 @@ uint64_t agent_repair_error_print(const json_t *result)
 
 /* --- the error --- */
 
-/* The user's frames: the first, and the last few. One alone is the failing line itself. */
+/* The code's frames: the first, and the last few. A single one is the failing line itself. */
 static void add_frames(const json_t *frames, struct buf *out)
 {
     size_t count = json_array_size(frames), i;
@@ -120,7 +120,7 @@ static void add_values(const json_t *values, struct buf *out)
         buf_add_text(out, "\n");
 }
 
-/* The engine's hint, without what it says of the state: that is told in our words. */
+/* The engine's hint without its words about the state, for which we have our own. */
 static struct str hint_of(const json_t *error)
 {
     struct str hint = json_get_str(error, "hint");
@@ -170,7 +170,7 @@ static const struct {
     "Read in chunks or stream line by line, keep only the columns you need, and do not build " \
     "large lists."
 
-/* The engine's own hint is better where it has one: it knows the packages and the names. */
+/* The engine's own hint is better: it knows the packages and names. */
 static const struct {
     const char *field, *is, *hint;
 } hints[] = {
@@ -185,7 +185,7 @@ static const struct {
                         "it with the files and packages that are here." },
     { "kind", "syntax", "Send only Python: no text, markdown or LaTeX inside of the code." },
     { "kind", "import", "Use a package that is installed, or the standard library." },
-    { "name", "MemoryError", LESS_MEMORY }, /* the limit was met by an allocation */
+    { "name", "MemoryError", LESS_MEMORY }, /* an allocation hit the limit */
     { "name", "KeyError", "Print the keys or columns that are there, and use one of them." },
     { "name", "NameError", "Define or import that name first, or use one that is there." },
     { "name", "IndexError", "Check the length before indexing." },
@@ -230,7 +230,7 @@ void agent_repair_advice(const json_t *result, int64_t times, struct buf *out)
 
 /* --- problems found before running --- */
 
-/* Only what would certainly fail keeps a cell from running. */
+/* Only a certain failure keeps a cell from running. */
 static bool is_certain(const json_t *problem)
 {
     static const char *const kinds[] = { "syntax", "name", "module", "import" };

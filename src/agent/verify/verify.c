@@ -1,6 +1,6 @@
-/* What the checks add up to. Process: the task's. Pure.
- * Invariant: an answer is proven only where nothing failed and code, not a model's word, showed
- * it: the program ran again with the same outputs, and what the answer says is in them. */
+/* Sums up the checks. Runs in the task's process; pure. Invariant: an answer is proven only if
+ * nothing failed and code, not a model's word, showed it: the program ran again with the same
+ * outputs, and they contain the answer's facts. */
 #include "agent/verify/verify.h"
 
 #include "base/buf.h"
@@ -51,7 +51,7 @@ bool agent_checks_prove(const json_t *checks)
         return false;
     if (has(checks, "numbers", "pass"))
         return true;
-    /* Nothing to look for is no fault; what could not be looked for is. */
+    /* Nothing to look for is fine; something that could not be looked for is a fault. */
     return has(checks, "numbers", "skip") &&
            (has(checks, "checklist", "pass") || has(checks, "tests", "pass"));
 }
