@@ -1,5 +1,5 @@
-/* What the three writers of completions share: which shells there are, and what
- * completes a value. Pure but for printing. */
+/* Shared by the three completion writers: the shells, and the completion of values. Pure except for
+ * printing. */
 #include "dev/completion/completion.h"
 
 #include <string.h>
@@ -52,8 +52,7 @@ static const char *mode_at(const struct cli_commands *commands, size_t i)
     return i < array_len(words) ? words[i] : NULL;
 }
 
-/* Aliases of languages are left out: they are short enough to type, and would
- * keep `j` from being one word. */
+/* Without aliases of languages: they are short, and would make `j` ambiguous. */
 static const struct completion_value values[] = {
     { "language", COMPLETE_WORDS, language_at },
     { "profile", COMPLETE_WORDS, profile_at },
@@ -64,7 +63,7 @@ static const struct completion_value values[] = {
     { "VERB", COMPLETE_WORDS, command_at },
     { "FILE", COMPLETE_FILES, NULL },
     { "SCRIPT", COMPLETE_FILES, NULL },
-    { "QUESTION", COMPLETE_FILES, NULL }, /* and after it files */
+    { "QUESTION", COMPLETE_FILES, NULL }, /* further words are files */
     { "ID|FILE", COMPLETE_FILES, NULL },
     { "PATH", COMPLETE_FILES, NULL },
     { "HOST[:PATH][:ro]", COMPLETE_FILES, NULL },

@@ -1,6 +1,6 @@
-/* The completion script for bash. Pure but for printing. It needs bash 4 and none
- * of the bash-completion package. File names are left to readline, which quotes
- * them rightly; no name found on disk is ever expanded by the script. */
+/* The completion script for bash. Pure except for printing. It needs bash 4, not the
+ * bash-completion package. readline completes and quotes file names; the script never expands a
+ * name from disk. */
 #include "dev/completion/completion.h"
 
 static const char head[] =
@@ -111,7 +111,7 @@ static void print_command(const struct cli_command *command, const char *name,
     fputs("        ;;\n", to);
 }
 
-/* Which commands have a second word, and which those are. */
+/* The commands with a second word. */
 static void print_pairs(const struct cli_commands *commands, FILE *to)
 {
     for (size_t i = 0; i < commands->count; i++)

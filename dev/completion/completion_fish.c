@@ -1,4 +1,4 @@
-/* The completion script for fish. Pure but for printing. */
+/* The completion script for fish. Pure except for printing. */
 #include "dev/completion/completion.h"
 
 static const char head[] =
@@ -17,7 +17,7 @@ static const char head[] =
     "end\n"
     "complete -c cupel -f\n";
 
-/* How `complete` says it: -r a value is needed, -F it is a file, -x it is none. */
+/* Flags of `complete`: -r a value is needed, -F it is a file, -x it is not. */
 static const char *const fills[COMPLETE_FILLS] = {
     [COMPLETE_NOTHING] = " -x",
     [COMPLETE_WORDS] = " -x -a '",

@@ -1,5 +1,5 @@
-/* The completion script for zsh. Pure but for printing. Its texts stand in single
- * quotes; inside them _arguments reads brackets, colons and backslashes. */
+/* The completion script for zsh. Pure except for printing. Its texts stand in single quotes; inside
+ * them _arguments interprets brackets, colons and backslashes. */
 #include "dev/completion/completion.h"
 
 static const char head[] =
@@ -25,7 +25,7 @@ static const char commands_of_one[] =
     "        esac\n"
     "        case $name in\n";
 
-/* Loaded by compinit, the file's text is the function; sourced, it only defines it. */
+/* compinit uses the file's text as the function; sourcing it only defines the function. */
 static const char tail[] =
     "        esac\n"
     "        ;;\n"
@@ -44,7 +44,7 @@ static const char *const fills[COMPLETE_FILLS] = {
     [COMPLETE_FOLDERS] = "_files -/",
 };
 
-/* Text for inside single quotes: a quote ends them, stands escaped, begins anew. */
+/* For text inside single quotes: a quote ends them, is escaped, and begins them again. */
 static void print_quoted(const char *text, const char *special, FILE *to)
 {
     for (; *text; text++) {
@@ -66,7 +66,7 @@ static void print_fill(const struct completion_value *value,
     fputc(')', to);
 }
 
-/* '(-l --language)'{-l+,--language=}'[text]:NAME:(words)'; a list may come again. */
+/* '(-l --language)'{-l+,--language=}'[text]:NAME:(words)'; a list may be repeated. */
 static void print_option(const struct opt *option, const struct cli_commands *commands, FILE *to)
 {
     const char *joined = option->kind == OPT_FLAG ? "" : "+";
@@ -101,7 +101,7 @@ static void print_command(const struct cli_command *command, const char *name,
     for (size_t i = 0; command->options && i < *command->rows; i++)
         print_option(&command->options[i], commands, to);
     if (command->operand) {
-        /* Only a file can be followed by more: the code's arguments. */
+        /* Only a file can be followed by more operands: the code's arguments. */
         fprintf(to, "                '%s:%s:", operand->word ? "1" : "*", command->operand);
         print_fill(operand, command->subs ? command->subs : commands, to);
         fputs("' \\\n", to);

@@ -1,5 +1,4 @@
-/* The commands. Each gets the arguments after its own name and returns the exit
- * code of the program. */
+/* The commands. Each gets the arguments after its name and returns the program's exit code. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -16,8 +15,8 @@ struct cli_command {
     int (*run)(int argc, char **argv);
     const char *summary;
     const struct opt *options; /* NULL: none */
-    const size_t *rows;        /* of options */
-    const char *operand;       /* the first one's name, as in --help; NULL: takes none */
+    const size_t *rows;        /* number of options */
+    const char *operand;       /* the first one's name in --help; NULL: takes none */
     const struct cli_commands *subs; /* its subcommands; NULL: none */
 };
 

@@ -1,5 +1,5 @@
-/* The table of commands, and the two that are about the table. The cli process. dev/completion
- * makes the scripts for shells from the same rows. */
+/* The table of commands, and the two commands that show it. Runs in the cli process.
+ * dev/completion makes the scripts for shells from the same rows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,22 +23,22 @@ static const struct cli_command commands[] = {
       "SCRIPT", NULL },
     { "ask", cli_cmd_ask, "answer a question by code that is run and checked",
       cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
-    { "session", cli_cmd_session, "runs that share their state: variables, imports, files",
+    { "session", cli_cmd_session, "runs that share variables, imports and files",
       cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
     { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,
       &cli_repl_options_rows, "ID", NULL },
-    { "serve", cli_cmd_serve, "keep an engine ready, for runs that start at once",
+    { "serve", cli_cmd_serve, "keep an engine ready, so that runs start at once",
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
-    { "models", cli_cmd_models, "models that cupel ask can use", cli_models_options_table,
+    { "models", cli_cmd_models, "models for cupel ask", cli_models_options_table,
       &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },
-    { "images", cli_cmd_images, "root file systems and their digests, computed anew", LIST, NULL,
+    { "images", cli_cmd_images, "root file systems and their digests, computed again", LIST, NULL,
       NULL },
-    { "doctor", cli_cmd_doctor, "what this host lacks, and the fix for each", LIST, NULL, NULL },
-    { "completion", cli_cmd_completion, "what makes a shell complete cupel's command line",
+    { "doctor", cli_cmd_doctor, "faults of this host, with a fix for each", LIST, NULL, NULL },
+    { "completion", cli_cmd_completion, "completion script for a shell",
       cli_completion_options_table, &cli_completion_options_rows, "SHELL", NULL },
-    { "version", cli_cmd_version, "the version of cupel", NULL, NULL, NULL, NULL },
-    { "help", cli_cmd_help, "this text, or a command's: cupel help run", NULL, NULL, "COMMAND",
+    { "version", cli_cmd_version, "print the version of cupel", NULL, NULL, NULL, NULL },
+    { "help", cli_cmd_help, "show this text, or a command's: cupel help run", NULL, NULL, "COMMAND",
       NULL },
 };
 

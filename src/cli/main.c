@@ -1,4 +1,4 @@
-/* cupel: the one entry of the program. The broker and init are programs of their own. */
+/* cupel: the program's entry. The broker and init are separate programs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 #include "cli/term/term.h"
 
-/* Started with one of 0 to 2 closed, the next open would become it, and the
- * code's output could end in a file. */
+/* If one of 0 to 2 is closed, the next open would take its number, and the code's output could end
+ * in a file. */
 static int fill_standard_fds(void)
 {
     for (int fd = 0; fd < 3; fd++)
@@ -17,8 +17,8 @@ static int fill_standard_fds(void)
     return 0;
 }
 
-/* Whatever state a caller starts us in: we wait for children, and say by ourselves
- * what cannot be written. */
+/* The caller's signal state must not matter: we wait for children, and report failed writes
+ * ourselves. */
 static void reset_signals(void)
 {
     sigset_t none;

@@ -60,9 +60,9 @@ TEST(cli_ask_budget_refuses_by_field_value_and_bound)
         { "steps", "budget", "has no value" },
         { "1,50", "budget", "'usd' is given twice" },
         { "steps=2,wall_s=9,steps=3", "budget", "'steps' is given twice" },
-        { "", "budget", "there is no budget ''" },
-        { "steps=3,", "budget", "there is no budget ''" },
-        { "money=3", "budget", "there is no budget 'money'" },
+        { "", "budget", "unknown budget ''" },
+        { "steps=3,", "budget", "unknown budget ''" },
+        { "money=3", "budget", "unknown budget 'money'" },
         { "steps=3,usd=x", "budget.usd", "'x'" },
     };
     struct agent_budget b;

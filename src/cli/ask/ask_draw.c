@@ -1,4 +1,4 @@
-/* The table of events, the head of a task, and the passing line. The cli process. */
+/* The table of events, a task's head, and the status line. Runs in the cli process. */
 #include "cli/ask/ask_draw.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cli/term/visible.h"
 
 #define DRAWN_MAX (16u << 20) /* of one event */
-#define PASSING_NS INT64_C(100000000) /* between two forms of the passing line */
+#define PASSING_NS INT64_C(100000000) /* between two updates of the status line */
 
 void cli_ask_draw_init(struct cli_ask_draw *draw, int fd, int answer_fd, bool quiet, bool live)
 {
@@ -48,14 +48,14 @@ void cli_ask_draw_line(struct cli_ask_draw *draw, int style, const char *before,
         cli_ask_draw_style(draw, style);
     buf_add_text(&draw->out, before);
     while (text.len == 0 && draw->out.len > 0 && draw->out.at[draw->out.len - 1] == ' ')
-        draw->out.len--; /* an empty line ends in no spaces */
+        draw->out.len--; /* an empty line has no trailing spaces */
     cli_visible_line(text, CLI_ASK_DRAW_WIDTH, &draw->out);
     if (style != CLI_PLAIN)
         cli_ask_draw_style(draw, CLI_PLAIN);
     buf_add_text(&draw->out, "\n");
 }
 
-/* --- the passing line --- */
+/* --- the status line --- */
 
 static void clear_passing(struct cli_ask_draw *draw)
 {
@@ -73,7 +73,7 @@ void cli_ask_draw_flush(struct cli_ask_draw *draw)
     buf_drop(&draw->out, draw->out.len);
 }
 
-/* Only where nothing else is on the line: it stands until the next event is drawn. */
+/* Only on an empty line; it stands until the next event is drawn. */
 static void draw_passing(struct cli_ask_draw *draw, bool at_once)
 {
     int64_t now = clock_now_ns();
@@ -90,7 +90,7 @@ static void draw_passing(struct cli_ask_draw *draw, bool at_once)
     draw->passing_ns = now;
 }
 
-/* The model's words as they stream: what they come to is drawn as plan, code and answer. */
+/* The model's streaming text is not drawn: plan, code and answer follow as events. */
 static void on_text(struct cli_ask_draw *draw, const json_t *data)
 {
     draw->written += cli_ask_draw_text(data, "text").len;
@@ -113,7 +113,7 @@ static void on_phase(struct cli_ask_draw *draw, const json_t *data)
     draw_passing(draw, /* at_once= */ true);
 }
 
-/* --- the head, the plan, and what comes between --- */
+/* --- the head, the plan, and events between --- */
 
 static void on_task(struct cli_ask_draw *draw, const json_t *data)
 {
@@ -186,7 +186,7 @@ static void on_wait(struct cli_ask_draw *draw, const json_t *data)
 static const struct {
     const char *kind;
     void (*draw)(struct cli_ask_draw *draw, const json_t *data);
-    bool passing; /* belongs to the passing line, and draws for itself */
+    bool passing; /* updates the status line, and draws for itself */
 } kinds[] = {
     { "task", on_task, false },
     { "phase", on_phase, true },

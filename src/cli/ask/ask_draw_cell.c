@@ -1,5 +1,5 @@
-/* A cell of a task: its code, its output as it comes, and what became of it in one line. The cli
- * process. The texts are a model's and of code that it wrote. */
+/* Draws a cell of a task: its code, its output as it arrives, and its outcome in one line. Runs in
+ * the cli process. The texts come from a model and its code. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static size_t count_lines(struct str text)
     return count;
 }
 
-/* Take the first line off `rest`, without its end. */
+/* Takes the first line off `rest`, without its end. */
 static struct str next_line(struct str *rest)
 {
     const char *end = memchr(rest->at, '\n', rest->len);
@@ -75,8 +75,8 @@ static void draw_line_of(struct cli_ask_draw *draw, struct buf *line)
     buf_drop(line, line->len);
 }
 
-/* Whole lines are drawn as they come; what has no end yet waits for it, or for the cell's. A
- * line needs no more bytes than are shown of it. */
+/* Draws whole lines as they arrive; an incomplete one waits for its end, or for the cell's. A line
+ * keeps only as many bytes as are shown. */
 void cli_ask_draw_output(struct cli_ask_draw *draw, const json_t *data)
 {
     bool second = str_is(cli_ask_draw_text(data, "stream"), "stderr");
@@ -106,7 +106,7 @@ static void end_output(struct cli_ask_draw *draw)
     draw->left_out = 0;
 }
 
-/* --- what became of it --- */
+/* --- its outcome --- */
 
 static void add_time(struct buf *out, double ms)
 {
@@ -164,7 +164,7 @@ static void add_files(struct buf *out, const json_t *result)
     }
 }
 
-/* What is left of it: nothing, where the state is gone back to. */
+/* The cell's changes; none after a roll back. */
 static void add_changes(struct buf *out, const json_t *result, struct str state)
 {
     if (str_is(state, "rolled_back")) {
@@ -193,7 +193,7 @@ static void add_error(struct buf *out, const json_t *error)
         buf_printf(out, " (line %" JSON_INTEGER_FORMAT ")", json_integer_value(line));
 }
 
-/* Of what the model was told, the first line that is neither a title nor a mark. */
+/* The first line of the model's observation that is neither a title nor a mark. */
 static struct str fault_of(struct str observation)
 {
     struct str whole = observation;
@@ -205,7 +205,7 @@ static struct str fault_of(struct str observation)
     return whole;
 }
 
-/* The last value, where the cell shows one. */
+/* The last value, if the cell shows one. */
 static void draw_value(struct cli_ask_draw *draw, const json_t *result)
 {
     const json_t *values = json_object_get(result, "results");

@@ -1,4 +1,4 @@
-/* What a task came to: checks, budgets, the answer, and what proves it. The cli process. */
+/* Draws the end of a task: checks, budgets, the answer, and its proof. Runs in the cli process. */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,14 +74,14 @@ static void add_files_size(struct buf *out, double value)
     buf_add_text(out, " of files");
 }
 
-/* Of the whole budget, or of what is left of it: then each name ends in "_left". A budget that
- * has no limit is null or negative. */
+/* Draws the whole budget, or its rest: names end in "_left" then. A budget without a limit is null
+ * or negative. */
 void cli_ask_draw_budget(struct cli_ask_draw *draw, const json_t *data)
 {
     static const struct {
         const char *name;
         void (*add)(struct buf *out, double value);
-        bool once; /* told at the beginning: what is left of it is seldom of interest */
+        bool once; /* shown only at the beginning */
     } rows[] = { { "steps", add_steps, false },     { "wall_s", add_seconds, false },
                  { "execution_s", add_execution, true }, { "tokens", add_tokens, false },
                  { "money_usd", add_money, false }, { "artifact_bytes", add_files_size, true } };
@@ -127,7 +127,7 @@ static void draw_status(struct cli_ask_draw *draw, const json_t *report)
     cli_visible_line(status, 40, &draw->out);
     cli_ask_draw_style(draw, CLI_PLAIN);
     buf_printf(&draw->out, ": %s\n", statuses[i].meaning);
-    if (reason.len > 0 && i > 0) /* why it is verified stands above */
+    if (reason.len > 0 && i > 0) /* the reason of a verified one is drawn above */
         cli_ask_draw_line(draw, CLI_PLAIN, "  reason: ", reason);
     if (cli_ask_draw_text(report, "hint").len > 0)
         cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", cli_ask_draw_text(report, "hint"));
@@ -210,7 +210,7 @@ void cli_ask_draw_end(struct cli_ask_draw *draw, const json_t *report)
     }
     buf_add_text(&draw->out, "\n");
     draw_status(draw, report);
-    if (draw->quiet && !json_is_string(answer)) /* why there is none is the answer */
+    if (draw->quiet && !json_is_string(answer)) /* the reason for a missing answer */
         cli_term_write(draw->fd, (struct str){ draw->out.at + 1, draw->out.len - 1 });
     draw_evidence(draw, report);
     draw_cost(draw, json_object_get(report, "cost"));

@@ -1,5 +1,5 @@
-/* The table behind `cupel ask --help`, and the rules between its options. Runs on argv alone,
- * before any file is opened. */
+/* The table behind `cupel ask --help`, and the rules between its options. Uses argv alone, before
+ * any file is opened. */
 #include "cli/ask/ask_options.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 const struct opt cli_ask_options_table[] = {
     { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" },
-    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a call of its own" },
+    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" },
     { "verifier", 0, "[MODEL]", OPT_TEXT, AT(verifier),
       "ask a model whether the evidence proves the answer" },
     { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check), "compute it by a second method too" },
@@ -27,7 +27,7 @@ const struct opt cli_ask_options_table[] = {
       "defaults of cells: analysis, unless named" },
     { "show", 0, "ID|FILE", OPT_TEXT, AT(show), "show a task again, from its transcript" },
     { "json", 0, NULL, OPT_FLAG, AT(run.json), "print the report as JSON in place of the answer" },
-    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before an unknown price is spent" },
+    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" },
     { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" },
     CLI_RUN_ROW_HELP,
 };
@@ -37,11 +37,11 @@ void cli_ask_options_help(void)
 {
     fputs("usage: cupel ask [OPTION]... QUESTION [FILE]...\n"
           "\n"
-          "Answer a question by writing code, running it in a box, and checking what came of it.\n"
+          "Answer a question by writing code, running it in a box, and checking the result.\n"
           "\n"
           "QUESTION - reads it from standard input. Each FILE, or FILE:PATH for another name, is\n"
           "put into the box read-only. Progress goes to standard error, the answer to standard\n"
-          "output. Without --model the model is $CUPEL_MODEL, else what a key is set for.\n"
+          "output. Without --model the model is $CUPEL_MODEL, else one whose key is set.\n"
           "\n"
           "Options:\n",
           stdout);
@@ -66,7 +66,7 @@ static const struct budget_row {
     double least, most;
     const char *bound;
     size_t offset;
-    bool endless; /* "none" lifts it */
+    bool endless; /* "none" removes it */
 } budget_rows[] = {
     { "steps", WHOLE, 1, 1000, "a whole number, 1 to 1000",
       offsetof(struct agent_budget, steps), false },
@@ -137,7 +137,7 @@ static int set_amount(const struct budget_row *row, const char *text, struct age
     return 0;
 }
 
-/* Once only: in "1,50" somebody means a decimal comma, and would get a budget of 50. */
+/* Once only: "1,50" means a decimal comma, and would set a budget of 50. */
 static int set_once(const struct budget_row *row, const char *text, unsigned *named,
                     struct agent_budget *out, struct err *err)
 {
@@ -151,7 +151,7 @@ static int set_once(const struct budget_row *row, const char *text, unsigned *na
     return set_amount(row, text, out, err);
 }
 
-/* One KEY=VALUE, or money alone; `named` are the rows that were. */
+/* One KEY=VALUE, or money alone; `named` marks the rows that were set. */
 static int set_budget(const char *text, unsigned *named, struct agent_budget *out,
                       struct err *err)
 {
@@ -166,7 +166,7 @@ static int set_budget(const char *text, unsigned *named, struct agent_budget *ou
     own_str typed = buf_strdup(key);
     const char *near = opt_nearest(typed, array_len(budget_rows), key_at, budget_rows);
     err_input(err, "budget", NULL, KEYS, row ? "budget '%.40s' has no value: write %.40s=VALUE"
-                                             : "there is no budget '%.40s': there are %s",
+                                             : "unknown budget '%.40s': there are %s",
               typed, row ? typed : KEYS);
     if (near && !row)
         err_hint(err, "did you mean %s=?", near);
@@ -200,7 +200,7 @@ static int fill_budget(struct cli_ask_options *o, struct err *err)
 
 /* --- the rest --- */
 
-/* A word that names a model and cannot well be a question or a file. */
+/* A word that names a model and is hardly a question or a file. */
 static bool is_model(const char *text)
 {
     static const char *const starts[] = { "exec:",       "replay:",   "anthropic/",     "openai/",
@@ -213,7 +213,7 @@ static bool is_model(const char *text)
     return false;
 }
 
-/* The parser knows no optional values: where none follows, an empty one is written. */
+/* The option parser has no optional values: inserts an empty one if none follows. */
 static void fill_optional(int argc, char **argv)
 {
     static struct {

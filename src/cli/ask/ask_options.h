@@ -8,13 +8,13 @@
 #include "cli/run/run_options.h"
 
 struct cli_ask_options {
-    struct cli_run_options run; /* first: its rows fill it; files are the operands */
+    struct cli_run_options run; /* first: the rows of `cupel run` fill it; files are the operands */
     const char *model;
     const char *planner, *verifier; /* NULL: none, "": the task's own model */
     const char *mode_name, *show, *budgets;
     struct opt_number max_steps;
     bool cross_check, yes;
-    /* what they say together */
+    /* derived from several options */
     const char *question; /* "-": standard input */
     struct agent_budget budget;
     enum agent_mode mode;
@@ -24,13 +24,13 @@ struct cli_ask_options {
 extern const struct opt cli_ask_options_table[];
 extern const size_t cli_ask_options_rows;
 
-/* As cli_run_options_parse. --planner and --verifier need no value; one that follows as a word
- * of its own is taken where it can only be a model. */
+/* As cli_run_options_parse. --planner and --verifier need no value; the next word is taken if it
+ * can only be a model. */
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
 void cli_ask_options_done(struct cli_ask_options *options);
 void cli_ask_options_help(void);
 
-/* Read KEY=VALUE,... or a bare sum of money into `out`; what is not named stays. Pure. */
+/* Reads KEY=VALUE,... or a bare sum of money into `out`; others stay. Pure. */
 int cli_ask_options_budget(const char *text, struct agent_budget *out, struct err *err);
 
 #endif

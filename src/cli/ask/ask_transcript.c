@@ -1,7 +1,7 @@
-/* Transcripts of tasks, written and shown again. The cli process. A file is opened as the caller,
- * so that as root it is root's; its folder belongs to whoever we are after the drop, so that the
- * file can be given its name when the task has one. A transcript that is read is as hostile as
- * what it quotes: capped, parsed, drawn like live events. */
+/* Writes and shows transcripts of tasks. Runs in the cli process. A file is opened as the caller,
+ * so that root's files belong to root; its folder belongs to the uid after the drop of rights,
+ * which renames the file when the task gets its id. A transcript is as hostile as its quotes:
+ * capped, parsed, drawn like live events. */
 #include "cli/ask/ask_transcript.h"
 
 #include <dirent.h>
@@ -23,8 +23,8 @@
 #define FOLDER "tasks"
 #define TRANSCRIPT_MAX (512u << 20)
 #define LINE_MAX_BYTES (256u << 20)
-#define PASSING ".new-" /* and the number of the process that waits for its task's id */
-#define LEFT_S 600      /* so old is a passing file that nobody comes back for */
+#define PASSING ".new-" /* plus our process number, until the task has its id */
+#define LEFT_S 600      /* an older temporary file is abandoned */
 
 static bool is_id(const char *text)
 {
@@ -32,7 +32,7 @@ static bool is_id(const char *text)
            strspn(text + 2, "0123456789abcdef") == CLI_ASK_ID_LEN - 2;
 }
 
-/* --- written --- */
+/* --- writing --- */
 
 int cli_ask_transcript_open(struct cli_ask_transcript *out)
 {
@@ -40,7 +40,7 @@ int cli_ask_transcript_open(struct cli_ask_transcript *out)
     if (folder < 0)
         return -1;
     snprintf(out->name, sizeof out->name, PASSING "%ld", (long)getpid());
-    unlinkat(folder, out->name, 0); /* of a process that died with our number */
+    unlinkat(folder, out->name, 0); /* of a dead process with our number */
     out->fd = openat(folder, out->name,
                      O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out->fd < 0 || fchmod(out->fd, 0600) < 0)
@@ -69,7 +69,7 @@ void cli_ask_transcript_follow(struct cli_ask_transcript *transcript)
     transcript->size = size;
 }
 
-/* Left by a process that was killed before its task had an id. */
+/* Left by a process that was killed before its task got an id. */
 static bool is_left(int folder, const char *name)
 {
     uint64_t pid;
@@ -81,7 +81,7 @@ static bool is_left(int folder, const char *name)
            time(NULL) - st.st_mtime > LEFT_S;
 }
 
-/* At the end, where nobody waits for it: a folder may hold many transcripts. */
+/* At the end, when nobody waits: a folder may hold many transcripts. */
 static void sweep(int folder)
 {
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,7 +106,7 @@ void cli_ask_transcript_close(struct cli_ask_transcript *transcript)
     own_close_fd(&transcript->folder);
 }
 
-/* --- shown --- */
+/* --- showing --- */
 
 int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err)
 {
@@ -122,12 +122,12 @@ int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err)
         *out_fd = take_fd(&fd);
         return 0;
     }
-    err_set(err, ERR_ABSENT, "there is no transcript '%.200s'", what);
-    err_hint(err, "name a task as cupel ask told it (t_ and 24 digits), or a file");
+    err_set(err, ERR_ABSENT, "no such transcript: '%.200s'", what);
+    err_hint(err, "name a task by the id that cupel ask printed (t_ and 24 digits), or a file");
     return -1;
 }
 
-/* One line of it; a report is kept. */
+/* Draws one line; keeps a report. */
 static int show_line(struct str line, struct cli_ask_draw *draw, json_t **out_report,
                      struct err *err)
 {
@@ -153,7 +153,7 @@ int cli_ask_transcript_show(int fd, const char *what, struct cli_ask_draw *draw,
     struct str rest = buf_str(&text);
     for (size_t number = 1; rest.len > 0; number++) {
         const char *end = memchr(rest.at, '\n', rest.len);
-        if (!end) { /* written while the machine stopped */
+        if (!end) { /* cut by a crash of the machine */
             cli_term_note("the last line of '%.200s' is cut", what);
             break;
         }

@@ -1,4 +1,4 @@
-/* Transcripts: STATE/tasks/t_ID.jsonl, one event a line, for their owner alone. */
+/* Transcripts: STATE/tasks/t_ID.jsonl, one event per line, readable by their owner alone. */
 #ifndef CLI_ASK_ASK_TRANSCRIPT_H
 #define CLI_ASK_ASK_TRANSCRIPT_H
 
@@ -12,26 +12,26 @@
 #define CLI_ASK_ID_LEN 26 /* "t_" and 24 hexadecimal digits */
 
 struct cli_ask_transcript {
-    int fd;       /* appended to by the agent; -1: none */
+    int fd;       /* the agent appends to it; -1: none */
     int folder;
-    char name[64]; /* in the folder: a passing one until the task has its id */
+    char name[64]; /* in the folder: a temporary one until the task has its id */
     off_t size;    /* as of the last event */
-    bool cut;      /* an event is not in it, or not whole */
+    bool cut;      /* an event is missing or incomplete */
 };
 #define CLI_ASK_TRANSCRIPT_INIT ((struct cli_ask_transcript){ .fd = -1, .folder = -1 })
 
-/* Begin one, as the caller. 0, or -1 with errno where no state folder can be had. */
+/* Begins one, as the caller. 0, or -1 with errno if there is no state folder. */
 int cli_ask_transcript_open(struct cli_ask_transcript *out);
-/* The task has its id: so has the file. What is no id is left alone. */
+/* Renames the file to the task's id. Ignores an invalid id. */
 void cli_ask_transcript_name(struct cli_ask_transcript *transcript, const char *id);
-/* An event has been written, if it could be. */
+/* An event was written, if possible. */
 void cli_ask_transcript_follow(struct cli_ask_transcript *transcript);
-/* A transcript that never got its name is removed; so are those of processes that were killed. */
+/* Removes a transcript without an id, and those of killed processes. */
 void cli_ask_transcript_close(struct cli_ask_transcript *transcript);
 
-/* Open one to be shown, as the caller: an id, or the path of a file. */
+/* Opens a transcript for showing, as the caller: an id, or the path of a file. */
 int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err);
-/* Draw all of it. *out_report: the report at its end (caller's), NULL where it has none. */
+/* Draws all of it. *out_report: the report at its end (caller's), or NULL. */
 int cli_ask_transcript_show(int fd, const char *what, struct cli_ask_draw *draw,
                             json_t **out_report, struct err *err);
 

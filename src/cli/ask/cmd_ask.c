@@ -1,7 +1,7 @@
-/* `cupel ask`: a question and files in, an answer with evidence out. The cli process. Steps as in
- * `cupel repl`: what must be done as the caller is done first (models and their keys, files, the
- * folder for artifacts, the engine, the transcript); then that power is given up, and only then
- * the question, a file or a model's reply is read. */
+/* `cupel ask`: a question and files in, an answer with evidence out. Runs in the cli process. As in
+ * `cupel repl`, work that needs the caller's rights comes first (models and keys, files, the folder
+ * for artifacts, the engine, the transcript); then the rights are dropped, and only then the
+ * question, a file or a model's reply is read. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -37,9 +37,9 @@ struct ask {
     struct cli_remote remote;
     struct cli_ask_transcript transcript;
     struct cli_ask_draw draw;
-    struct llm_model *model, *planner, *verifier; /* the last two may be the first */
+    struct llm_model *model, *planner, *verifier; /* the last two may equal the first */
     struct buf question;
-    struct request made_of; /* the session, with the files */
+    struct request made_of; /* the session's request, with the files */
     struct agent_file *files;
     int interrupt_fd, show_fd;
     char id[CLI_ASK_ID_LEN + 1];
@@ -47,7 +47,7 @@ struct ask {
 
 /* --- as the caller --- */
 
-/* "": the task's own. */
+/* "": the task's own model. */
 static int open_helper_model(const char *spec, struct llm_model *own, struct llm_model **out,
                              struct err *err)
 {
@@ -66,7 +66,7 @@ static int open_models(struct ask *ask, struct err *err)
         return err_wrap(err, "--planner");
     if (open_helper_model(o->verifier, ask->model, &ask->verifier, err) < 0)
         return err_wrap(err, "--verifier");
-    llm_forget_keys(); /* the engine that we may start needs none */
+    llm_forget_keys(); /* our engine needs no key */
     return 0;
 }
 
@@ -79,7 +79,7 @@ static int open_as_caller(struct ask *ask, struct err *err)
         cli_session_carry(&ask->remote, err) < 0)
         return -1;
     if (cli_ask_transcript_open(&ask->transcript) < 0)
-        cli_term_note("there will be no transcript: no state folder can be used (%s)",
+        cli_term_note("no transcript will be written: no usable state folder (%s)",
                       strerror(errno));
     return 0;
 }
@@ -103,7 +103,7 @@ static int read_question(struct ask *ask, struct err *err)
         text.len--;
     if (text.len == 0 || memchr(text.at, 0, text.len) || !str_is_utf8(text))
         return err_input(err, "question", NULL, "UTF-8 text",
-                         text.len == 0 ? "the question is empty" : "the question is no UTF-8 text");
+                         text.len == 0 ? "the question is empty" : "the question is not UTF-8");
     ask->question.at[text.len] = 0;
     ask->question.len = text.len;
     return 0;
@@ -120,7 +120,7 @@ static int read_files(struct ask *ask, struct err *err)
     return 0;
 }
 
-/* Somebody is paid for it, by what its name says. */
+/* Does this model cost money, by its name? */
 static bool is_paid(const char *name)
 {
     static const char *const starts[] = { "anthropic/", "openai/", "openrouter/" };
@@ -130,7 +130,7 @@ static bool is_paid(const char *name)
     return strstr(name, "+https://") != NULL;
 }
 
-/* Money without a bound, at a price that is not known, is spent after one question only. */
+/* Asks once before spending without a limit at an unknown price. */
 static int confirm(const struct ask *ask, struct err *err)
 {
     const struct llm_request any = { .instructions = "" };
@@ -140,13 +140,13 @@ static int confirm(const struct ask *ask, struct err *err)
     if (!is_paid(name) || bounded || ask->options.yes || !isatty(STDIN_FILENO) ||
         !isatty(STDERR_FILENO))
         return 0;
-    cli_term_note("the price of '%.100s' is not known, and no --budget bounds it. Send the "
+    cli_term_note("the price of '%.100s' is not known, and no --budget limits it. Send the "
                   "question and %zu files to it? [y/N]", name, ask->made_of.file_count);
     ssize_t n = read(STDIN_FILENO, answer, sizeof answer);
     if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
         return 0;
     err_set(err, ERR_CANCELLED, "nothing was sent");
-    err_hint(err, "--yes does not ask; --budget 0.50 sets a bound");
+    err_hint(err, "--yes does not ask; --budget 0.50 sets a limit");
     return -1;
 }
 
@@ -164,8 +164,8 @@ static void on_event(void *user, const char *kind, const json_t *data)
     cli_ask_draw_event(&ask->draw, kind, data);
 }
 
-/* Goes on after a failure: one name that cannot be written should not cost the others. Gives the
- * exit code, which was `code` so far. */
+/* Continues after a failure: one bad name must not cost the other files. Returns the exit code,
+ * which was `code` so far. */
 static int save(struct ask *ask, const struct agent *agent, const json_t *report, int code)
 {
     size_t i;
@@ -180,10 +180,10 @@ static int save(struct ask *ask, const struct agent *agent, const json_t *report
             continue;
         struct err why = ERR_INIT;
         struct str content = agent_artifact(agent, path);
-        own_buf shown = BUF_INIT(4096); /* a name may hold the end of a line */
+        own_buf shown = BUF_INIT(4096); /* a name may contain a line end */
         cli_visible_line(str_of(path), NAME_WIDTH, &shown);
         if (!content.at)
-            cli_term_note("'%s' is not saved: it was too large to be kept", buf_str(&shown).at);
+            cli_term_note("'%s' is not saved: it exceeds artifact_bytes", buf_str(&shown).at);
         else if (cli_steward_write(&ask->steward, str_of(path), content, &why) < 0)
             err = why;
         else
@@ -199,7 +199,7 @@ static void tell_where(const struct ask *ask, const json_t *report)
         cli_term_note("-o DIR saves %s", made == 1 ? "the file that was made"
                                                    : "the files that were made");
     if (ask->transcript.fd >= 0 && ask->transcript.cut)
-        cli_term_note("the transcript is not whole: it could not be written to its end");
+        cli_term_note("the transcript is incomplete: writing it failed");
     if (ask->transcript.fd >= 0 && ask->id[0])
         cli_term_note("cupel ask --show %s shows it again", ask->id);
 }

@@ -1,5 +1,5 @@
-/* `cupel doctor`: one line for each thing that matters on this host, with the
- * exact fix. The cli process, as the caller. */
+/* `cupel doctor`: one line for each property of this host that matters, with the exact fix. Runs in
+ * the cli process, as the caller. */
 #include <stdio.h>
 
 #include "base/attr.h"
@@ -29,7 +29,7 @@ static void print_line(const struct cli_doctor_check *check,
     fflush(stdout);
 }
 
-/* Look at a table of checks; returns whether the default profile can still run. */
+/* Runs a table of checks; returns whether the default profile can still run. */
 static bool look(const struct cli_doctor_check *checks, size_t count, json_t *rows)
 {
     bool fine = true;
@@ -56,8 +56,8 @@ int cli_cmd_doctor(int argc, char **argv)
     struct cli_list_options options = { 0 };
     struct err err = ERR_INIT;
     if (cli_list_options_parse(argc, argv, "cupel doctor",
-                               "What this host has and lacks, and the fix for each. Exit code 1 "
-                               "where\nprofile baseline cannot run.", &options, &err) < 0)
+                               "Check this host, and show the fix of each fault. Exit code 1\n"
+                               "means that profile baseline cannot run.", &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     if (options.help)
         return 0;

@@ -9,14 +9,14 @@ enum cli_doctor_verdict { CLI_DOCTOR_OK, CLI_DOCTOR_WEAK, CLI_DOCTOR_MISSING };
 
 struct cli_doctor_report {
     enum cli_doctor_verdict verdict;
-    char detail[256]; /* what was found */
-    char fix[512];    /* the exact command, "" where there is nothing to do */
+    char detail[256]; /* the finding */
+    char fix[512];    /* the exact command, "" if there is nothing to do */
 };
 
 struct cli_doctor_check {
     const char *name;
     void (*look)(struct cli_doctor_report *out);
-    bool required; /* missing: the default profile cannot run */
+    bool required; /* if missing, the default profile cannot run */
 };
 
 extern const struct cli_doctor_check cli_doctor_kernel[];  /* walls, limits, sharing */
@@ -24,18 +24,18 @@ extern const size_t cli_doctor_kernel_count;
 extern const struct cli_doctor_check cli_doctor_host[]; /* runtimes, space, clock */
 extern const size_t cli_doctor_host_count;
 
-/* Fill a report; each returns nothing so that a check can end with it. */
+/* Fills a report. */
 void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict,
                     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void cli_doctor_fix(struct cli_doctor_report *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Set the fix: the command that installs these packages, by Debian's names, here. */
+/* Sets the fix: the command that installs these packages (Debian's names) on this host. */
 void cli_doctor_install(struct cli_doctor_report *out, const char *const *packages, size_t count);
 
-/* First line of a small file without its newline; false where there is none. */
+/* First line of a small file without its newline; false on failure. */
 bool cli_doctor_read(const char *path, char *out, size_t room);
-/* A file that holds one number, or `otherwise`. */
+/* A file's number, or `otherwise`. */
 long cli_doctor_number(const char *path, long otherwise);
 
 #endif

@@ -1,5 +1,5 @@
-/* The doctor's view of the host: runtimes, packages, clock, space, and at last a
- * real run, which proves more than every check before it. The cli process. */
+/* The doctor's checks of the host: runtimes, packages, clock, space, and finally a real run, which
+ * proves more than the checks before. Runs in the cli process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ long cli_doctor_number(const char *path, long otherwise)
     return end == text ? otherwise : value;
 }
 
-/* First line that `path --version` prints, within two seconds. */
+/* First line of `path --version`, within two seconds. */
 static bool version_of(const char *path, char *out, size_t room)
 {
     int ends[2];
@@ -80,7 +80,7 @@ static bool version_of(const char *path, char *out, size_t room)
     ssize_t n = poll(&ready, 1, 2000) == 1 ? read(from, out, room - 1) : -1;
     out[n < 0 ? 0 : n] = 0;
     out[strcspn(out, "\n")] = 0;
-    kill(child, SIGKILL); /* whoever did not answer; a zombie does not mind */
+    kill(child, SIGKILL); /* for a program that did not answer; harmless for a zombie */
     waitpid(child, NULL, 0);
     return n > 0;
 }
@@ -92,7 +92,7 @@ static void check_runtime(struct cli_doctor_report *out, const char *path, const
         cli_doctor_say(out, CLI_DOCTOR_OK, "%.100s", version);
         return;
     }
-    cli_doctor_say(out, CLI_DOCTOR_MISSING, "%s is not there or does not start", path);
+    cli_doctor_say(out, CLI_DOCTOR_MISSING, "%s is missing or does not start", path);
     cli_doctor_install(out, &package, 1);
 }
 
@@ -145,7 +145,7 @@ static void check_packages(struct cli_doctor_report *out)
     cli_doctor_install(out, packages, count);
 }
 
-/* What is mounted below /usr, and whether boxes see it. */
+/* Mounts below /usr, and whether boxes see them. */
 static void check_mounts(struct cli_doctor_report *out)
 {
     static struct mounts mounts;
@@ -190,7 +190,7 @@ static void check_clock(struct cli_doctor_report *out)
                        source, slept, is_quick ? "" : ": reading it costs a system call");
 }
 
-/* The state folder as the design names it, or the nearest folder above it. */
+/* The state folder, or the nearest existing folder above it. */
 static void state_folder(char *out, size_t room)
 {
     const char *named = getenv("CUPEL_STATE"), *xdg = getenv("XDG_STATE_HOME");
@@ -226,16 +226,16 @@ static void check_space(struct cli_doctor_report *out)
     }
     double mib = least / 1048576;
     if (least < 0)
-        cli_doctor_say(out, CLI_DOCTOR_WEAK, "'%.100s' cannot be looked at", worst);
+        cli_doctor_say(out, CLI_DOCTOR_WEAK, "'%.100s' cannot be examined", worst);
     else if (least < SPACE_LEAST)
         cli_doctor_say(out, CLI_DOCTOR_WEAK, "only %.0f MiB free in '%.100s'", mib, worst);
     else
-        cli_doctor_say(out, CLI_DOCTOR_OK, "%.0f MiB free in '%.100s', the least", mib, worst);
+        cli_doctor_say(out, CLI_DOCTOR_OK, "%.0f MiB free in '%.100s'", mib, worst);
     if (least >= 0 && least < SPACE_LEAST)
         cli_doctor_fix(out, "free some space, or set CUPEL_STATE to a folder elsewhere");
 }
 
-/* Last: as root, opening the engine gives up what the checks above need. */
+/* Last: as root, opening the engine drops rights that the checks above need. */
 static void check_run(struct cli_doctor_report *out)
 {
     struct err err = ERR_INIT;

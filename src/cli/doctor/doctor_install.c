@@ -1,5 +1,5 @@
-/* The command that installs a package on this distribution. The names that are known are
- * Debian's; others follow from them by rule, and a few by name. The cli process. */
+/* The command that installs a package on this distribution. The table has Debian's names; other
+ * names follow by rule, and a few by name. Runs in the cli process. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ enum manager { APT, DNF, ZYPPER, PACMAN, APK, MANAGERS };
 
 static const struct {
     const char *program, *command;
-    const char *python; /* what names of Python packages begin with */
+    const char *python; /* prefix of Python packages */
 } managers[MANAGERS] = {
     [APT] = { "/usr/bin/apt-get", "sudo apt-get install", "python3-" },
     [DNF] = { "/usr/bin/dnf", "sudo dnf install", "python3-" },
@@ -20,7 +20,7 @@ static const struct {
     [APK] = { "/sbin/apk", "sudo apk add", "py3-" },
 };
 
-/* Where they do not follow the rule. */
+/* Exceptions to the rule. */
 static const struct {
     const char *debian, *other, *arch; /* arch: NULL, as other */
 } names[] = {

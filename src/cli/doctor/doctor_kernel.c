@@ -1,5 +1,5 @@
-/* The doctor's view of the kernel: walls, limits, and what neighbours share. The
- * cli process as the caller; what needs a try is tried in a child (box/probe). */
+/* The doctor's checks of the kernel: walls, limits, and resources shared with others. Runs in the
+ * cli process as the caller; a child tries what must be tried (box/probe). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void check_switches(struct cli_doctor_report *out)
 {
     static const struct {
         const char *name;
-        long least; /* below this, no user namespaces for an ordinary user */
+        long least; /* below this, an ordinary user has no user namespaces */
         long set_to;
     } rows[] = {
         { "user.max_user_namespaces", 8, 15000 },
@@ -79,14 +79,14 @@ static void check_apparmor(struct cli_doctor_report *out)
         cli_doctor_say(out, CLI_DOCTOR_OK, "restricted, and cupel's profile is loaded");
         return;
     }
-    /* Whether it stops us is what the next check finds out by trying. */
+    /* The next check tries whether this stops us. */
     cli_doctor_say(out, geteuid() == 0 ? CLI_DOCTOR_OK : CLI_DOCTOR_WEAK,
                    "kernel.apparmor_restrict_unprivileged_userns is %ld", on);
     if (geteuid() != 0)
         apparmor_fix(out);
 }
 
-/* Of a wall that cannot be raised: the container's flags, or a setting of the host. */
+/* The fix of a wall that fails: the container's flags, or a setting of the host. */
 static void wall_fix(struct cli_doctor_report *out, int error)
 {
     struct box_container around;
@@ -108,13 +108,13 @@ static void check_container(struct cli_doctor_report *out)
     struct box_container around;
     box_container_look(&around);
     if (around.kind == BOX_CONTAINER_NONE) {
-        cli_doctor_say(out, CLI_DOCTOR_OK, "cupel runs in no container");
+        cli_doctor_say(out, CLI_DOCTOR_OK, "cupel does not run in a container");
         return;
     }
-    /* Whether any of it stops us is what the checks below find out by trying. */
+    /* The checks below try whether this stops us. */
     cli_doctor_say(out, CLI_DOCTOR_OK, "%s: %s, %s, %s%s", around.name,
                    around.filtered ? "a system call filter" : "no system call filter",
-                   around.masked ? "/proc is masked" : "/proc is whole",
+                   around.masked ? "/proc is masked" : "/proc is not masked",
                    around.label[0] ? "confined as " : "no other confinement", around.label);
 }
 
@@ -140,7 +140,7 @@ static void check_walls(struct cli_doctor_report *out)
     wall_fix(out, walls.error);
 }
 
-/* A step after the namespaces: false where it is not the one that failed. */
+/* A step after the namespaces; false if it is not the one that failed. */
 static bool later_step_failed(struct cli_doctor_report *out, enum box_probe_step step,
                               const char *fine, struct box_probe_walls *walls)
 {
@@ -148,7 +148,7 @@ static bool later_step_failed(struct cli_doctor_report *out, enum box_probe_step
     if (box_probe_walls(walls) == 0 && walls->step > step)
         cli_doctor_say(out, CLI_DOCTOR_OK, "%s", fine);
     else if (walls->step < step)
-        cli_doctor_say(out, CLI_DOCTOR_MISSING, "not tried: needs what is missing above");
+        cli_doctor_say(out, CLI_DOCTOR_MISSING, "not tried: depends on a failed check above");
     return walls->step == step;
 }
 
@@ -168,9 +168,9 @@ static void check_overlay(struct cli_doctor_report *out)
 static void check_proc(struct cli_doctor_report *out)
 {
     struct box_probe_walls walls;
-    if (!later_step_failed(out, BOX_PROBE_PROC, "a box can have a /proc of its own", &walls))
+    if (!later_step_failed(out, BOX_PROBE_PROC, "a box can have its own /proc", &walls))
         return;
-    cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not mount a /proc of a box's own: %s",
+    cli_doctor_say(out, CLI_DOCTOR_MISSING, "could not mount a box's own /proc: %s",
                    strerror(walls.error));
     wall_fix(out, walls.error);
 }
@@ -200,7 +200,7 @@ static void check_landlock(struct cli_doctor_report *out)
                         "/sys/kernel/security/lsm for the others");
 }
 
-/* The path of our cgroup in the hierarchy whose line begins so ("0::", ...). */
+/* The path of our cgroup in the hierarchy whose line has this prefix ("0::", ...). */
 static bool own_cgroup(const char *controller, char *out, size_t room)
 {
     FILE *lines = fopen("/proc/self/cgroup", "re");
@@ -223,7 +223,7 @@ static bool own_cgroup(const char *controller, char *out, size_t room)
 
 static const char *const controllers[] = { "memory", "pids", "cpu" };
 
-/* Groups that are ours to divide: as root only a container keeps them from us. */
+/* Delegated groups: only a container withholds them from root. */
 static void delegation_fix(struct cli_doctor_report *out)
 {
     struct box_container around;
@@ -306,7 +306,7 @@ static void check_core(struct cli_doctor_report *out)
     char pattern[256] = "";
     cli_doctor_read(SYSCTL "kernel/core_pattern", pattern, sizeof pattern);
     if (pattern[0] != '|') {
-        cli_doctor_say(out, CLI_DOCTOR_OK, "core dumps go to no program");
+        cli_doctor_say(out, CLI_DOCTOR_OK, "core dumps do not go to a program");
         return;
     }
     /* A limit of 1 byte keeps the kernel from starting it: boxes have that. */

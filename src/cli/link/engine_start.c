@@ -1,6 +1,6 @@
-/* Starting an engine in the background. The cli process, as the caller. What the engine
- * says before it is ready goes to memory that only we read: a start that fails is told
- * here, and no file is left behind. */
+/* Starts an engine in the background. Runs in the cli process, as the caller. The engine's output
+ * before it is ready goes to memory that only we read: a failed start is reported here, and no file
+ * is left behind. */
 #include "cli/link/engine_start.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "embed/launch.h"
 
 #define START_S 60 /* for the engine that we start */
-#define OTHER_S 20 /* for one that another has begun to start */
+#define OTHER_S 20 /* for one that another process has begun to start */
 #define PAUSE_MS 20
 #define IDLE_EXIT "60"
 
@@ -34,7 +34,7 @@ static void read_reason(int errors, struct err *err)
     char *text = strncmp(said, "cupel: ", 7) == 0 ? said + 7 : said;
     char *hint = strstr(text, "\n  hint: ");
     text[strcspn(text, "\n")] = 0;
-    err_set(err, ERR_HOST, "start an engine: %s", text[0] ? text : "it ended without a word");
+    err_set(err, ERR_HOST, "start an engine: %s", text[0] ? text : "it ended without a message");
     if (!hint)
         return;
     hint += strlen("\n  hint: ");
@@ -42,7 +42,7 @@ static void read_reason(int errors, struct err *err)
     err_hint(err, "%s", hint);
 }
 
-/* Whether it ended by itself for another reason than that one is there already: -1. */
+/* -1 if the engine ended by itself, except because another one is already there. */
 static int look_after(pid_t *pid, int errors, int64_t *until, struct err *err)
 {
     int status = 0;
@@ -74,8 +74,8 @@ static int wait_for_engine(struct cli_remote *remote, pid_t *pid, int errors, st
     }
 }
 
-/* Another one was faster: ours, which may not have come to the lock yet, must not become an engine
- * after that one's end. */
+/* Another engine won the race: ours may still wait for the lock, and must not start after the
+ * winner's end. */
 static void end_if_late(const struct cli_remote *remote, pid_t *pid)
 {
     struct ucred engine;
@@ -104,7 +104,7 @@ int cli_session_start(struct cli_remote *remote, struct err *err)
     }
     own_fd errors = memfd_create("cupel-serve", MFD_CLOEXEC);
     if (errors < 0)
-        return err_sys(err, "make a place for what an engine says");
+        return err_sys(err, "make a buffer for the engine's messages");
     int rc = embed_launch("/proc/self/exe", argv, errors, /* passed= */ -1, &pid);
     if (rc != 0) {
         errno = rc;
@@ -128,7 +128,7 @@ int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err
     *err = why;
     if (why.kind != ERR_ABSENT || (why.sys != ENOENT && why.sys != ECONNREFUSED))
         return -1;
-    err_set(err, ERR_ABSENT, id ? "no engine is running, so there is no session '%.40s'"
+    err_set(err, ERR_ABSENT, id ? "no engine is running, so session '%.40s' does not exist"
                                 : "no engine is running, so there are no sessions",
             id);
     err_hint(err, "'cupel session new' makes one, and starts an engine for it");

@@ -1,18 +1,17 @@
-/* An engine for sessions: the one that runs, or one that is started for them. */
+/* An engine for sessions: a running one, or a new one. */
 #ifndef CLI_LINK_ENGINE_START_H
 #define CLI_LINK_ENGINE_START_H
 
 #include "base/err.h"
 #include "cli/link/remote.h"
 
-/* Connect to this user's engine; where none runs, start one in the background, say so,
- * and wait for it. Done as the caller. Of several that come at the same moment one
- * starts it and the others find it: the lock beside the socket decides. */
+/* Connects to this user's engine; if none runs, starts one in the background, says so, and waits
+ * for it. Called as the caller. The lock beside the socket decides between simultaneous starts. */
 int cli_session_start(struct cli_remote *remote, struct err *err);
-/* Connect to one that runs. Where there is none: ERR_ABSENT, and what to do. */
+/* Connects to a running engine. ERR_ABSENT with a hint if there is none. */
 int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err);
-/* Connect to one that runs; where there is none, start one that lives as long as the connection.
- * An engine that CUPEL_SOCKET names must be there. */
+/* Connects to a running engine, or starts one that lives as long as the connection. An engine named
+ * by CUPEL_SOCKET must already run. */
 int cli_session_carry(struct cli_remote *remote, struct err *err);
 
 #endif

@@ -1,6 +1,5 @@
-/* The state folder as the command line uses it. The cli process, while it is the caller: as root
- * the folders belong to the private uid, so that what is written there after the drop can be
- * given its name then. */
+/* The state folder for the command line. Runs in the cli process as the caller: root's folders
+ * belong to the uid after the drop of rights, which can then rename files there. */
 #include "cli/link/state_files.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
 
-/* The places, as the engine has them. */
+/* The same places as the engine's. */
 static bool folder_path(char *path, size_t room)
 {
     const struct {
@@ -38,7 +37,7 @@ static bool folder_path(char *path, size_t room)
     return true;
 }
 
-/* Every missing folder of the path; true where the last one is new. */
+/* Makes every missing folder of the path; true if the last one is new. */
 static bool make_path(char *path)
 {
     bool made = false;

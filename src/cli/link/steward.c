@@ -1,8 +1,7 @@
-/* Both ends of the steward's socket. The parent's end runs in the cli process;
- * `serve` and what it calls run in the helper, which knows only fixed-size
- * messages and one folder:
+/* Both ends of the steward's socket. The parent's end runs in the cli process; `serve` and its
+ * callees run in the helper, which knows only fixed-size messages and one folder:
  * 1. it never follows a symbolic link and never leaves the folder (openat2);
- * 2. a file appears under its name whole, by rename, or not at all;
+ * 2. a file appears complete, by rename, or not at all;
  * 3. it ends with the socket, so it cannot outlive the command. */
 #include "cli/link/steward.h"
 
@@ -24,11 +23,11 @@
 #include "base/own.h"
 #include "box/wall/confine.h"
 
-#define PATH_ROOM 4104 /* a path of 4096 bytes and its NUL, in whole words */
+#define PATH_ROOM 4104 /* a path of 4096 bytes and its NUL, rounded up */
 
 struct ask {
     uint32_t path_len;
-    uint32_t keep; /* 1: what is there stays */
+    uint32_t keep; /* 1: an existing file stays */
     uint64_t size;
     char path[PATH_ROOM];
 };
@@ -49,7 +48,7 @@ static int open_beneath(int dirfd, const char *path, uint64_t flags, uint64_t mo
     return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof how);
 }
 
-/* Open the folder that `name` (one component) leads to, making it if need be. */
+/* Opens the folder `name` (one component), making it if needed. */
 static int enter(int dirfd, const char *name)
 {
     if (mkdirat(dirfd, name, 0777) < 0 && errno != EEXIST)
@@ -57,7 +56,7 @@ static int enter(int dirfd, const char *name)
     return open_beneath(dirfd, name, O_PATH | O_DIRECTORY, 0);
 }
 
-/* Copy exactly `size` bytes from a memfd or pipe. */
+/* Copies exactly `size` bytes from a memfd or pipe. */
 static int copy(int from, int to, uint64_t size)
 {
     static char bytes[1 << 16];
@@ -74,7 +73,7 @@ static int write_file(int dirfd, const char *name, int from, const struct ask *a
 {
     char temp[64];
     snprintf(temp, sizeof temp, ".cupel-%ld", (long)getpid());
-    /* Left by a steward that died with our pid: no other writes that name. */
+    /* Left by a dead steward with our pid: no other process uses that name. */
     unlinkat(dirfd, temp, 0);
     own_fd to = open_beneath(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
@@ -89,8 +88,8 @@ static int write_file(int dirfd, const char *name, int from, const struct ask *a
     return 0;
 }
 
-/* Relative, and every component a name. openat2 would stop an escape as well;
- * this stops one that passes over a component which does not exist yet. */
+/* Relative, and every component is a name. openat2 stops an escape too, but not through a component
+ * that does not exist yet. */
 static bool path_is_clean(const struct ask *ask)
 {
     if (ask->path_len == 0 || ask->path_len >= sizeof ask->path ||
@@ -127,7 +126,7 @@ static int serve_one(int out_dirfd, struct ask *ask, int from)
 
 static attr_noreturn void serve(int sock, int out_dirfd)
 {
-    /* Ctrl-C reaches the whole terminal group; what was made is still saved. */
+    /* Ctrl-C reaches the whole terminal group; artifacts are still saved. */
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);

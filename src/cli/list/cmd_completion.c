@@ -1,5 +1,5 @@
-/* `cupel completion SHELL`: prints the script that makes a shell complete cupel's command line.
- * The cli process. The scripts are built in; dev/completion makes them from the tables. */
+/* `cupel completion SHELL`: prints a shell's completion script. Runs in the cli process.
+ * The scripts are built in; dev/completion makes them from the tables. */
 #include "cli/list/cmd_completion.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ static void print_help(void)
 {
     fputs("usage: cupel completion SHELL\n"
           "\n"
-          "Print the script that makes a shell complete the command line of cupel. make install\n"
-          "puts all of them in place; by hand, write it to\n"
+          "Print a shell's completion script for cupel. make install puts all of them in place;\n"
+          "by hand, write it to\n"
           "\n",
           stdout);
     for (size_t i = 0; i < array_len(shells); i++)

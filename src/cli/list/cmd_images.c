@@ -1,5 +1,5 @@
-/* `cupel images`: the images there are, with digests computed from content. The
- * cli process. A run trusts the cache; this command is what renews it. */
+/* `cupel images`: the images, with digests computed from their content. Runs in the cli process.
+ * Runs trust the cache; this command renews it. */
 #include <stdio.h>
 
 #include "base/json.h"
@@ -41,7 +41,7 @@ int cli_cmd_images(int argc, char **argv)
     struct cli_list_options options = { 0 };
     struct err err = ERR_INIT;
     if (cli_list_options_parse(argc, argv, "cupel images",
-                               "Images, their digests (computed anew) and what is in them.",
+                               "Images, their digests (computed again) and their content.",
                                &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     if (options.help)

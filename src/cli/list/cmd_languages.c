@@ -1,5 +1,5 @@
-/* `cupel languages`: what code can be written in, and what it can import. The
- * cli process; the facts are the image's manifest, probed in a box. */
+/* `cupel languages`: the languages and their packages. Runs in the cli process; the facts are the
+ * image's manifest, probed in a box. */
 #include <stdio.h>
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-/* `cupel models`: which models are configured, which one would be used, and what they cost. The
- * cli process, as the caller: keys are read, and never shown. */
+/* `cupel models`: the configured models, the default one, and their prices. Runs in the cli
+ * process, as the caller: reads keys, and never shows them. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,23 +30,23 @@ static void print_help(void)
     fputs("usage: cupel models [OPTION]...\n"
           "\n"
           "The models that cupel ask can use: those that are configured, and a few that are known\n"
-          "to work well. The one with a star is used where --model names no other.\n"
+          "to work well. The one with a star is the default of --model.\n"
           "\n"
           "Options:\n",
           stdout);
     opt_print_help(cli_models_options_table, cli_models_options_rows, stdout);
 }
 
-/* Dollars for a million tokens, in and out. */
+/* Dollars per million tokens, in and out. */
 static void add_price(struct buf *out, const json_t *entry)
 {
     const json_t *in = json_object_get(entry, "input_usd_per_mtok");
     const json_t *back = json_object_get(entry, "output_usd_per_mtok");
     if (json_is_number(in) && json_is_number(back))
-        buf_printf(out, "$%.2f in, $%.2f out a million tokens", json_number_value(in),
+        buf_printf(out, "$%.2f in, $%.2f out per million tokens", json_number_value(in),
                    json_number_value(back));
     else
-        buf_add_text(out, "price not known");
+        buf_add_text(out, "price unknown");
 }
 
 static void add_row(struct buf *out, const json_t *entry)
@@ -91,7 +91,7 @@ static int show(const json_t *list, bool json)
     return 0;
 }
 
-/* What servers say is read without the caller's powers. */
+/* Reads the servers' answers without the caller's rights. */
 static json_t *make_list(bool probe, struct err *err)
 {
     llm_remember_configuration();

@@ -1,4 +1,4 @@
-/* Options of the commands that show something. Runs on argv alone. */
+/* Options of the listing commands. Uses argv alone. */
 #include "cli/list/list_options.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The command line that languages, images and doctor share. */
+/* The command line shared by languages, images and doctor. */
 #ifndef CLI_LIST_LIST_OPTIONS_H
 #define CLI_LIST_LIST_OPTIONS_H
 
@@ -14,8 +14,8 @@ struct cli_list_options {
 extern const struct opt cli_list_options_table[];
 extern const size_t cli_list_options_rows;
 
-/* Parse; prints the help where it is asked for (`usage` and `about` are its first
- * lines). 0, or -1 with an err. */
+/* Parses argv; prints the help if asked (`usage` and `about` are its first lines). 0, or -1 with an
+ * err. */
 int cli_list_options_parse(int argc, char **argv, const char *usage, const char *about,
                            struct cli_list_options *out, struct err *err);
 

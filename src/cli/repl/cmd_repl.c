@@ -1,7 +1,6 @@
-/* `cupel repl`: lines in, cells to a session, results out, until Ctrl-D. The cli process.
- * Steps as in `cupel run`: what must be opened as the caller is opened first (the
- * history, the folder of pictures, the engine); then that power is given up, and only then
- * a line is read. */
+/* `cupel repl`: lines in, cells to a session, results out, until Ctrl-D. Runs in the cli process.
+ * As in `cupel run`, the caller's files come first (the history, the folder of pictures, the
+ * engine); then the rights are dropped, and only then a line is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ int cli_repl_ask(struct cli_repl *repl, json_t *ask, struct err *err)
     return cli_remote_ask(&repl->job.remote, ask, err);
 }
 
-/* Go on in the session of the last answer. */
+/* Continues in the session of the last answer. */
 static int take_session(struct cli_repl *repl, bool own, struct err *err)
 {
     const json_t *info = json_object_get(repl->job.remote.answer, "session");
@@ -45,7 +44,7 @@ static int take_session(struct cli_repl *repl, bool own, struct err *err)
     const json_t *ended = json_object_get(info, "ended");
     int found = language ? request_language_find(language) : -1;
     if (!id || strlen(id) >= sizeof repl->id || found < 0)
-        return err_set(err, ERR_BUG, "the engine says nothing of the session");
+        return err_set(err, ERR_BUG, "the engine did not describe the session");
     if (json_is_object(ended)) {
         const char *why = json_string_value(json_object_get(ended, "why"));
         err_set(err, ERR_ABSENT, "session '%.40s' has ended: %.200s", id, why ? why : "");
@@ -73,7 +72,7 @@ int cli_repl_use(struct cli_repl *repl, const char *id, struct err *err)
 {
     own_json ask = json_pack("{s:s, s:s}", "do", "info", "session", id);
     if (!ask)
-        return err_set(err, ERR_USAGE, "the id of a session is no UTF-8 text");
+        return err_set(err, ERR_USAGE, "the id of a session is not UTF-8");
     return cli_remote_ask(&repl->job.remote, ask, err) < 0
                ? -1
                : take_session(repl, /* own= */ false, err);
@@ -90,7 +89,7 @@ void cli_repl_leave(struct cli_repl *repl)
 
 /* --- cells --- */
 
-/* A Ctrl-C that came too late for one cell is not for the next. */
+/* A late Ctrl-C for one cell must not hit the next. */
 static void drain(int fd)
 {
     char wishes[64];
@@ -98,8 +97,8 @@ static void drain(int fd)
         ;
 }
 
-/* The request of a cell. The size of the terminal goes along where the session does not know it:
- * what the code sets itself stays until the terminal changes. */
+/* The request of a cell. Includes the terminal's size if the session does not know it: the code's
+ * own setting stays until the terminal changes. */
 static int make_cell(struct cli_repl *repl, struct err *err)
 {
     struct cli_job *job = &repl->job;
@@ -131,12 +130,12 @@ static void run_cell(struct cli_repl *repl, const struct buf *cell)
     job->inputs.code = NULL;
     if (job->result.state != RESULT_STATE_KEPT)
         repl->told = (struct cli_term_size){ 0 };
-    /* The engine is gone, or nobody reads, or we were told to end. */
+    /* The engine is gone, the reader is gone, or we were told to end. */
     if (err.kind == ERR_HOST || job->out.closed || cli_interrupt_signal())
         repl->quit = true;
 }
 
-/* A session ends when nobody uses it; a prompt that is open does. */
+/* An unused session ends; an open prompt keeps its session. */
 static void keep_alive(void *user)
 {
     own_json ask = json_pack("{s:s, s:b}", "do", "info", "names", 1);
@@ -175,7 +174,7 @@ static bool is_blank(const struct buf *text)
     return strspn(buf_str(text).at, " \t\r\n") >= text->len;
 }
 
-/* What people type to leave: exit, quit(), exit(3), and "exit 3" of a shell. */
+/* Ways to leave: exit, quit(), exit(3), and "exit 3" of a shell. */
 static bool is_end(struct cli_repl *repl, const struct buf *line)
 {
     static const char *const words[] = { "exit", "quit" };
@@ -204,7 +203,6 @@ static bool is_end(struct cli_repl *repl, const struct buf *line)
     return true;
 }
 
-/* One cell, or one command. */
 static void read_one(struct cli_repl *repl)
 {
     own_buf cell = BUF_INIT(REQUEST_CODE_MAX), line = BUF_INIT(REQUEST_CODE_MAX);
@@ -222,7 +220,7 @@ static void read_one(struct cli_repl *repl)
             (is_blank(&line) || is_end(repl, &line) || cli_repl_command(repl, line.at)))
             return;
         if (buf_add_str(&cell, buf_str(&line)) < 0) {
-            cli_term_note("a cell has at most %u bytes: it was left out", REQUEST_CODE_MAX);
+            cli_term_note("the cell exceeds %u bytes and was dropped", REQUEST_CODE_MAX);
             return;
         }
         if (!repl->reader.pasting &&
@@ -244,7 +242,7 @@ static int open_engine(struct cli_repl *repl, struct err *err)
                                  : cli_session_carry(remote, err);
 }
 
-/* A person waits as long as they like, and has Ctrl-C. */
+/* No time limit: a person has Ctrl-C. */
 static void set_defaults(struct cli_repl *repl)
 {
     struct cli_run_options *options = &repl->options;

@@ -1,5 +1,5 @@
-/* Editing by clusters, and the columns they take. The cli process. wcwidth follows the locale,
- * which the prompt sets to one of UTF-8. */
+/* Editing by clusters, and their columns. Runs in the cli process. wcwidth follows the locale,
+ * which the prompt sets to a UTF-8 one. */
 #include "cli/repl/line.h"
 
 #include <stdlib.h>
@@ -182,7 +182,7 @@ static void advance(struct cli_line_place *place, size_t columns, size_t width)
     place->column += columns;
 }
 
-/* A tab is shown as the blanks that it stands for, any other control character as an escape. */
+/* Shows a tab as blanks, any other control character as an escape. */
 static void show_odd(struct str one, size_t width, struct buf *out, struct cli_line_place *place)
 {
     own_buf shown = BUF_INIT(256);
@@ -211,7 +211,7 @@ void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_li
         }
         at += one.len;
     }
-    /* Most terminals stay on a full row until more comes: go on to the next one at once. */
+    /* Most terminals stay on a full row until more text comes: go to the next row at once. */
     if (place->column == width) {
         buf_add_text(out, "\r\n");
         place->row++;

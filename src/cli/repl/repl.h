@@ -1,4 +1,4 @@
-/* The prompt: what its loop and its commands share. */
+/* Shared by the prompt's loop and commands. */
 #ifndef CLI_REPL_REPL_H
 #define CLI_REPL_REPL_H
 
@@ -16,28 +16,26 @@ struct cli_repl {
     struct cli_run_options options;
     struct cli_job job;
     struct cli_repl_reader reader;
-    struct request made_of; /* what a new session is made of */
+    struct request made_of; /* the request for a new session */
     char id[REQUEST_SESSION_LEN + 1];
     enum request_language language;
-    bool own;  /* the session ends with us */
+    bool own;  /* the session ends with the prompt */
     bool quit;
     int code;  /* exit code of the last cell */
-    struct cli_term_size told; /* the size of the terminal that the session knows; 0: none */
+    struct cli_term_size told; /* the terminal's size that the session knows; 0: none */
 };
 
-/* Ask something of the session, in which "session" is filled in. The answer stays in
- * job.remote until the next. */
+/* Asks the session, with "session" filled in. The answer stays in job.remote until the next. */
 int cli_repl_ask(struct cli_repl *repl, json_t *ask, struct err *err);
-/* Make a session and go on in it. */
 int cli_repl_begin(struct cli_repl *repl, struct err *err);
-/* Go on in a session that is there. */
+/* Continues in an existing session. */
 int cli_repl_use(struct cli_repl *repl, const char *id, struct err *err);
-/* End the session, where it is ours. */
+/* Ends the session if it is ours. */
 void cli_repl_leave(struct cli_repl *repl);
 
-/* ":name operands": do it. What fails is told. False: the line is no command. */
+/* Runs ":name operands", and reports failures. False: the line is not a command. */
 bool cli_repl_command(struct cli_repl *repl, const char *line);
-/* The names of commands that begin so. */
+/* The names of commands with this prefix. */
 json_t *cli_repl_commands_like(struct str begun);
 
 #endif

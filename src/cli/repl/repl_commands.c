@@ -1,5 +1,5 @@
-/* The commands of the prompt: a table. The cli process, with no more power than a cell:
- * as root files are read with the private uid. */
+/* The commands of the prompt: a table. Runs in the cli process, with no more rights than a cell:
+ * root's files are read with the private uid. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "cli/session/session_show.h"
 #include "cli/term/term.h"
 
-/* Each gets its operands, "" where there is none. */
+/* Each gets its operands, "" if missing. */
 typedef int command(struct cli_repl *repl, const char *first, const char *second,
                     struct err *err);
 
@@ -22,7 +22,7 @@ static int ask_plain(struct cli_repl *repl, const char *what, const char *member
     own_json ask = json_pack("{s:s}", "do", what);
     json_t *text = value && value[0] ? json_string(value) : NULL;
     if (value && value[0] && !text)
-        return err_set(err, ERR_USAGE, "the operand is no UTF-8 text");
+        return err_set(err, ERR_USAGE, "the operand is not UTF-8");
     if (text)
         json_object_set_new(ask, member, text);
     return cli_repl_ask(repl, ask, err);
@@ -85,7 +85,7 @@ static int do_use(struct cli_repl *repl, const char *id, const char *second, str
     if (cli_repl_use(repl, id, err) < 0)
         return -1;
     if (own && strcmp(before, repl->id) != 0)
-        cli_term_note("session %s goes on until its time is over", before);
+        cli_term_note("session %s stays until its time is over", before);
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int do_put(struct cli_repl *repl, const char *file, const char *path, str
     return rc;
 }
 
-/* The folder's steward is the one of pictures. */
+/* The steward of the pictures' folder writes it. */
 static int do_get(struct cli_repl *repl, const char *path, const char *file, struct err *err)
 {
     if (need(path, "the path of a file in the session", err) < 0)
@@ -166,7 +166,7 @@ static int do_quit(struct cli_repl *repl, const char *first, const char *second,
     return 0;
 }
 
-/* What a cell may have of its own; the rest is the session's for its life. */
+/* A cell's own settings; the others belong to the session for its life. */
 static int do_set(struct cli_repl *repl, const char *name, const char *value, struct err *err)
 {
     struct opt_number *timeout = &repl->options.timeout;
@@ -177,12 +177,12 @@ static int do_set(struct cli_repl *repl, const char *name, const char *value, st
         if (timeout->given)
             buf_printf(&line, "  timeout %.12g\n", timeout->value);
         else
-            buf_add_text(&line, "  timeout as the session has it\n");
+            buf_add_text(&line, "  timeout of the session\n");
         cli_term_write(STDOUT_FILENO, buf_str(&line));
         return 0;
     }
     if (strcmp(name, "timeout") != 0) {
-        err_set(err, ERR_USAGE, "'%.40s' cannot be set at the prompt: it is the session's", name);
+        err_set(err, ERR_USAGE, "'%.40s' cannot be set at the prompt: the session fixes it", name);
         err_hint(err, "begin again with an option ('cupel repl --help')");
         return -1;
     }
@@ -196,25 +196,25 @@ static int do_set(struct cli_repl *repl, const char *name, const char *value, st
 
 static command do_help;
 
-/* The operands in words, and how many there may be at most. */
+/* The operands in words, and their maximum number. */
 static const struct {
     const char *name;
     command *go;
     const char *operands, *about;
 } commands[] = {
     { "help", do_help, "", "this list" },
-    { "set", do_set, "[timeout S]", "the seconds that a cell may take, from now on" },
+    { "set", do_set, "[timeout S]", "seconds for each cell, from now on" },
     { "undo", do_undo, "[NAME]", "undo the last cell, or go back to a checkpoint" },
-    { "checkpoint", do_checkpoint, "NAME", "keep the state as it is under a name" },
+    { "checkpoint", do_checkpoint, "NAME", "keep the current state under a name" },
     { "fork", do_fork, "", "make a second session from here, and print its id" },
-    { "use", do_use, "ID", "go on in another session" },
+    { "use", do_use, "ID", "continue in another session" },
     { "info", do_info, "", "protection, levels, limits, times, names" },
     { "names", do_names, "", "names with type, shape, size" },
     { "files", do_files, "", "the files of the session" },
     { "put", do_put, "FILE [PATH]", "copy a file into the session" },
     { "get", do_get, "PATH [FILE]", "copy a file out of it" },
-    { "reset", do_reset, "", "begin anew, in a new session" },
-    { "quit", do_quit, "", "end, as Ctrl-D does" },
+    { "reset", do_reset, "", "begin again, in a new session" },
+    { "quit", do_quit, "", "leave, like Ctrl-D" },
 };
 
 static int do_help(struct cli_repl *repl, const char *first, const char *second, struct err *err)
@@ -247,7 +247,7 @@ static int refuse(const char *name, struct err *err)
     return -1;
 }
 
-/* The next word, ended in place; "" where there is none. One in quotes may have blanks. */
+/* The next word, ended in place; "" if there is none. Quotes may hold blanks. */
 static char *word_of(char **rest)
 {
     char *word = *rest + strspn(*rest, " \t\n");

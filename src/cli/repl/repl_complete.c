@@ -1,5 +1,5 @@
-/* Tab at the prompt. The cli process. Names that come from the session are the code's words:
- * one that could drive a terminal is never shown or typed. */
+/* Tab at the prompt. Runs in the cli process. The code controls the session's names: a name with
+ * control characters is never shown or typed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,6 @@ static size_t count_characters(struct str text)
     return count;
 }
 
-/* The last `count` characters. */
 static struct str last_characters(struct str text, size_t count)
 {
     size_t at = text.len;
@@ -36,7 +35,7 @@ static bool is_plain(struct str word)
            str_eq(buf_str(&shown), word);
 }
 
-/* What all words begin with. */
+/* The common prefix of all words. */
 static struct str common_start(const json_t *words)
 {
     struct str common = json_str(json_array_get(words, 0));
@@ -53,8 +52,7 @@ static struct str common_start(const json_t *words)
     return common;
 }
 
-/* The choices, without words that are not for a terminal, and how many characters of them stand
- * before the cursor. */
+/* The choices without unsafe words, and how many of their characters are before the cursor. */
 static json_t *ask(struct cli_repl_reader *reader, struct str line, size_t *out_typed)
 {
     own_buf code = BUF_INIT(CLI_LINE_MAX);

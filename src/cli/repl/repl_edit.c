@@ -1,5 +1,5 @@
-/* Reading lines. The cli process. Without a terminal that can place its cursor, lines are read
- * as they come. Ctrl-C arrives as a byte in a pipe, so that nothing here is asynchronous. */
+/* Reads lines. Runs in the cli process. Without a terminal that can place its cursor, lines are
+ * read as they come. Ctrl-C arrives as a byte in a pipe, so that nothing here is asynchronous. */
 #include "cli/repl/repl_edit.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void cli_repl_reader_close(struct cli_repl_reader *reader)
     buf_done(&reader->input);
 }
 
-/* News go below the line that is being typed, which is drawn anew. */
+/* News goes below the line that is being typed, which is drawn again. */
 static void hear_news(struct cli_repl_reader *reader)
 {
     struct cli_repl_editor *editor = reader->editor;
@@ -53,7 +53,7 @@ static void hear_news(struct cli_repl_reader *reader)
     }
 }
 
-/* Wait for input or for a wish to stop. 1: input. */
+/* Waits for input or an interrupt. 1: input. */
 static int wait_for_input(struct cli_repl_reader *reader)
 {
     for (;;) {
@@ -94,7 +94,7 @@ int cli_repl_reader_byte(struct cli_repl_reader *reader, char *out)
     return n > 0;
 }
 
-/* A line out of what was read: true. */
+/* True: a line was taken from the input. */
 static bool take_line(struct cli_repl_reader *reader, bool at_end, struct buf *out)
 {
     struct buf *in = &reader->input;

@@ -1,5 +1,5 @@
-/* The history of the prompt: one line of text a line, in the state folder, for its owner
- * alone. The cli process; opened as the caller, so that as root it is root's. */
+/* The prompt's history: a text file in the state folder, for its owner alone. Runs in the cli
+ * process; opened as the caller, so that root's belongs to root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define FILE_MAX_BYTES (256 << 10)
 #define KEPT_BYTES (128 << 10) /* of a file that has become too long */
 
-/* A file that has grown is cut to its last lines. */
+/* Cuts a long file to its last lines. */
 static void shorten(int fd, off_t size)
 {
     own_buf kept = BUF_INIT(KEPT_BYTES);
@@ -28,7 +28,7 @@ static void shorten(int fd, off_t size)
     if (!newline || ftruncate(fd, 0) < 0)
         return;
     if (io_write_all(fd, newline + 1, (size_t)(n - (newline + 1 - room))) < 0)
-        return; /* what is lost is history */
+        return; /* only history is lost */
 }
 
 int cli_repl_history_open(void)
@@ -39,7 +39,7 @@ int cli_repl_history_open(void)
     own_fd fd = openat(dir, "history",
                        O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     struct stat st;
-    /* The folder may be another uid's: nothing but a plain file of our own is written. */
+    /* The folder may belong to another uid: write only to a plain file of our own. */
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
         st.st_nlink != 1 || fchmod(fd, 0600) < 0)
         return -1;
@@ -72,5 +72,5 @@ void cli_repl_history_add(int fd, struct str line)
     buf_add_str(&whole, line);
     buf_add_text(&whole, "\n");
     if (io_write_all(fd, whole.at, whole.len) < 0)
-        return; /* a full disk costs history, never a cell */
+        return; /* a full disk loses history, never a cell */
 }

@@ -1,6 +1,6 @@
-/* What keys do at the prompt: those of Emacs, as everywhere. The cli process. Ctrl-C is a signal,
- * and so no key. A paste is told from typing by the marks that the terminal puts around it: its
- * lines are text and nothing else, and what follows its last newline can be edited. */
+/* Keys at the prompt: those of Emacs, as everywhere. Runs in the cli process. Ctrl-C is a signal,
+ * not a key. The terminal marks a paste: its lines are text and nothing else, and the part after
+ * its last newline can be edited. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void go_in_history(struct cli_repl_editor *editor, bool back)
         go_to_history(editor, back ? editor->history_at - 1 : editor->history_at + 1);
 }
 
-/* The next line further back that has what is sought. */
+/* The next older line that contains the searched text. */
 static void seek(struct cli_repl_editor *editor, size_t at)
 {
     own_str sought = buf_strdup(buf_str(&editor->sought));
@@ -72,7 +72,7 @@ static void seek(struct cli_repl_editor *editor, size_t at)
 
 /* --- reading --- */
 
-/* The rest of a character whose first byte is there. False: the end, or an interrupt. */
+/* The rest of a character after its first byte. False: the end, or an interrupt. */
 static int read_character(struct cli_repl_editor *editor, char first, struct buf *out)
 {
     size_t more = (first & 0xe0) == 0xc0 ? 1 : (first & 0xf0) == 0xe0 ? 2 :
@@ -86,11 +86,11 @@ static int read_character(struct cli_repl_editor *editor, char first, struct buf
         buf_add(out, &byte, 1);
     }
     if (!str_is_utf8(buf_str(out)))
-        out->len = 0; /* no text: left out */
+        out->len = 0; /* invalid: dropped */
     return 1;
 }
 
-/* A paste up to its end, its newlines as ours. One that is too long is left out. */
+/* A paste up to its end, with our newlines. A too long one is dropped. */
 static int read_paste(struct cli_repl_editor *editor, struct buf *out)
 {
     bool fits = true;
@@ -122,7 +122,7 @@ static int read_paste(struct cli_repl_editor *editor, struct buf *out)
 
 /* --- pasting --- */
 
-/* Its first line ends the line that is edited; the others wait for their turn. */
+/* Its first line ends the edited line; the others wait for their turn. */
 static enum outcome take_paste(struct cli_repl_editor *editor, struct str text)
 {
     struct cli_line *line = &editor->line;
@@ -149,7 +149,7 @@ static enum outcome take_paste(struct cli_repl_editor *editor, struct str text)
     return ENTERED;
 }
 
-/* A whole line of a paste, which needs no editing: true. What is left then is for the line. */
+/* True: a complete line of a paste, which needs no editing. The rest goes to the line. */
 static bool next_of_paste(struct cli_repl_editor *editor, struct buf *out)
 {
     struct buf *pasted = &editor->pasted;
@@ -182,7 +182,7 @@ static size_t step(const struct cli_repl_editor *editor, bool forward, bool word
     return cli_line_step(&editor->line, editor->line.cursor, forward, word);
 }
 
-/* Back to before the last blank, as a shell cuts words. */
+/* Back to the last blank, as a shell cuts words. */
 static size_t blank_before(const struct cli_line *line)
 {
     size_t at = line->cursor;
@@ -227,7 +227,7 @@ static enum outcome on_control(struct cli_repl_editor *editor, char key)
     return GOES_ON;
 }
 
-/* What stands behind ESC: a letter with Alt, or the sequence of a key without a letter. */
+/* After ESC: a letter with Alt, or the sequence of a key. */
 static const struct {
     const char *sequence;
     char control; /* the same as this one; or one of the following */
@@ -287,7 +287,7 @@ static int on_escape(struct cli_repl_editor *editor, enum outcome *out)
     return 1;
 }
 
-/* A key while the history is searched. False: it ends the search, and is for the line. */
+/* A key during a search of the history. False: it ends the search, and goes to the line. */
 static bool on_search(struct cli_repl_editor *editor, struct str key)
 {
     struct buf *sought = &editor->sought;
@@ -347,7 +347,7 @@ struct cli_repl_editor *cli_repl_editor_new(struct cli_repl_reader *reader)
         .sought = BUF_INIT(SOUGHT_MAX), .pasted = BUF_INIT(2 * (size_t)CLI_LINE_MAX),
         .history = buf_alloc_zero(HISTORY_MAX, sizeof *editor->history),
     };
-    /* What is typed is UTF-8, whatever the locale says that has no other characters. */
+    /* Typed text is UTF-8, even if the locale has no other characters. */
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
         setlocale(LC_CTYPE, "C.UTF-8");
     cli_repl_history_load(reader->history_fd, remember, editor);
@@ -368,7 +368,7 @@ void cli_repl_editor_free(struct cli_repl_editor *editor)
     free(editor);
 }
 
-/* Every key at once and nothing shown by the terminal itself; Ctrl-C and Ctrl-Z stay signals. */
+/* Every key at once and no echo by the terminal; Ctrl-C and Ctrl-Z stay signals. */
 static void grab_terminal(struct cli_repl_editor *editor)
 {
     struct termios raw;

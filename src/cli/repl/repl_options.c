@@ -17,12 +17,12 @@ void cli_repl_options_help(void)
 {
     fputs("usage: cupel repl [OPTION]... [ID]\n"
           "\n"
-          "A prompt on a session: one of its own, which ends with it, or the one that is named.\n"
-          "Where no engine runs, it carries one of its own.\n"
+          "A prompt on a new session, which ends with it, or on the session ID.\n"
+          "If no engine runs, it starts its own.\n"
           "\n"
-          "A cell goes on over lines while a bracket, a string or a block is open; a block of\n"
-          "Python ends with an empty line. A paste is one cell. Tab completes names. Ctrl-C\n"
-          "clears the line, or interrupts the cell that runs, and kills it the second time.\n"
+          "A cell continues while a bracket, a string or a block is open; a block of Python\n"
+          "ends with an empty line. A paste is one cell. Tab completes names. Ctrl-C\n"
+          "clears the line, or interrupts the running cell, and kills it the second time.\n"
           "Ctrl-D, exit and quit leave. :help lists the commands. Pictures are saved in the\n"
           "current folder, under new names; with -o they and all files that a cell makes are\n"
           "saved in that folder.\n"
@@ -31,12 +31,12 @@ void cli_repl_options_help(void)
           stdout);
     opt_print_help(cli_repl_options_table, cli_repl_options_rows, stdout);
     fputs("\nAt a terminal the profile is 'analysis', and a cell may run for 1 hour at most.\n"
-          "\nWithout a terminal cells are read from standard input in the same way, and the exit\n"
+          "\nWithout a terminal, cells are read from standard input in the same way, and the exit\n"
           "code is that of the last one.\n",
           stdout);
 }
 
-/* A session that is there has its language and limits already. */
+/* An existing session has its language and limits already. */
 static int check_named(const struct cli_run_options *o, struct err *err)
 {
     const struct {
@@ -52,9 +52,9 @@ static int check_named(const struct cli_run_options *o, struct err *err)
     for (size_t i = 0; i < array_len(fixed); i++) {
         if (!fixed[i].given)
             continue;
-        err_set(err, ERR_USAGE, "option '--%s' cannot be set for a session that is there",
+        err_set(err, ERR_USAGE, "option '--%s' cannot be set for an existing session",
                 fixed[i].name);
-        err_hint(err, "leave the option or the id out");
+        err_hint(err, "leave out the option or the id");
         return -1;
     }
     return 0;

@@ -7,7 +7,7 @@
 extern const struct opt cli_repl_options_table[];
 extern const size_t cli_repl_options_rows;
 
-/* Parse; options.session is the id where one was given. */
+/* Parses argv; options.session is the given id, or NULL. */
 int cli_repl_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err);
 void cli_repl_options_help(void);
 

@@ -1,5 +1,5 @@
-/* Three small scanners, one a language. They know strings, comments, brackets and what
- * opens and closes a block, and no more grammar than that. */
+/* Small scanners, one for each language. They know strings, comments, brackets and blocks, and no
+ * more grammar. */
 #include "cli/repl/repl_scan.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 
 struct scan {
     const char *at, *end;
-    char open[DEPTH_MAX]; /* what closes each bracket that is open */
+    char open[DEPTH_MAX]; /* the closing brackets that are due */
     size_t depth;
 };
 
@@ -39,7 +39,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The word at the cursor, which is left behind it. */
+/* The word at the cursor, which moves behind it. */
 static struct str take_word(struct scan *s)
 {
     struct str word = { s->at, 0 };
@@ -63,7 +63,7 @@ static void skip_line(struct scan *s)
         s->at++;
 }
 
-/* Past the closing quote: 1. At the end without one: 0. A newline where none may be: -1. */
+/* After the closing quote: 1. At the end without one: 0. A forbidden newline: -1. */
 static int skip_string(struct scan *s, const char *quote, bool escapes, bool lines)
 {
     s->at += strlen(quote);
@@ -98,8 +98,8 @@ static bool take_bracket(struct scan *s, char c)
 /* --- python --- */
 
 struct python_line {
-    bool begun;  /* something stands on this logical line */
-    bool opens;  /* it begins what has a block */
+    bool begun;  /* this logical line is not empty */
+    bool opens;  /* this line begins a block */
     bool indented;
     char last;   /* its last character */
 };
@@ -224,7 +224,7 @@ static bool javascript_template(struct scan *s)
     return false;
 }
 
-/* One step outside of templates. -1: go on; else the answer. */
+/* One step outside templates. -1: continue; else the answer. */
 static int javascript_step(struct scan *s, const char *from)
 {
     char c = *s->at;

@@ -1,5 +1,5 @@
-/* The scanner of Bash: quotes, substitutions, here-documents, and the words that open and
- * close a compound command where a command may begin. */
+/* The scanner of Bash: quotes, substitutions, here-documents, and the words that open and close a
+ * compound command where a command may begin. */
 #include <ctype.h>
 #include <string.h>
 
@@ -14,15 +14,15 @@ struct shell {
     char open[DEPTH_MAX]; /* '"' ')' '}' '`', or the first letter of fi, done, esac */
     size_t depth;
     bool command;         /* a command may begin here */
-    bool joined;          /* the line ends in what wants another command */
+    bool joined;          /* the line ends in an operator that needs another command */
     struct document {
         struct str word;
-        bool tabs; /* <<-: tabs before the end are taken away */
+        bool tabs; /* <<-: tabs before the end are removed */
     } documents[DOCUMENTS_MAX];
     size_t document_count;
 };
 
-/* Words that open, and what closes them. */
+/* Opening words, and their closing ones. */
 static const struct {
     const char *word;
     char closing;
@@ -32,7 +32,7 @@ static const struct {
     const char *word;
     char closing;
 } closers[] = { { "fi", 'f' }, { "done", 'd' }, { "esac", 'e' }, { "}", '}' } };
-/* After these a command begins. */
+/* A command begins after these. */
 static const char *const leaders[] = { "then", "do",   "else", "elif", "time", "!",
                                        "if",   "while", "until", "{",  NULL };
 
@@ -81,7 +81,7 @@ static void take_command(struct shell *s)
         s->at++;
 }
 
-/* "<<WORD" or "<<-'WORD'": its lines follow after this one. */
+/* "<<WORD" or "<<-'WORD'": its lines follow this one. */
 static void take_document(struct shell *s)
 {
     struct document *document = &s->documents[s->document_count];
@@ -100,7 +100,7 @@ static void take_document(struct shell *s)
     s->document_count += s->document_count + 1 < DOCUMENTS_MAX;
 }
 
-/* After a newline: the lines of every here-document. False where one has no end. */
+/* After a newline: the lines of every here-document. False if one has no end. */
 static bool skip_documents(struct shell *s)
 {
     for (size_t i = 0; i < s->document_count; i++) {
@@ -123,7 +123,7 @@ static bool skip_documents(struct shell *s)
     return true;
 }
 
-/* Inside of "...": only its end and substitutions count. */
+/* Inside "...": only its end and substitutions count. */
 static bool step_quoted(struct shell *s)
 {
     char c = *s->at++;
@@ -147,7 +147,7 @@ static bool step_operator(struct shell *s, char c)
     if (c == ')') {
         if (top(s) == ')')
             s->depth--;
-        /* A pattern of case ends, or "f()" is there: what follows is a command. */
+        /* A pattern of case, or "f()", ends here: a command follows. */
         s->command = top(s) == 'e' || (s->at - s->from > 1 && s->at[-2] == '(');
         return true;
     }
@@ -158,7 +158,7 @@ static bool step_operator(struct shell *s, char c)
     return true;
 }
 
-/* Quotes and what a dollar opens. -1: nothing of it; else as the steps. */
+/* Quotes and dollar constructs. -1: neither; else as the steps. */
 static int step_opening(struct shell *s, char c)
 {
     if (c == '\'' || (c == '$' && s->at + 1 < s->end && s->at[1] == '\'')) {

@@ -1,7 +1,5 @@
-/* What the prompt shows. The cli process.
- *
- * How wide a terminal draws a joined emoji is its own affair: the cursor is put in place by writing
- * what stands before it once more, never by counting columns. Only rows are counted. */
+/* The prompt's display. Runs in the cli process. A terminal decides how wide it draws a joined
+ * emoji: to place the cursor, the text before it is written again. Only rows are counted. */
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -26,7 +24,7 @@ static void prompt_of(const struct cli_repl_editor *editor, struct buf *out)
         buf_add_text(out, editor->reader->prompt);
 }
 
-/* How long the first clusters are that take at most `most` columns. */
+/* The length of the first clusters that fit into `most` columns. */
 static size_t fitting(struct str text, size_t most, size_t *out_columns)
 {
     size_t at = 0, sum = 0;
@@ -50,7 +48,7 @@ static size_t columns_of(struct str text)
     return sum;
 }
 
-/* A line that is longer than the screen: the part around the cursor that fits. */
+/* The part of a long line around the cursor that fits the screen. */
 static struct str window_of(const struct cli_line *line, size_t room)
 {
     struct str text = buf_str(&line->text);
@@ -62,7 +60,7 @@ static struct str window_of(const struct cli_line *line, size_t room)
     return (struct str){ rest.at, fitting(rest, room, NULL) };
 }
 
-/* To where the prompt begins. */
+/* To the start of the prompt. */
 static void go_home(const struct cli_repl_editor *editor, struct buf *out)
 {
     buf_add_text(out, "\r");

@@ -1,8 +1,7 @@
-/* `cupel run`: argv in, a run, an exit code out. The cli process. The order of
- * the steps is what keeps the caller's power away from foreign bytes:
- * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. connect to a
- * running engine, or open one here; as root that power is given up then; 4. only now
- * read; 5. run; 6. tell. */
+/* `cupel run`: argv in, a run, an exit code out. Runs in the cli process. The order keeps the
+ * caller's rights away from foreign bytes:
+ * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. connect to a running engine, or
+ *    open one here, which drops root's rights; 4. only now read; 5. run; 6. report. */
 #include <string.h>
 
 #include "box/host/box.h"
@@ -34,7 +33,7 @@ static int prepare(struct cli_job *job, struct err *err)
                               err) < 0)
         return -1;
     if (job->request.session && !cli_remote_is_open(&job->remote)) {
-        err_set(err, ERR_ABSENT, "no engine is running, so there is no session '%.40s'",
+        err_set(err, ERR_ABSENT, "no engine is running, so session '%.40s' does not exist",
                 job->request.session);
         err_hint(err, "'cupel session new' starts both");
         return -1;

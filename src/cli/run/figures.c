@@ -1,5 +1,5 @@
-/* Pictures for the -o folder. The cli process. The bundles are the box's claims:
- * a picture is bytes to be saved, never opened here. */
+/* Pictures for the -o folder. Runs in the cli process. The bundles are the box's claims: a picture
+ * is saved as bytes, never opened here. */
 #include "cli/run/figures.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 static const struct form {
     const char *mime, *ending;
-    bool is_text; /* as it is, not base64 */
+    bool is_text; /* text as it is, not base64 */
 } forms[] = {
     { "image/png", "png", false },
     { "image/jpeg", "jpg", false },

@@ -21,8 +21,8 @@ struct cli_figures {
     size_t count;
 };
 
-/* Every picture of result->results in order, under names that no artifact has. A
- * bundle with several forms of one picture gives the first of the table. */
+/* Every picture of result->results in order, under names that no artifact has. Of several forms of
+ * one picture, the first of the table. */
 void cli_figures_find(const struct result *result, struct cli_figures *out);
 void cli_figures_done(struct cli_figures *figures);
 /* Does this MIME bundle hold a picture? */

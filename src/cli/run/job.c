@@ -1,6 +1,6 @@
-/* One run, from a request to what is told of it. The cli process. `cupel run` does it
- * once, `session run` in a session, `repl` again and again; the request comes from the
- * caller, and so does the engine: one of our own, or the other end of a socket. */
+/* One run, from a request to its report. Runs in the cli process. `cupel run` does it once,
+ * `session run` in a session, `repl` repeatedly. The request and the engine (our own, or one behind
+ * a socket) come from the caller. */
 #include "cli/run/job.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include "cli/run/print.h"
 #include "cli/term/term.h"
 
-#define NAMES_MAX 10000 /* pictures of earlier times in one folder */
+#define NAMES_MAX 10000 /* older pictures in one folder */
 
-/* A reader that fell behind is written to as soon as it takes more, also where the
- * code says nothing further. Regular files cannot be watched, nor fall behind. */
+/* A slow reader gets more as soon as it can take it, even without new output. Regular files cannot
+ * be watched, nor be slow. */
 static void watch_readers(struct cli_job *job)
 {
     const struct cli_stream *streams[] = { &job->out, &job->err_stream };
@@ -39,7 +39,7 @@ static void watch_readers(struct cli_job *job)
 static void after_writing(struct cli_job *job, bool was_closed)
 {
     if (job->out.closed && !was_closed)
-        cli_interrupt_kill(); /* nobody reads any more: as SIGPIPE would end a program */
+        cli_interrupt_kill(); /* no reader: end, as SIGPIPE would */
     watch_readers(job);
 }
 
@@ -76,7 +76,7 @@ static void on_err_ready(struct loop_source *source, uint32_t events)
     on_room(loop_owner(source, struct cli_job, room[1]));
 }
 
-/* What was typed ended the line that the code had begun. */
+/* The typed answer ended the line that the code had begun. */
 static void on_line(void *user)
 {
     struct cli_job *job = user;
@@ -141,7 +141,7 @@ int cli_job_run(struct cli_job *job, struct err *err)
     if (cli_remote_is_open(&job->remote) &&
         cli_remote_send(&job->remote, &job->request, &remote, err) < 0)
         return -1;
-    /* Not before: until code runs, Ctrl-C simply ends us, also while we read. */
+    /* Not before: until code runs, Ctrl-C simply ends us, even while we read. */
     if (job->interrupt_fd < 0 && cli_interrupt_open(&job->interrupt_fd, err) < 0)
         return -1;
     cli_stream_init(&job->out, STDOUT_FILENO, job->options->raw);
@@ -159,7 +159,7 @@ int cli_job_run(struct cli_job *job, struct err *err)
     return rc;
 }
 
-/* A picture under the next name that nobody has. */
+/* Saves a picture under the next free name. */
 static int save_new(struct cli_job *job, struct cli_figure *figure, struct err *err)
 {
     const char *ending = strrchr(figure->path, '.');
@@ -195,8 +195,8 @@ static int save_pictures(struct cli_job *job, struct err *err)
     return rc;
 }
 
-/* Artifacts and pictures into their folder. Goes on after a failure: one name
- * that cannot be written should not cost the others. */
+/* Saves artifacts and pictures. Continues after a failure: one bad name must not cost the
+ * others. */
 static int save(struct cli_job *job, struct err *err)
 {
     int rc = 0;
@@ -220,7 +220,6 @@ static void note_left_out(const struct cli_stream *stream, const char *name)
                       (unsigned long long)stream->left_out);
 }
 
-/* The result for a person. */
 static void show(struct cli_job *job)
 {
     struct cli_print how = {
@@ -235,7 +234,7 @@ static void show(struct cli_job *job)
         .err_mid_line = job->err_stream.mid_line,
     };
     if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) {
-        /* One cursor for both. */
+        /* Both share one cursor. */
         how.out_mid_line = job->last && job->last->mid_line;
         how.err_mid_line = false;
     }
@@ -263,8 +262,7 @@ int cli_job_tell(struct cli_job *job)
     if (cli_interrupt_signal())
         return 128 + cli_interrupt_signal();
     if (job->out.closed) {
-        /* An answer that did not arrive is no success: as a program ended by SIGPIPE,
-         * or with the reason. */
+        /* A lost answer is a failure: as for a program ended by SIGPIPE, or with the reason. */
         if (job->out.error != EPIPE)
             cli_term_note("stdout: %s", strerror(job->out.error));
         return job->out.error == EPIPE ? 128 + SIGPIPE : 125;

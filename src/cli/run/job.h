@@ -1,4 +1,4 @@
-/* One run of code as the command line does it: send or start, stream, save, tell. */
+/* One run of code by the command line: send or start, stream, save, report. */
 #ifndef CLI_RUN_JOB_H
 #define CLI_RUN_JOB_H
 
@@ -16,38 +16,38 @@
 #include "contract/result.h"
 #include "engine/engine.h"
 
-/* Everything a run holds, so that one function lets go of all of it. */
+/* All resources of a run, which one function frees. */
 struct cli_job {
     const struct cli_run_options *options; /* the caller's */
     struct cli_run_inputs inputs;
     struct cli_steward steward;
-    struct cli_remote remote; /* an engine that runs already, or */
-    struct engine *engine;    /* one of our own */
+    struct cli_remote remote; /* a running engine, or */
+    struct engine *engine;    /* our own */
     struct buf stdin_bytes;
     struct request request;
     struct result result;
     struct cli_figures figures;
     struct cli_stream out, err_stream;
-    const struct cli_stream *last; /* the one of them that wrote last */
+    const struct cli_stream *last; /* the stream that wrote last */
     struct loop_source room[2];    /* in our own engine's loop, while they are behind */
     int interrupt_fd;
     bool answers; /* a person at a terminal may be asked for input */
     struct cli_input input;
     const char *pictures;  /* the steward's folder takes pictures alone, under new names */
     unsigned picture_count; /* the last number of such a name */
-    bool *lost; /* for each artifact, once they are saved: it could not be */
+    bool *lost; /* for each saved artifact: saving failed */
     bool at_prompt; /* of cupel repl: hints name its commands */
-    const char *save_hint; /* how the files of a run are had; NULL: -o DIR */
+    const char *save_hint; /* how to get the files of a run; NULL: -o DIR */
 };
 
 void cli_job_init(struct cli_job *job, const struct cli_run_options *options);
 void cli_job_done(struct cli_job *job);
 
-/* Run job->request, with output as it comes. From here on Ctrl-C is the code's. */
+/* Runs job->request, streaming its output. From here on Ctrl-C is the code's. */
 int cli_job_run(struct cli_job *job, struct err *err);
-/* Save what there is to save, and tell a person or a program. Gives the exit code. */
+/* Saves the files, and reports to a person or a program. Returns the exit code. */
 int cli_job_tell(struct cli_job *job);
-/* Make ready for the next run on the same engine. */
+/* Prepares the next run on the same engine. */
 void cli_job_again(struct cli_job *job);
 
 #endif

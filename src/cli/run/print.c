@@ -1,6 +1,6 @@
-/* The closing lines of `cupel run`. The cli process, when the run is over. All
- * texts in a result may be the code's own, so all go through the filter; values
- * go to stdout with the code's output, everything about the run to stderr. */
+/* The closing lines of `cupel run`. Runs in the cli process, after the run. The code may control
+ * every text of a result, so all go through the filter; values go to stdout with the code's output,
+ * everything about the run to stderr. */
 #include "cli/run/print.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ static void add_lines(struct buf *out, struct str text, bool raw)
         buf_add_text(out, "\n");
 }
 
-/* Words of our own, which name limits. */
+/* Our own words, which name limits. */
 static void add_words(struct buf *out, const char *text, const struct cli_print *how)
 {
     own_buf words = BUF_INIT(TEXT_MAX);
@@ -42,7 +42,7 @@ static void add_words(struct buf *out, const char *text, const struct cli_print 
     add_text(out, buf_str(&words), how->raw);
 }
 
-/* What we add begins on a line of its own, and a person's prompt does as well. */
+/* Our text, and a person's prompt, begin on a new line. */
 static void write_below(int fd, bool mid_line, const struct buf *text)
 {
     if (mid_line && (text->len > 0 || isatty(fd)))
@@ -76,7 +76,7 @@ static void add_style(struct buf *out, enum cli_term_style style)
     buf_add_text(out, cli_term_style(STDERR_FILENO, style));
 }
 
-/* "Name: message", as far as there is one. */
+/* "Name: message", as far as known. */
 static void error_line(const struct result_error *error, struct buf *out)
 {
     bool name = error->name && error->name[0], message = error->message && error->message[0];
@@ -84,7 +84,7 @@ static void error_line(const struct result_error *error, struct buf *out)
                message ? error->message : "");
 }
 
-/* The code's own stderr may already say all of it. */
+/* The code's own stderr may already have all of it. */
 static bool is_in_stderr(const struct result *result, struct str text)
 {
     own_buf seen = BUF_INIT(TEXT_MAX);
@@ -100,14 +100,14 @@ static void add_error(const struct result *result, const struct cli_print *how, 
     own_buf line = BUF_INIT(TEXT_MAX);
     error_line(error, &line);
     struct str traceback = str_of(error->traceback ? error->traceback : "");
-    /* A plain non-zero exit has nothing to add to the status line; an interrupt says where
-     * the code was. */
+    /* A plain non-zero exit adds nothing to the status line; an interrupt shows where the code
+     * was. */
     bool of_code = (result->status == RESULT_ERROR && error->kind != RESULT_E_EXIT) ||
                    (result->status == RESULT_INTERRUPTED && traceback.len > 0);
     if (of_code && !is_in_stderr(result, traceback)) {
         add_lines(out, traceback, how->raw);
-        /* A traceback ends in that line by itself. */
-        bool said = result->status == RESULT_INTERRUPTED || /* by the status line */
+        /* A traceback ends in that line. */
+        bool said = result->status == RESULT_INTERRUPTED || /* in the status line */
                     (line.len > 0 && memmem(traceback.at, traceback.len, line.at, line.len));
         if (!said && line.len > 0 && !is_in_stderr(result, buf_str(&line))) {
             add_style(out, CLI_RED);
@@ -166,7 +166,7 @@ static void add_file(const char *folder, bool lost, struct str path, double size
     buf_add_text(out, ")\n");
 }
 
-/* Output that was longer than its cap: a person has just seen all of it. */
+/* Output longer than its cap: the person has just seen all of it. */
 static bool is_spilled(const struct result_artifact *artifact)
 {
     return strncmp(artifact->path, ".cupel/", strlen(".cupel/")) == 0;
@@ -232,7 +232,7 @@ static void add_refused(const struct result *result, const struct cli_print *how
                    result->denied[i].count == 1 ? "" : "s");
 }
 
-/* What became of a session that this cell has hurt. */
+/* The state of a session that this cell has harmed. */
 static void add_state(const struct result *result, struct buf *out)
 {
     char name[RESULT_STATE_TEXT];
@@ -274,7 +274,7 @@ static void add_cost(const struct result *result, struct buf *out)
     buf_printf(out, "cost: %.0f ms wall, %.0f ms cpu, ", result->wall_ms, result->cpu_ms);
     if (result->memory_peak_bytes >= 0) {
         cli_term_add_size(out, (double)result->memory_peak_bytes);
-        buf_add_text(out, " memory at most, ");
+        buf_add_text(out, " of memory, ");
     }
     buf_printf(out, "%.0f ms to start, %.0f ms to collect\n", result->start_ms,
                result->collect_ms);

@@ -1,4 +1,4 @@
-/* A result as a person would like to see it. */
+/* Prints a result for a person. */
 #ifndef CLI_RUN_PRINT_H
 #define CLI_RUN_PRINT_H
 
@@ -8,20 +8,19 @@
 #include "contract/result.h"
 
 struct cli_print {
-    const char *folder;    /* where artifacts were saved, NULL: nowhere */
+    const char *folder;    /* folder of the artifacts, NULL: not saved */
     const char *pictures;  /* and pictures */
-    const bool *lost;      /* for each artifact: it could not be saved; NULL: all were */
-    const char *save_hint; /* how they are had: "-o DIR saves" */
+    const bool *lost;      /* for each artifact: saving failed; NULL: all were saved */
+    const char *save_hint; /* how to get them: "-o DIR saves" */
     bool raw, verbose;
-    bool at_prompt; /* what is hinted at is said as a command of it */
-    bool out_mid_line, err_mid_line; /* where the code's output left off */
+    bool at_prompt; /* hints name commands of the prompt */
+    bool out_mid_line, err_mid_line; /* the code's output did not end its line */
 };
 
 /* The values of the last expressions, on stdout. */
 void cli_print_values(const struct result *result, const struct cli_print *how);
-/* What else there is to tell, on stderr: the error, files, what was skipped or
- * denied, the status if it is not ok, and with `verbose` cost and walls. When
- * quiet only the error. */
+/* The rest, on stderr: the error, files, skipped and denied ones, the status if it is not ok, and
+ * with `verbose` cost and walls. When quiet only the error. */
 void cli_print_notes(const struct result *result, const struct cli_figures *figures,
                      const struct cli_print *how);
 

@@ -1,6 +1,6 @@
-/* Opening what the caller named. The cli process, while it still is the caller:
- * nothing is read here, so that no byte from outside is parsed with the caller's
- * power; as root the engine gives that power up before the first read. */
+/* Opens the caller's files. Runs in the cli process, still as the caller: it reads nothing, so that
+ * no foreign byte is parsed with the caller's rights; as root the engine drops them before the
+ * first read. */
 #include "cli/run/run_inputs.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static bool is_one_word(const char *text)
     return text[strcspn(text, " \t\r\n;()'\"")] == 0;
 }
 
-/* Nothing here runs it: Debian's node has no type stripping. */
+/* Debian's node cannot strip types. */
 static int refuse_typescript(const char *script, struct err *err)
 {
     static const char *const endings[] = { ".ts", ".mts", ".cts", ".tsx" };

@@ -1,4 +1,4 @@
-/* What `cupel run` reads: opened as the caller, read later without its power. */
+/* The inputs of `cupel run`: opened as the caller, read later without its rights. */
 #ifndef CLI_RUN_RUN_INPUTS_H
 #define CLI_RUN_RUN_INPUTS_H
 
@@ -9,17 +9,16 @@
 #include "base/err.h"
 #include "cli/run/run_options.h"
 
-/* -f HOST[:PATH][:ro], taken apart. */
+/* -f HOST[:PATH][:ro], parsed. */
 struct cli_run_spec {
     char *host;
     char *path; /* in the work directory */
     bool readonly;
 };
 
-/* Pure. A trailing ":ro" means read-only; then the last colon divides HOST from
- * PATH, unless the whole rest names a file (`exists`). Without PATH the file keeps
- * its name; a PATH that ends in "/" is a folder for it; "/workspace/" in front of
- * PATH is where it goes anyway. */
+/* Pure. A trailing ":ro" means read-only; then the last colon separates HOST from PATH, unless the
+ * rest names a file (`exists`). Without PATH the file keeps its name; a PATH ending in "/" is its
+ * folder; "/workspace/" in front of PATH is redundant. */
 int cli_run_spec_parse(const char *text, bool (*exists)(const char *host),
                        struct cli_run_spec *out, struct err *err);
 void cli_run_spec_done(struct cli_run_spec *spec);
@@ -42,7 +41,7 @@ struct cli_run_inputs {
 #define CLI_RUN_INPUTS_INIT \
     ((struct cli_run_inputs){ .code_fd = -1, .stdin_fd = -1, .request_fd = -1 })
 
-/* Decide what is code, script and arguments, and open every file. */
+/* Finds code, script and arguments, and opens every file. */
 int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
                         struct err *err);
 /* The files alone, each HOST[:PATH][:ro]. */
@@ -50,8 +49,8 @@ int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_input
                               struct err *err);
 void cli_run_inputs_done(struct cli_run_inputs *inputs);
 
-/* Read an fd to its end. More than out's ceiling is a refusal of the request's
- * `field`; `what` names the file. */
+/* Reads an fd to its end. Past out's limit it refuses the request's `field`; `what` names the
+ * file. */
 int cli_run_inputs_read(int fd, const char *what, const char *field, struct buf *out,
                         struct err *err);
 

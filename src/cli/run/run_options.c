@@ -1,5 +1,5 @@
-/* The table behind `cupel run --help`, and the rules between its options. Runs
- * on argv alone, before any file is opened. */
+/* The table behind `cupel run --help`, and the rules between its options. Uses argv alone, before
+ * any file is opened. */
 #include "cli/run/run_options.h"
 
 #include <stdio.h>
@@ -24,11 +24,11 @@ void cli_run_options_help(void)
           "\n"
           "Run untrusted code in a box it cannot leave.\n"
           "\n"
-          "The first operand is a script where it names a file, or where it is one word that\n"
-          "ends in .py, .js, .sh and the like (which also gives the language); otherwise it is\n"
-          "code. - reads the code from standard input. Further operands are the code's\n"
-          "arguments; write -- before those that begin with a dash. Standard input is passed\n"
-          "on only with --stdin -.\n"
+          "The first operand is a script if it names a file, or if it is one word that ends in\n"
+          ".py, .js, .sh and the like (which also sets the language); otherwise it is code.\n"
+          "- reads the code from standard input. Further operands are the code's arguments;\n"
+          "write -- before those that begin with a dash. Only --stdin - passes standard input\n"
+          "to the code.\n"
           "\n"
           "Options:\n",
           stdout);
@@ -40,7 +40,7 @@ void cli_run_options_help(void)
           stdout);
 }
 
-/* Options that set a field of the request cannot meet --request. */
+/* Options that set a field of the request exclude --request. */
 static int check_request_alone(const struct cli_run_options *o, struct err *err)
 {
     const struct {
@@ -77,14 +77,14 @@ static int check_env(const struct cli_run_options *o, struct err *err)
             continue;
         err_set(err, ERR_USAGE, "option '--env' takes NAME=VALUE, not '%.80s'", text);
         if (!equals)
-            err_hint(err, "no variable of the caller's is passed on: write -e %.60s=\"$%.60s\"",
+            err_hint(err, "the caller's variables are not passed on: write -e %.60s=\"$%.60s\"",
                      text, text);
         return -1;
     }
     return 0;
 }
 
-/* Our standard input can be one thing only. */
+/* Our standard input has only one use. */
 static int check_stdin_once(const struct cli_run_options *o, struct err *err)
 {
     bool as_code = !o->code && o->operands.count > 0 && strcmp(o->operands.at[0], "-") == 0;

@@ -18,8 +18,8 @@ struct cli_run_options {
     struct opt_operands operands;
 };
 
-/* The rows, for the tables of every command that runs code: a struct of options that
- * begins with ours is filled by them as well. */
+/* The rows, for every command that runs code: they also fill a larger struct that begins with this
+ * one. */
 #define CLI_RUN_AT(member) offsetof(struct cli_run_options, member)
 #define CLI_RUN_ROW_LANGUAGE \
     { "language", 'l', "NAME", OPT_TEXT, CLI_RUN_AT(language), "python, javascript or bash" }
@@ -48,7 +48,7 @@ struct cli_run_options {
     { "env", 'e', "NAME=VALUE", OPT_LIST, CLI_RUN_AT(env), "set an environment variable" }
 #define CLI_RUN_ROW_STDIN \
     { "stdin", 0, "FILE", OPT_TEXT, CLI_RUN_AT(stdin_file), \
-      "standard input of the code; - passes ours on" }
+      "standard input of the code; - passes ours" }
 #define CLI_RUN_ROW_PROFILE \
     { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), \
       "defaults: baseline or analysis" }
@@ -56,16 +56,16 @@ struct cli_run_options {
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_REQUEST \
     { "request", 0, "FILE", OPT_TEXT, CLI_RUN_AT(request), \
-      "a whole request as JSON; - reads ours" }
+      "a complete request as JSON; - reads standard input" }
 #define CLI_RUN_ROW_JSON \
     { "json", 0, NULL, OPT_FLAG, CLI_RUN_AT(json), "print the result as JSON and nothing else" }
 #define CLI_RUN_ROW_COLD \
     { "cold", 0, NULL, OPT_FLAG, CLI_RUN_AT(cold), "use no running engine, see cupel serve" }
 #define CLI_RUN_ROW_RAW \
-    { "raw", 0, NULL, OPT_FLAG, CLI_RUN_AT(raw), "pass control characters of the code on" }
+    { "raw", 0, NULL, OPT_FLAG, CLI_RUN_AT(raw), "print the code's control characters unchanged" }
 #define CLI_RUN_ROW_VERBOSE \
     { "verbose", 'v', NULL, OPT_FLAG, CLI_RUN_AT(verbose), \
-      "say what the run cost and which walls stood" }
+      "show the cost of the run and its walls" }
 #define CLI_RUN_ROW_QUIET \
     { "quiet", 'q', NULL, OPT_FLAG, CLI_RUN_AT(quiet), "no notes on standard error" }
 #define CLI_RUN_ROW_HELP { "help", 'h', NULL, OPT_FLAG, CLI_RUN_AT(help), "show this text" }
@@ -75,12 +75,12 @@ struct cli_run_options {
 extern const struct opt cli_run_options_table[];
 extern const size_t cli_run_options_rows;
 
-/* Parse and check what can be checked without touching a file. `out` is filled
- * as far as it went also on failure, so that --json and -q are known. */
+/* Parses and checks argv without opening files. Fills `out` as far as possible even on failure, so
+ * that --json and -q are known. */
 int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err);
-/* The rules between options, for whoever parsed them with a table of their own. */
+/* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
-/* A command line that does not parse is still answered in the form it asks for. */
+/* A wrong command line is still answered in the form it asks for. */
 bool cli_run_options_ask_for_json(int argc, char **argv);
 void cli_run_options_done(struct cli_run_options *options);
 void cli_run_options_help(void);

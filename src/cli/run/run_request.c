@@ -1,5 +1,5 @@
-/* Building the request. The cli process, after engine_open: as root it has the
- * private uid by now, and only descriptors are left of the caller's power. */
+/* Builds the request. Runs in the cli process, after engine_open: as root it has the private uid by
+ * now, and only descriptors remain of the caller's rights. */
 #include "cli/run/run_request.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int cli_run_request_shebang(struct str code)
     return -1;
 }
 
-/* The language that -l, the ending or the "#!" line gives; NULL: the default. */
+/* The language by -l, the ending or the "#!" line; NULL: the default. */
 static const char *pick_language(const struct cli_run_options *options,
                                  const struct cli_run_inputs *inputs, struct str code)
 {
@@ -47,12 +47,12 @@ static const char *pick_language(const struct cli_run_options *options,
     return language < 0 ? NULL : request_languages[language].name;
 }
 
-/* A text member; a command line and a script need not be UTF-8. */
+/* A text member; command lines and scripts may not be UTF-8. */
 static int set_text(json_t *object, const char *name, struct str text, struct err *err)
 {
     json_t *value = json_stringn(text.at, text.len);
     if (!value)
-        return err_input(err, name, NULL, "UTF-8 text", "'%s' is no UTF-8 text", name);
+        return err_input(err, name, NULL, "UTF-8 text", "'%s' is not UTF-8", name);
     json_object_set_new(object, name, value);
     return 0;
 }
@@ -66,7 +66,7 @@ static int set_args(json_t *root, const struct cli_run_inputs *inputs, struct er
     for (size_t i = 0; i < inputs->arg_count; i++) {
         json_t *value = json_string(inputs->args[i]);
         if (!value)
-            return err_input(err, "args", NULL, "UTF-8 text", "argument %zu is no UTF-8 text",
+            return err_input(err, "args", NULL, "UTF-8 text", "argument %zu is not UTF-8",
                              i + 1);
         json_array_append_new(args, value);
     }
@@ -85,7 +85,7 @@ static int set_env(json_t *root, const struct opt_list *list, struct err *err)
         own_str key = buf_strdup(name);
         json_t *value = json_string(equals + 1);
         if (!value || json_object_set_new(env, key, value) < 0)
-            return err_input(err, "env", NULL, "UTF-8 text", "variable '%.80s' is no UTF-8 text",
+            return err_input(err, "env", NULL, "UTF-8 text", "variable '%.80s' is not UTF-8",
                              key);
     }
     return 0;
@@ -150,7 +150,7 @@ static int set_limits(json_t *root, const struct cli_run_options *o, struct err 
     return 0;
 }
 
-/* What both a run and a session have. */
+/* Common to runs and sessions. */
 static int fill_settings(json_t *root, const struct cli_run_options *options,
                          const char *language, struct err *err)
 {
@@ -190,7 +190,7 @@ static int fill_object(json_t *root, const struct cli_run_options *options,
     return fill_settings(root, options, pick_language(options, inputs, code), err);
 }
 
-/* Standard input and files go in as bytes: JSON could not carry all of them. */
+/* Standard input and files go in as bytes: JSON cannot carry all of them. */
 static int add_bytes(const struct cli_run_inputs *inputs, struct buf *stdin_bytes,
                      struct request *request, struct err *err)
 {

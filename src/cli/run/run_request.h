@@ -8,24 +8,24 @@
 #include "cli/run/run_options.h"
 #include "contract/request.h"
 
-/* Read the inputs and build the request. *stdin_bytes (zeroed by the caller)
- * keeps the code's standard input alive as long as the request. */
+/* Reads the inputs and builds the request. *stdin_bytes (zeroed by the caller) must live as long as
+ * the request. */
 int cli_run_request_build(const struct cli_run_options *options,
                           const struct cli_run_inputs *inputs, struct buf *stdin_bytes,
                           struct request *out, struct err *err);
 
-/* The same for a session that is to be made: without code. */
+/* The same for a new session: without code. */
 int cli_run_request_session(const struct cli_run_options *options,
                             const struct cli_run_inputs *inputs, struct request *out,
                             struct err *err);
 
-/* A cell of options->session, of inputs->code, with what a cell may have of its own: how
- * long it runs, and an environment. */
+/* A cell of options->session with inputs->code, and a cell's own settings: timeout and
+ * environment. */
 int cli_run_request_cell(const struct cli_run_options *options,
                          const struct cli_run_inputs *inputs, const struct opt_list *env,
                          struct request *out, struct err *err);
 
-/* Language that a script's "#!" line names, or -1. Pure. */
+/* The language of a script's "#!" line, or -1. Pure. */
 int cli_run_request_shebang(struct str code);
 
 #endif

@@ -1,5 +1,5 @@
-/* The text of -f, taken apart. Pure but for the question whether a file exists,
- * which is asked through a function so that tests can answer it. */
+/* Parses the text of -f. Pure: a function says whether a file exists, so that tests can answer
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 

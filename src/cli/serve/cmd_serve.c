@@ -1,6 +1,6 @@
-/* `cupel serve`: the engine in the foreground until it is told to stop. The order
- * of the steps is that of `cupel run`: sockets are opened as the caller, then the
- * engine gives the caller's power up, and only then a byte of a client is read. */
+/* `cupel serve`: the engine in the foreground until it is told to stop. The order is that of `cupel
+ * run`: sockets are opened as the caller, then the engine drops the caller's rights, and only then
+ * a client's byte is read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -63,8 +63,8 @@ static int check_fd(int fd, struct err *err)
         getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 || type != SOCK_STREAM ||
         domain != AF_UNIX)
         return err_set(err, ERR_USAGE,
-                       "option '--fd' takes an open unix stream socket, and %d is none", fd);
-    return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? err_sys(err, "keep '--fd' to ourselves") : 0;
+                       "option '--fd' takes an open unix stream socket, and %d is not one", fd);
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? err_sys(err, "set close-on-exec on '--fd'") : 0;
 }
 
 static int open_door(struct door *door, struct err *err)
@@ -102,7 +102,7 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
         serve = serve_open(&options, err);
     }
     if (serve) {
-        door->fd = -1; /* the connection's by now */
+        door->fd = -1; /* the connection owns it now */
         serve_stall_watch(stall, engine_loop(engine));
     } else {
         engine_close(engine);
@@ -153,7 +153,7 @@ int cli_cmd_serve(int argc, char **argv)
     int code = parsed < 0 || open_door(&door, &err) < 0 ? refuse(&door, &err)
                                                         : serve_until_told(&door);
     if (serve_socket_close(&door.socket) < 0 && errno != ENOENT)
-        cli_term_note("'%s' stays behind, for the next start to replace: %s", door.socket.path,
+        cli_term_note("'%s' was not removed, the next start replaces it: %s", door.socket.path,
                       strerror(errno));
     own_close_fd(&door.fd);
     own_close_fd(&door.notify);

@@ -13,12 +13,12 @@
 #define IDLE_MAX_S (366 * 86400)
 
 const struct opt cli_serve_options_table[] = {
-    { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here instead of this user's own place" },
+    { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here, not in the runtime directory" },
     { "fd", 0, "N", OPT_NUMBER, AT(fd), "serve this inherited, connected socket alone" },
-    { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; the rest waits" },
-    { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; the rest is refused" },
-    { "pool", 0, "N", OPT_NUMBER, AT(pool), "occupants of each kind that wait; else by demand" },
-    { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "end so long after the last session" },
+    { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; others wait" },
+    { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; others are refused" },
+    { "pool", 0, "N", OPT_NUMBER, AT(pool), "waiting occupants of each kind; default: by demand" },
+    { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "exit so long after the last session" },
     { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },
     { "help", 'h', NULL, OPT_FLAG, AT(help), "show this text" },
 };
@@ -28,16 +28,16 @@ void cli_serve_options_help(void)
 {
     fputs("usage: cupel serve [OPTION]...\n"
           "\n"
-          "Keep an engine ready, on a socket of this user alone, until SIGTERM or Ctrl-C.\n"
-          "'cupel run' and libcupel use it by themselves; boxes then wait instead of being\n"
+          "Keep an engine ready, on a socket for this user alone, until SIGTERM or Ctrl-C.\n"
+          "'cupel run' and libcupel use it automatically; boxes then wait instead of being\n"
           "built.\n"
           "\n"
           "Options:\n",
           stdout);
     opt_print_help(cli_serve_options_table, cli_serve_options_rows, stdout);
     fputs("\n"
-          "The exit code is 0 after an orderly end, 2 for a wrong command line, 75 where an\n"
-          "engine listens there already, 125 where the host lacks something or cupel failed.\n",
+          "The exit code is 0 after an orderly end, 2 for a wrong command line, 75 if an\n"
+          "engine already listens there, 125 if the host lacks something or cupel failed.\n",
           stdout);
 }
 

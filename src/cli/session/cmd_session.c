@@ -1,7 +1,6 @@
-/* `cupel session`: a table of subcommands, each one question to the engine or one cell.
- * The cli process. The order of steps is that of `cupel run`: argv, then what must be
- * opened as the caller, then the connection, then that power is given up, and only then
- * a byte is read. */
+/* `cupel session`: a table of subcommands, each one request to the engine or one cell. Runs in the
+ * cli process. The order is that of `cupel run`: argv, then the caller's files, then the
+ * connection, then the rights are dropped, and only then a byte is read. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,8 +24,8 @@ struct session {
 
 /* --- answers --- */
 
-/* The answer for a program: "session" is always the id, and the rest of what the engine
- * says of the session stands beside it. */
+/* The answer for a program: "session" is always the id, with the engine's other members beside
+ * it. */
 static json_t *flat(const json_t *answer, const char *id)
 {
     const json_t *info = json_object_get(answer, "session");
@@ -63,7 +62,7 @@ static int tell_id(const struct session *s)
     return 0;
 }
 
-/* --- what each does; -1 with an err, else the exit code --- */
+/* --- the commands; -1 with an err, else the exit code --- */
 
 static int ask_plain(struct session *s, const char *what, const char *member, const char *value,
                      struct err *err)
@@ -71,7 +70,7 @@ static int ask_plain(struct session *s, const char *what, const char *member, co
     own_json ask = json_pack("{s:s, s:s}", "do", what, "session", s->options.id);
     json_t *text = value ? json_string(value) : NULL;
     if (!ask || (value && (!text || json_object_set_new(ask, member, text) < 0)))
-        return err_set(err, ERR_USAGE, "the operands are no UTF-8 text");
+        return err_set(err, ERR_USAGE, "the operands are not UTF-8");
     return cli_remote_ask(&s->job.remote, ask, err);
 }
 
@@ -142,7 +141,7 @@ static int go_info(struct session *s, struct err *err)
 {
     own_json ask = json_pack("{s:s, s:s, s:b}", "do", "info", "session", s->options.id, "names", 1);
     if (!ask)
-        return err_set(err, ERR_USAGE, "the id is no UTF-8 text");
+        return err_set(err, ERR_USAGE, "the id is not UTF-8");
     if (cli_remote_ask(&s->job.remote, ask, err) < 0)
         return -1;
     if (s->options.run.json)
@@ -217,7 +216,7 @@ static int go_fork(struct session *s, struct err *err)
     return s->options.run.json ? tell_json(s) : tell_id(s);
 }
 
-/* Goes on after a failure; the last one gives the exit code. */
+/* Continues after a failure; the last one sets the exit code. */
 static int go_rm(struct session *s, struct err *err)
 {
     int code = 0;
@@ -253,7 +252,7 @@ static const struct {
     [CLI_SESSION_RM] = { NULL, go_rm },
 };
 
-/* Without an engine there is nothing to list, and that is an answer. */
+/* Without an engine there are no sessions: an answer, not an error. */
 static int list_none(const struct session *s, const struct err *why)
 {
     own_json none = json_pack("{s:[]}", "sessions");

@@ -1,5 +1,5 @@
-/* Files into a session and out of it. The cli process: names are opened as the caller,
- * bytes are read without its power, and what comes out is written by a steward. */
+/* Files into a session and out of it. Runs in the cli process: opens names as the caller, reads
+ * bytes without its rights; a steward writes the files that come out. */
 #include "cli/session/session_files.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct put {
     struct cli_remote *remote;
     const char *id;
     json_t *rows;   /* to be sent */
-    size_t size;    /* of the files in them */
+    size_t size;    /* of their files */
     json_t *upload; /* its number, between the parts of a file */
 };
 
@@ -29,7 +29,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Where one file goes: a folder for several, and where `to` ends in a slash. */
+/* The path of one file: below `to` if there are several, or if `to` ends in a slash. */
 static char *path_of(const char *to, const char *host, bool several)
 {
     own_buf path = BUF_INIT(1 << 16);
@@ -83,12 +83,12 @@ static int add_row(json_t *rows, const struct cli_run_file *file, const struct b
 {
     json_t *row = cli_remote_file(file->spec.path, buf_str(bytes), file->spec.readonly);
     if (!row)
-        return err_input(err, "files.path", NULL, "UTF-8 text", "a path is no UTF-8 text");
+        return err_input(err, "files.path", NULL, "UTF-8 text", "a path is not UTF-8");
     json_array_append_new(rows, row);
     return 0;
 }
 
-/* Send the rows, which are none afterwards. With `more` or an upload's number: one row, a part. */
+/* Sends the rows and clears them. With `more` or an upload's number: one row, a part. */
 static int send_rows(struct put *put, bool more, struct err *err)
 {
     if (json_array_size(put->rows) == 0)
@@ -96,7 +96,7 @@ static int send_rows(struct put *put, bool more, struct err *err)
     own_json ask = json_pack("{s:s, s:s, s:O}", "do", "put", "session", put->id, "files",
                              put->rows);
     if (!ask)
-        return err_set(err, ERR_USAGE, "the id of a session is no UTF-8 text");
+        return err_set(err, ERR_USAGE, "the id of a session is not UTF-8");
     if (more)
         json_object_set_new(ask, "more", json_true());
     if (put->upload)
@@ -109,10 +109,10 @@ static int send_rows(struct put *put, bool more, struct err *err)
     if (rc < 0 || !more)
         return rc;
     put->upload = json_incref(json_object_get(put->remote->answer, "upload"));
-    return put->upload ? 0 : err_set(err, ERR_BUG, "the engine names no upload");
+    return put->upload ? 0 : err_set(err, ERR_BUG, "the engine did not name the upload");
 }
 
-/* Small files go together, a larger one goes by itself in parts. */
+/* Small files are sent together, a larger one alone in parts. */
 static int put_file(struct put *put, const struct cli_run_file *file, struct err *err)
 {
     own_buf part = BUF_INIT(PART), next = BUF_INIT(PART);
@@ -136,7 +136,7 @@ static int put_file(struct put *put, const struct cli_run_file *file, struct err
     return 0;
 }
 
-/* Paths are checked together before anything is sent. */
+/* All paths are checked before anything is sent. */
 static int check_paths(const struct cli_run_inputs *inputs, struct err *err)
 {
     own_request names = REQUEST_INIT;
@@ -170,7 +170,7 @@ int cli_session_place_open(const char *path, const char *file, struct cli_sessio
     const char *whole = file ? file : last_part(path);
     const char *name = last_part(whole);
     if (!name[0]) {
-        err_set(err, ERR_USAGE, "'%.200s' names no file", file ? file : path);
+        err_set(err, ERR_USAGE, "'%.200s' does not name a file", file ? file : path);
         err_hint(err, "name the file to save: -o FILE");
         return -1;
     }
@@ -184,7 +184,7 @@ void cli_session_place_close(struct cli_session_place *place)
     cli_steward_close(&place->steward);
 }
 
-/* At a terminal only what cannot drive it. */
+/* At a terminal, without control characters. */
 static void write_out(struct str bytes)
 {
     own_buf shown = BUF_INIT(bytes.len * 8 + 64);
@@ -199,7 +199,7 @@ int cli_session_files_get(struct cli_remote *remote, const char *id, const char 
 {
     own_json ask = json_pack("{s:s, s:s, s:s}", "do", "get", "session", id, "path", path);
     if (!ask)
-        return err_input(err, "path", NULL, "UTF-8 text", "the path is no UTF-8 text");
+        return err_input(err, "path", NULL, "UTF-8 text", "the path is not UTF-8");
     if (cli_remote_ask(remote, ask, err) < 0)
         return -1;
     struct str bytes = STR_NONE;

@@ -10,16 +10,16 @@
 #include "cli/run/run_inputs.h"
 #include "cli/link/steward.h"
 
-/* Open what is to be put, as the caller. `specs` are files or HOST:PATH; `to` is where
- * they go, NULL: by their names. */
+/* Opens the files as the caller. `specs` are files or HOST:PATH; `to` is their target, NULL: their
+ * names. */
 int cli_session_files_open(const struct opt_operands *specs, const char *to,
                            struct cli_run_inputs *out, struct err *err);
-/* Read them, and put them into the session. */
+/* Reads the files, and puts them into the session. */
 int cli_session_files_put(struct cli_remote *remote, const char *id,
                           const struct cli_run_inputs *inputs, struct err *err);
 
-/* Where a file is saved that comes out: a steward for the folder of `file`, and the name
- * in it. file NULL: the last part of `path`, in the current folder. "-": none. */
+/* Where an outgoing file is saved: a steward for the folder of `file`, and the name in it. file
+ * NULL: the last part of `path`, in the current folder. "-": none. */
 struct cli_session_place {
     struct cli_steward steward;
     const char *name; /* NULL: standard output */
@@ -29,7 +29,7 @@ int cli_session_place_open(const char *path, const char *file, struct cli_sessio
                            struct err *err);
 void cli_session_place_close(struct cli_session_place *place);
 
-/* Ask for a file and save it there. The answer stays in `remote`. */
+/* Gets a file and saves it there. The answer stays in `remote`. */
 int cli_session_files_get(struct cli_remote *remote, const char *id, const char *path,
                           struct cli_session_place *place, struct err *err);
 

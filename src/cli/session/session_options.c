@@ -1,5 +1,4 @@
-/* The tables behind `cupel session VERB --help`, and the rules between options. Runs on
- * argv alone. */
+/* The tables behind `cupel session VERB --help`, and the rules between options. Uses argv alone. */
 #include "cli/session/session_options.h"
 
 #include <stdio.h>
@@ -14,8 +13,8 @@
 
 static const struct opt new_table[] = {
     CLI_RUN_ROW_LANGUAGE,
-    { "ttl", 0, "S", OPT_NUMBER, AT(ttl), "seconds of rest after which it ends; 1200" },
-    { "life", 0, "S", OPT_NUMBER, AT(life), "seconds after which it ends in any case; 86400" },
+    { "ttl", 0, "S", OPT_NUMBER, AT(ttl), "seconds without use until it ends; 1200" },
+    { "life", 0, "S", OPT_NUMBER, AT(life), "seconds until it ends in any case; 86400" },
     { "undo-levels", 0, "N", OPT_NUMBER, AT(undo_levels), "states to keep for undo" },
     CLI_RUN_ROW_FILE,
     CLI_RUN_ROW_TIMEOUT,
@@ -36,8 +35,8 @@ static const struct opt run_table[] = {
     CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_STDIN,
     { "on-error", 0, "WHAT", OPT_TEXT, CLI_RUN_AT(on_error),
-      "after an exception: keep what was done, or rollback" },
-    { "names", 0, NULL, OPT_FLAG, CLI_RUN_AT(names), "say which names are new, changed or gone" },
+      "after an exception: keep the changes, or rollback" },
+    { "names", 0, NULL, OPT_FLAG, CLI_RUN_AT(names), "show which names are new, changed or gone" },
     CLI_RUN_ROW_JSON,
     CLI_RUN_ROW_RAW,
     CLI_RUN_ROW_VERBOSE,
@@ -45,7 +44,7 @@ static const struct opt run_table[] = {
     CLI_RUN_ROW_HELP,
 };
 static const struct opt put_table[] = {
-    { "to", 0, "PATH", OPT_TEXT, AT(to), "its path there; a folder where it ends in a slash" },
+    { "to", 0, "PATH", OPT_TEXT, AT(to), "its path there; a folder if it ends in a slash" },
     ROWS_COMMON,
 };
 static const struct opt get_table[] = {
@@ -79,9 +78,9 @@ static const struct cli_command commands[CLI_SESSION_VERBS] = {
     [CLI_SESSION_GET] = { "get", NULL, "copy a file out of it", get_table, &get_rows, "ID",
                           NULL },
     [CLI_SESSION_FILES] = { "files", NULL, "list its files", PLAIN, "ID", NULL },
-    [CLI_SESSION_INTERRUPT] = { "interrupt", NULL, "interrupt the cell that runs; twice kills it",
+    [CLI_SESSION_INTERRUPT] = { "interrupt", NULL, "interrupt the running cell; twice kills it",
                                 PLAIN, "ID", NULL },
-    [CLI_SESSION_CHECKPOINT] = { "checkpoint", NULL, "keep the state as it is under a name",
+    [CLI_SESSION_CHECKPOINT] = { "checkpoint", NULL, "keep the current state under a name",
                                  PLAIN, "ID", NULL },
     [CLI_SESSION_UNDO] = { "undo", NULL, "undo the last cell, or go back to a checkpoint",
                            undo_table, &undo_rows, "ID", NULL },
@@ -91,12 +90,12 @@ static const struct cli_command commands[CLI_SESSION_VERBS] = {
 };
 const struct cli_commands cli_session_commands = { commands, CLI_SESSION_VERBS };
 
-/* Operands: as --help shows them, how many beside the id there must and may be. */
+/* Operands for --help, and how many are needed and allowed beside the id. */
 static const struct shape {
     const char *operands;
     bool id;
     size_t least, most;
-    const char *missing; /* what the least are */
+    const char *missing; /* the missing operand */
 } shapes[CLI_SESSION_VERBS] = {
     [CLI_SESSION_NEW] = { "", false, 0, 0, "" },
     [CLI_SESSION_RUN] = { " ID CODE | SCRIPT | - [ARGUMENT]...", true, 0, SIZE_MAX, "" },
@@ -114,11 +113,11 @@ static const struct shape {
 
 static const char *const notes[CLI_SESSION_VERBS] = {
     [CLI_SESSION_NEW] =
-        "\nMemory, space, processes and processors are the session's for its life; the time\n"
-        "limit is the default of its cells. Where no engine runs, one is started in the\n"
-        "background; it ends by itself a minute after its last session.\n",
+        "\nMemory, space, processes and processors are fixed for a session's life; the time\n"
+        "limit is the default of its cells. If no engine runs, one is started in the\n"
+        "background; it exits a minute after its last session.\n",
     [CLI_SESSION_RUN] =
-        "\nOperands after the id are as those of cupel run, and so are output and exit codes.\n",
+        "\nOperands after the id, output and exit codes are those of cupel run.\n",
     [CLI_SESSION_PUT] = "\nA file may also be HOST:PATH, as with -f of cupel run.\n",
     [CLI_SESSION_GET] =
         "\nWithout -o the file is saved under its own name in the current folder.\n",
@@ -128,7 +127,7 @@ static void help_all(void)
 {
     fputs("usage: cupel session COMMAND [OPTION]... [ID] [OPERAND]...\n"
           "\n"
-          "Sessions keep variables, imports and files between runs, and survive their crashes.\n"
+          "Sessions keep variables, imports and files between runs, and survive crashes.\n"
           "\n",
           stdout);
     for (size_t i = 0; i < CLI_SESSION_VERBS; i++)

@@ -1,4 +1,4 @@
-/* The command lines of `cupel session`: one row a subcommand. */
+/* The command lines of `cupel session`: one row for each subcommand. */
 #ifndef CLI_SESSION_SESSION_OPTIONS_H
 #define CLI_SESSION_SESSION_OPTIONS_H
 
@@ -12,7 +12,7 @@ struct cli_session_options {
     struct opt_number ttl, life, undo_levels;
     const char *to;
     const char *file; /* -o of get */
-    char *id;         /* the first operand, where there is one */
+    char *id;         /* the first operand, or NULL */
     struct opt_operands rest;
 };
 
@@ -34,17 +34,17 @@ enum cli_session_verb {
     CLI_SESSION_VERBS
 };
 
-/* The subcommands in the order of the enum, for help and completions. */
+/* In the order of the enum, for help and completions. */
 extern const struct cli_commands cli_session_commands;
 /* Options of the command itself. */
 extern const struct opt cli_session_options_table[];
 extern const size_t cli_session_options_rows;
 
-/* Parse one subcommand's arguments. `out` is filled as far as it went also on failure. */
+/* Parses one subcommand's arguments. Fills `out` as far as possible even on failure. */
 int cli_session_options_parse(enum cli_session_verb verb, int argc, char **argv,
                               struct cli_session_options *out, struct err *err);
 void cli_session_options_done(struct cli_session_options *options);
-/* The help of one subcommand, or of all where it is CLI_SESSION_VERBS. */
+/* The help of one subcommand, or of all for CLI_SESSION_VERBS. */
 void cli_session_options_help(enum cli_session_verb verb);
 
 #endif

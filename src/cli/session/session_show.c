@@ -1,6 +1,6 @@
-/* Tables of sessions, names and files. The cli process. Every text may be the code's own
- * (names, values, paths), so all of it goes through the filter, and a cell of a table is
- * one line of bounded width. */
+/* Tables of sessions, names and files. Runs in the cli process. The code may control every text
+ * (names, values, paths), so all go through the filter, and a table's cell is one line of limited
+ * width. */
 #include "cli/session/session_show.h"
 
 #include <stdio.h>
@@ -254,7 +254,7 @@ static void add_memory(const json_t *info, struct buf *out)
         cli_term_add_size(out, number_of(info, "memory_peak_bytes"));
     else
         buf_add_text(out, "not known");
-    buf_add_text(out, " at the most so far, of ");
+    buf_add_text(out, " at its peak, of ");
     cli_term_add_size(out, number_of(limits, "memory_bytes"));
     buf_printf(out, "\nlimits       %g s for a cell, %g cpus, %g pids, disk ",
                number_of(limits, "timeout_s"), number_of(limits, "cpus"),
@@ -283,7 +283,7 @@ static void add_head(const json_t *info, struct buf *out)
     buf_printf(out, ", cell %.0f\n", number_of(info, "cell"));
 }
 
-/* Which state it is, and what happened to it since the last cell. */
+/* The current state, and its events since the last cell. */
 static void add_state(const json_t *info, struct buf *out)
 {
     char name[RESULT_STATE_TEXT];

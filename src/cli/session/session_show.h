@@ -1,4 +1,4 @@
-/* What the engine says of sessions, for a person. */
+/* Shows the engine's answers about sessions to a person. */
 #ifndef CLI_SESSION_SESSION_SHOW_H
 #define CLI_SESSION_SESSION_SHOW_H
 
@@ -9,10 +9,10 @@ void cli_session_show_list(const json_t *sessions);
 void cli_session_show_info(const json_t *info);
 void cli_session_show_names(const json_t *info);
 void cli_session_show_files(const json_t *answer);
-/* What a cell did to the names, of its result; to stderr. */
+/* A cell's changes to the names, from its result; to stderr. */
 void cli_session_show_changes(const json_t *result);
 
-/* Where an undo has led to, and what a copy could not carry; to stderr. */
+/* The target of an undo, and what a copy could not carry; to stderr. */
 void cli_session_show_undo(const json_t *answer);
 
 #endif

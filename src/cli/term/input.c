@@ -1,5 +1,5 @@
-/* Input for code that asks for it. The cli process. The terminal is read only then: what is typed
- * while the code asks for nothing waits for the prompt. */
+/* Input for code that asks for it. Runs in the cli process. Reads the terminal only then: text
+ * typed before waits for the prompt. */
 #include "cli/term/input.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "cli/term/term.h"
 
-#define LINE_MAX_BYTES 4096 /* what a terminal gives at once */
+#define LINE_MAX_BYTES 4096 /* maximum of a terminal's line */
 
 void cli_input_begin(struct cli_input *input, bool echo)
 {

@@ -1,5 +1,5 @@
-/* Signal handlers of the cli process. They only write to a pipe: the run then
- * ends in order, with its result, and nothing is left behind. */
+/* Signal handlers of the cli process. They only write to a pipe: the run then ends in order, with
+ * its result, and leaves nothing behind. */
 #include "cli/term/interrupt.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 static int pipe_end = -1;
 static volatile sig_atomic_t ended_by;
 
-/* The pipe does not block: a full one holds more wishes than anyone needs. */
+/* The pipe is non-blocking: a full one holds more requests than needed. */
 static void wish(const char *bytes, size_t count)
 {
     int saved = errno;
@@ -56,8 +56,8 @@ int cli_interrupt_open(int *out_fd, struct err *err)
     for (size_t i = 0; i < array_len(rows); i++) {
         struct sigaction action = { .sa_handler = rows[i].handler, .sa_flags = SA_RESTART };
         struct sigaction before;
-        /* Under nohup a hang-up stays ignored. SIGINT does not: shells ignore it for
-         * what they start in the background, but one that is sent is meant. */
+        /* Under nohup a hang-up stays ignored. SIGINT does not: shells ignore it for background
+         * programs, but a sent one is intended. */
         if (rows[i].number == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
             before.sa_handler == SIG_IGN)
             continue;

@@ -1,5 +1,5 @@
-/* Streaming to a reader that may be slow or gone. The cli process, called from
- * inside the engine's loop. */
+/* Streams to a reader that may be slow or gone. Runs in the cli process, inside the engine's
+ * loop. */
 #include "cli/term/stream.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 void cli_stream_init(struct cli_stream *stream, int fd, bool raw)
 {
     *stream = (struct cli_stream){ .fd = fd, .raw = raw, .pending = BUF_INIT(PENDING_MAX) };
-    /* On a terminal it begins the same line again: progress is shown so. */
+    /* A terminal shows progress by carriage returns. */
     stream->visible.returns = isatty(fd);
 }
 
@@ -23,7 +23,7 @@ void cli_stream_done(struct cli_stream *stream)
     buf_done(&stream->pending);
 }
 
-/* One write that does not block where poll said so. False: no more for now. */
+/* One write that does not block if poll said so. False: no more for now. */
 static bool write_part(struct cli_stream *stream, bool wait)
 {
     struct pollfd ready = { .fd = stream->fd, .events = POLLOUT };
@@ -44,7 +44,7 @@ static bool write_part(struct cli_stream *stream, bool wait)
     return true;
 }
 
-/* Write what is pending; `wait`: all of it, else while nothing blocks. */
+/* Writes pending bytes; `wait`: all of them, else while nothing blocks. */
 static void flush(struct cli_stream *stream, bool wait)
 {
     while (stream->written < stream->pending.len && !stream->closed)
@@ -52,7 +52,7 @@ static void flush(struct cli_stream *stream, bool wait)
             break;
     if (stream->closed)
         stream->written = stream->pending.len;
-    /* Moving the rest to the front is paid for by at least as many written bytes. */
+    /* Moves the rest to the front only after writing at least as many bytes. */
     if (stream->written > stream->pending.len / 2) {
         buf_drop(&stream->pending, stream->written);
         stream->written = 0;

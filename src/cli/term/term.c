@@ -1,5 +1,5 @@
-/* Notes, refusals and colour. The cli process. Texts of an err may quote what
- * came from outside, so they pass through the same filter as output. */
+/* Notes, refusals and colour. Runs in the cli process. An err may quote foreign text, so it passes
+ * through the same filter as output. */
 #include "cli/term/term.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ struct cli_term_size cli_term_size(void)
                  : (struct cli_term_size){ 80, 24 };
 }
 
-static bool lost_output; /* something meant for stdout could not be written */
+static bool lost_output; /* a write to stdout failed */
 
 void cli_term_write(int fd, struct str bytes)
 {
@@ -82,7 +82,7 @@ void cli_term_note(const char *fmt, ...)
     cli_term_write(STDERR_FILENO, buf_str(&line));
 }
 
-/* A line of its own for what would have been accepted, or for a hint. */
+/* A separate line for the accepted values, or for a hint. */
 static void add_aside(struct buf *line, const char *title, const char *text)
 {
     if (!text[0])
@@ -97,8 +97,8 @@ static void add_aside(struct buf *line, const char *title, const char *text)
 int cli_term_refuse(const struct err *err, bool json)
 {
     struct err unsaid = ERR_INIT;
-    if (err->kind == ERR_NONE) { /* a failure without a reason is none the less a failure */
-        err_set(&unsaid, ERR_BUG, "fail without saying why");
+    if (err->kind == ERR_NONE) { /* a failure without a reason is still a failure */
+        err_set(&unsaid, ERR_BUG, "fail without a reason");
         err = &unsaid;
     }
     int code = err_exit_code(err->kind);
@@ -131,7 +131,7 @@ int cli_term_json(const json_t *value)
     text[len] = '\n'; /* in place of the NUL: one write, one line */
     if (io_write_all(STDOUT_FILENO, text, len + 1) == 0)
         return 0;
-    if (errno != EPIPE) /* whoever went away does not read the reason either */
+    if (errno != EPIPE) /* a reader that is gone does not read the reason either */
         cli_term_note("write the answer: %s", strerror(errno));
     return 125;
 }

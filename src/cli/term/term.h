@@ -1,5 +1,5 @@
-/* The caller's terminal: colour, quiet, notes and refusals. One of each in the
- * process, set once by the command after it has parsed its options. */
+/* The caller's terminal: colour, quiet, notes and refusals. One per process, set by the command
+ * after parsing its options. */
 #ifndef CLI_TERM_TERM_H
 #define CLI_TERM_TERM_H
 
@@ -17,26 +17,26 @@ enum cli_term_style { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELL
 void cli_term_set_quiet(bool quiet);
 bool cli_term_is_quiet(void);
 
-/* The sequence that starts a style on this fd: "" unless it is a terminal that
- * may have colour (NO_COLOR unset, TERM not "dumb"). CLI_PLAIN ends a style. */
+/* The sequence that starts a style on this fd: "" unless it is a terminal with colour (NO_COLOR
+ * unset, TERM not "dumb"). CLI_PLAIN ends a style. */
 const char *cli_term_style(int fd, enum cli_term_style style);
 
 struct cli_term_size {
     size_t columns, rows;
 };
-/* Of the terminal on stdout, as it is now; 80 by 24 where it does not say. */
+/* The current size of the terminal on stdout; 80 by 24 if unknown. */
 struct cli_term_size cli_term_size(void);
 
 /* A line "cupel: ..." on stderr; nothing when quiet. */
 void cli_term_note(const char *fmt, ...) attr_printf(1, 2);
-/* An err: with `json` the contract's refusal on stdout, else its text and hint
- * on stderr. Returns the exit code. */
+/* An err: with `json` the contract's refusal on stdout, else its text and hint on stderr. Returns
+ * the exit code. */
 int cli_term_refuse(const struct err *err, bool json);
-/* A JSON value as one line on stdout: 0, or 125 where stdout takes no more. */
+/* A JSON value as one line on stdout: 0, or 125 if writing fails. */
 int cli_term_json(const json_t *value);
-/* Write all of it; a closed stdout or stderr is not an error of ours. */
+/* Writes everything; a closed stdout or stderr is not our error. */
 void cli_term_write(int fd, struct str bytes);
-/* Did any of it not arrive at stdout? Then no command has succeeded. */
+/* Was output to stdout lost? No command has succeeded then. */
 bool cli_term_lost_output(void);
 
 /* "12.3 KiB". */

@@ -1,5 +1,5 @@
-/* The filter between what user code prints and the caller's terminal. Runs in
- * the cli process on every chunk. Pure: state in, bytes in, bytes out. */
+/* The filter between the code's output and the caller's terminal. Runs in the cli process on every
+ * chunk. Pure: state in, bytes in, bytes out. */
 #include "cli/term/visible.h"
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 
-/* Code points that are written as escapes: first, last. */
+/* Code points written as escapes: first, last. */
 static const struct {
     uint32_t first, last;
 } unsafe[] = {
@@ -35,14 +35,14 @@ static int add_point(struct buf *out, uint32_t point)
     return buf_printf(out, point < 0x10000 ? "\\u%04x" : "\\U%08x", point);
 }
 
-/* Bytes that the sequence which begins with `lead` has, 0 where none begins so. */
+/* The length of a sequence that begins with `lead`; 0: none. */
 static size_t sequence_len(unsigned char lead)
 {
     return lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 :
            lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
 }
 
-/* Could more bytes still make a good sequence of this good beginning? */
+/* Can more bytes still complete this valid beginning? */
 static bool is_cut(const struct cli_visible *state, struct str rest)
 {
     if (rest.at[0] == '\r')
@@ -55,7 +55,7 @@ static bool is_cut(const struct cli_visible *state, struct str rest)
     return true;
 }
 
-/* One character at the start of rest; returns its length, 0 when the ceiling is met. */
+/* One character at the start of rest; returns its length, 0 at the limit. */
 static size_t add_one(const struct cli_visible *state, struct str rest, struct buf *out)
 {
     uint32_t point = 0;
@@ -75,7 +75,7 @@ static size_t add_one(const struct cli_visible *state, struct str rest, struct b
     return rc < 0 ? 0 : n;
 }
 
-/* How many bytes at the start need no change: printable ASCII, newline, tab. */
+/* The number of plain bytes at the start: printable ASCII, newline, tab. */
 static size_t plain_len(struct str rest)
 {
     size_t n = 0;
@@ -108,7 +108,7 @@ static int add_all(struct cli_visible *state, struct str bytes, struct buf *out,
 
 int cli_visible_add(struct cli_visible *state, struct str bytes, struct buf *out)
 {
-    /* Join what is held with new bytes, one by one: it is at most three long. */
+    /* Joins the held bytes, at most three, with new ones, one by one. */
     while (state->held_len > 0 && bytes.len > 0) {
         char joined[5];
         size_t len = state->held_len;
@@ -137,7 +137,7 @@ int cli_visible_text(struct str text, struct buf *out)
 
 int cli_visible_line(struct str text, size_t most, struct buf *out)
 {
-    /* A character has at most four bytes: what comes later cannot be part of the line. */
+    /* A character has at most four bytes: later ones cannot be part of the line. */
     own_buf shown = BUF_INIT(SIZE_MAX);
     size_t seen = str_cut_utf8(text, 4 * (most + 1));
     if (cli_visible_text((struct str){ text.at, seen }, &shown) < 0)

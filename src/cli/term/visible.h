@@ -8,25 +8,23 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* What is left of a UTF-8 sequence that was cut between two chunks. {0} starts. */
+/* The rest of a UTF-8 sequence that was cut between two chunks. {0} starts. */
 struct cli_visible {
     char held[4];
     size_t held_len;
     bool returns; /* a carriage return passes, which begins the same line again */
 };
 
-/* Append `bytes` to out with everything that could drive a terminal written as
- * text: control characters but newline and tab, DEL, C1 controls, bytes that are
- * no UTF-8, and characters that change the direction of text. A carriage return
- * right before a newline is dropped, any other is shown (\r) unless `returns` is set:
- * it could overwrite a line with another. -1 where out's ceiling would be passed. */
+/* Appends `bytes` to out, writing unsafe characters as text: control characters except newline and
+ * tab, DEL, C1 controls, invalid UTF-8, and characters that change the direction of text. A
+ * carriage return right before a newline is dropped, any other is shown (\r) unless `returns` is
+ * set: it could overwrite a line. -1 if out's limit would be exceeded. */
 int cli_visible_add(struct cli_visible *state, struct str bytes, struct buf *out);
-/* The end: show what is still held. */
+/* The end: shows the held bytes. */
 int cli_visible_end(struct cli_visible *state, struct buf *out);
-/* A whole text at once. */
 int cli_visible_text(struct str text, struct buf *out);
-/* As one line of at most `most` characters: newlines and tabs become spaces, and "…" at the
- * end stands for what was left out. */
+/* One line of at most `most` characters: newlines and tabs become spaces, and a final "…" marks
+ * omitted text. */
 int cli_visible_line(struct str text, size_t most, struct buf *out);
 
 #endif

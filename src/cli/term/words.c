@@ -1,6 +1,5 @@
-/* Fields of a request in the words of whoever reads. Results and refusals name fields, because
- * JSON is what they are for; a person at the command line sets them by flags. One table. Any
- * process of the command line; pure. */
+/* Renames request fields for people. Results and refusals name JSON fields; a person at the command
+ * line sets them by flags. One table. Runs in the cli process; pure. */
 #include "cli/term/words.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@
 
 #define FIELD "limits."
 
-/* Those that have no flag of their own are set by --limit. */
+/* Fields without their own flag are set by --limit. */
 static const struct {
     enum limits_id id;
     const char *flag, *command;
@@ -28,7 +27,7 @@ static bool begins(struct str text, const char *name)
     return text.len >= len && memcmp(text.at, name, len) == 0;
 }
 
-/* The limit whose field the text begins with. Of names that begin alike the longest is meant. */
+/* The limit whose field the text begins with; the longest name wins. */
 static const struct limits_row *limit_at(struct str text)
 {
     const struct limits_row *found = NULL;
@@ -49,7 +48,7 @@ static bool ends_with(const struct buf *text, const char *end)
     return text->len >= len && memcmp(text->at + text->len - len, end, len) == 0;
 }
 
-/* A flag is an option, not a field; a command that sets it says so itself. */
+/* A flag is an option, not a field; a prompt's command says so itself. */
 static void mend_before(bool command, struct buf *out)
 {
     if (ends_with(out, "field '")) {

@@ -1,4 +1,4 @@
-/* Fields of a request in the words of whoever reads: a flag, or a command of the prompt. */
+/* Names request fields as a flag, or as a command of the prompt. */
 #ifndef CLI_TERM_WORDS_H
 #define CLI_TERM_WORDS_H
 
@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* The text with each "limits.NAME" as it is set there; appended to *out. */
+/* Appends the text to *out with each "limits.NAME" renamed. */
 void cli_words(struct str text, bool at_prompt, struct buf *out);
 
 #endif
