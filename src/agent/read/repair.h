@@ -32,7 +32,7 @@ uint64_t agent_repair_error_print(const json_t *result);
 /* The error itself: kind, failing line, the code's frames, values, and the engine's hint, which
  * names columns and keys. All of it is data. */
 void agent_repair_error(const json_t *result, struct buf *out);
-/* What survived, a hint if the engine has none, and what to do; `times` as counted. Our words. */
+/* The surviving state, a hint if the engine has none, and advice; `times` as counted. Our words. */
 void agent_repair_advice(const json_t *result, int64_t times, struct buf *out);
 
 /* The problems of the check before running, for the model; adds nothing if none would certainly
