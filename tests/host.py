@@ -49,7 +49,7 @@ def reap_orphans():
 
 def slowness():
     """How many times as long things may take here: the more processes want each processor."""
-    return max(1, 3 * os.getloadavg()[0] / os.cpu_count())
+    return min(max(1, 3 * os.getloadavg()[0] / os.cpu_count()), 20)
 
 
 def wait_until(condition, seconds, pause=0.02):
@@ -183,7 +183,7 @@ class Cupel:
             options.update(encoding="utf-8", errors="surrogateescape")
         try:
             return subprocess.run([*before, self.program, *map(str, args)], input=input,
-                                  capture_output=True, timeout=timeout,
+                                  capture_output=True, timeout=timeout * min(slowness(), 4),
                                   **self.settings(env, options))
         except subprocess.TimeoutExpired as hang:
             end_all()

@@ -8,8 +8,8 @@ Without the variable: short and full together, so that a test that is named is r
 Rules, in this order:
 1. `@pytest.mark.long`: the long form alone.
 2. `@pytest.mark.full`: not in the short form.
-3. `@pytest.mark.sample(short=n, full=m)`: the short form runs one row in n of each test, the full form one
-   in m of the file. With `of="user"` the mark counts only rows with that parameter.
+3. `@pytest.mark.sample(short=n, full=m)`: of the tests of a file that have the mark, the short form runs one
+   in n, and short and full together one in m. With `of="user"` the mark counts only rows with that parameter.
 4. A test that runs as root and as a user runs once in the short form. The checksum of its name decides as
    whom, and so both users meet about half of the tests. Mark `both` keeps the two together."""
 import os
@@ -58,8 +58,7 @@ class Sampler:
                 continue
             if not self.is_one_in(mark.kwargs.get("full", 1), "full", item.path, of):
                 return "long"
-            if form == "short" and not self.is_one_in(mark.kwargs.get("short", 1), "short", item.path,
-                                                      item.originalname, of):
+            if form == "short" and not self.is_one_in(mark.kwargs.get("short", 1), "short", item.path, of):
                 form = "full"
         return form
 

@@ -24,7 +24,13 @@ def test_the_sources_and_the_program_have_the_same_unit_tests():
     assert code == 0 and said.split() == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Many rounds, and what takes long; tests of one round each hold the same.
+FULL = re.compile(r"_\d+_(rounds|in_a_row)_|_pandas_|_any_moment_|_half_way_|_large_array|_too_many_|_another_layout"
+                  r"|_hidden_from_its_birth|_long_replies_|_run_into_the_range_|_what_user_code_tries")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.full) if FULL.search(name) else name
+                                  for name in NAMES])
 def test_unit(name):
     code, said = unit(f"={name}")
     assert code == 0 and f"ok {name}" in said.splitlines(), said

@@ -5,6 +5,7 @@ import tables
 from asking import fence, plan, requirement
 from tables import FILES, LARGEST, QUESTION, READ, SUM, TREES, listing, top
 
+pytestmark = pytest.mark.sample(short=3)
 CHART = READ + """
 import matplotlib.pyplot as plt
 plt.bar(list(rows), list(rows.values()))

@@ -5,6 +5,8 @@ import statistics
 import threading
 import time
 
+import pytest
+
 import hostile
 from sessions import Session
 from watched import Watched
@@ -114,6 +116,8 @@ def rss_mib(pid):
         return next(int(line.split()[1]) >> 10 for line in file if line.startswith("VmRSS"))
 
 
+@pytest.mark.alone
+@pytest.mark.full
 def test_honest_clients_beside_attackers_get_every_answer(cupel_as, place):
     told = f"seed {host.SEED}"
     with Watched(cupel_as, socket_path(place, cupel_as)) as engine:

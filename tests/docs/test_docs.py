@@ -57,6 +57,7 @@ def pattern(lines):
     return re.compile("".join(parts))
 
 
+@pytest.mark.sample(short=4)
 @pytest.mark.skipif(SANITIZED, reason="times and sizes are others under the sanitizer")
 @pytest.mark.parametrize("page", [p for p in PAGES if "```console" in p.read_text()], ids=name_of)
 def test_every_command_prints_what_the_page_says(page, tmp_path):
@@ -198,6 +199,7 @@ def test_no_page_is_left_out_of_the_map():
     assert set(map(name_of, PAGES)) <= {name_of(p) for p in seen if p.is_relative_to(REPO)}
 
 
+@pytest.mark.full
 def test_the_tour_behaves_as_promised(tmp_path):
     if SANITIZED:
         pytest.skip("memory figures are others under the sanitizer")

@@ -26,7 +26,7 @@ def mbpp():
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"'{DATA}' is absent")
-@pytest.mark.parametrize("programs,count", [(humaneval, 164), (mbpp, 427)])
+@pytest.mark.parametrize("programs,count", [(humaneval, 164), pytest.param(mbpp, 427, marks=pytest.mark.full)])
 def test_every_reference_program_ends_ok(cupel, programs, count):
     def one(pair):
         result = cupel.run_json(pair[1], limits={"timeout_s": 60, "cpu_s": 60})

@@ -56,7 +56,8 @@ NEVER_FAIL = {
 LOADER = {"brk", "mmap"}  # without memory the dynamic loader of any program dies of SIGSEGV
 CODE = ["run", "--json", "-c", "print('ran')"]
 pytestmark = [pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed"),
-              pytest.mark.skipif(host.SANITIZED, reason="the sanitizer has system calls of its own")]
+              pytest.mark.skipif(host.SANITIZED, reason="the sanitizer has system calls of its own"),
+              pytest.mark.sample(short=5)]
 
 
 def fail(cupel, call, error, nth):

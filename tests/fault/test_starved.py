@@ -15,7 +15,8 @@ MARK = "ran-behind-walls"
 CODE = f"print('{MARK}')"
 # 1: the words themselves could not be written. 125: we could not. 137, -9: killed for memory.
 MAY_END_IN = (0, 1, 2, 125, 126, 127)
-pytestmark = pytest.mark.skipif(host.SANITIZED, reason="the sanitizer has appetites of its own")
+pytestmark = [pytest.mark.skipif(host.SANITIZED, reason="the sanitizer has appetites of its own"),
+              pytest.mark.sample(short=4)]
 
 
 def usual_walls(cupel):

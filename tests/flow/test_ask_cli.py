@@ -490,6 +490,7 @@ def test_without_any_model_there_is_a_way_to_get_one(cupel_as):
 
 # What `make run` shows.
 
+@pytest.mark.full
 @pytest.mark.parametrize("configured", [False, True], ids=["no model", "a model that is not there"])
 def test_the_agent_is_shown_without_any_model(cupel, folder, nobody, configured):
     env = {**cupel.env, "HOME": str(folder), "CUPEL_STATE": str(folder / "state")}

@@ -80,6 +80,7 @@ def test_two_rows_as_json(bench_as):
         assert tail["figure"] == pytest.approx(row["cupel"]["p99"] / row["cupel"]["p50"], rel=0.01)
 
 
+@pytest.mark.full
 def test_the_table_says_how_and_what(place):
     env = {**os.environ, "CUPEL": str(host.PROGRAM), "BUILD": str(host.BUILD), "BENCH_WARM_ROUNDS": "5",
            "BENCH_WARM_ROWS": "pool", "BENCH_RESULTS": str(place.fresh() / "results")}
@@ -115,6 +116,7 @@ def test_a_gate_that_is_missed_breaks_a_promise_only_on_a_quiet_machine(capsys, 
     assert ("BROKEN" if judged else "not judged") in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_the_cost_of_an_idle_engine_is_counted(bench):
     row, = measured(bench, "idle").values()
     assert row["name"] == "idle" and row["at_most"] and row["bare"] is None and 0 <= row["figure"] < 100
@@ -127,6 +129,7 @@ def is_measured(row, ours, bare):
     return True
 
 
+@pytest.mark.full
 def test_rows_in_sessions_are_measured_or_say_that_nothing_is_protected(bench_as):
     rows = measured(bench_as, "session-safe-100m", "session-death", "session-undo")
     judged = {"session-safe-100m", "session-death", "session-undo"}
@@ -240,6 +243,7 @@ def test_the_size_of_the_pools_has_bounds(cupel, size):
     assert done.returncode == 2 and "option '--pool' takes a whole number from 0 to 24" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [0, 3])
 def test_as_many_wait_as_were_asked_for(cupel, place, size):
     path = place.fresh("bench", 0o755, cupel.uid if cupel.switch else None) / "own" / "socket"

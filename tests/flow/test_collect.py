@@ -93,6 +93,7 @@ def cut_count(result):
     return len(rows) - len(more) + sum(more)
 
 
+@pytest.mark.sample(short=3)
 @pytest.mark.sample(of="user", full=3)
 @pytest.mark.parametrize("name", LEFT)
 def test_whatever_was_left_behind_is_collected_within_the_promise(client, who, name):

@@ -14,6 +14,7 @@ import host
 pytestmark = [
     pytest.mark.skipif(os.getuid() != 0, reason="only root starts containers here"),
     pytest.mark.skipif(not container.RUNTIMES, reason="neither runc nor crun is installed"),
+    pytest.mark.sample(short=3),
 ]
 NAME = "import os; print(os.uname().nodename)"
 PROFILE = "/opt/share/cupel/seccomp.json"

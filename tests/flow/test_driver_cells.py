@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sample(short=2)
 DRIVERS = Path(__file__).resolve().parents[2] / "drivers"
 PATIENCE_S = 10   # for what hangs; nothing waits for it otherwise
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0",

@@ -82,6 +82,7 @@ def test_a_stopped_engine_does_not_stop_its_limits(engines, who, cupel_as):
     assert once.returncode == 124 and json.loads(output)["status"] == "timeout", output
 
 
+@pytest.mark.full
 def test_a_stopped_engine_does_not_stop_the_limit_of_cpu_time(engines, who):
     """Many processes, each of which is far from its own limit."""
     engine = engines[who]

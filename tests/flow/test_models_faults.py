@@ -11,6 +11,7 @@ from models.asking import SETUPS, environment, fake_of, python
 from models.faults import GARBAGE, HTML
 from models.fixtures import asker, fakes, ready  # noqa: F401
 
+pytestmark = pytest.mark.sample(short=3)
 STEPS = [python("print(6 * 7)"), {"text": "It is 42."}]
 USUAL = len(STEPS)  # requests of a task in which nothing is wrong
 

@@ -9,6 +9,7 @@ import models
 from models.asking import SETUPS, Asker, python
 from models.fixtures import asker, fakes, ready  # noqa: F401
 
+pytestmark = pytest.mark.sample(short=3)
 STEPS = [python("print(6 * 7)"), {"text": "It is 42."}]
 NAMES = {"anthropic": "ANTHROPIC_API_KEY", "responses": "OPENAI_API_KEY", "chat": "CUPEL_API_KEY"}
 LOOK = """

@@ -8,6 +8,7 @@ import pytest
 from models.asking import SETUPS, png, python
 from models.fixtures import asker, fakes, ready  # noqa: F401
 
+pytestmark = pytest.mark.sample(short=3)
 USAGE = {"input_tokens": 100, "cache_read_tokens": 4000, "cache_write_tokens": 30, "output_tokens": 20,
          "reasoning_tokens": 5}
 STEPS = [

@@ -97,6 +97,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(short=4)
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_works_with_something_mounted_below_usr(cupel_as, place, secret, case):
     commands, unseen, empty, shared = CASES[case]

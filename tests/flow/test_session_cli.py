@@ -137,6 +137,7 @@ def test_a_large_file_goes_in_by_parts(engine, session, folder):
     session("rm", large)
 
 
+@pytest.mark.full
 def test_a_file_that_does_not_fit_leaves_the_old_one_and_the_room(session, folder):
     (folder / "big").write_bytes(bytes(8 * PART))
     (folder / "small").write_text("old")
@@ -150,6 +151,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one_and_the_room(session, folde
     session("rm", small)
 
 
+@pytest.mark.full
 def test_files_of_every_size_go_in_together(session, folder):
     sizes = [0, 1, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 1, 5]
     for size in sizes:
@@ -307,6 +309,7 @@ def test_without_an_engine_there_are_no_sessions_and_that_is_said(cupel_as, plac
     assert cupel_as.run(["repl", "s_1"], env=env).returncode == 2
 
 
+@pytest.mark.full
 def test_new_starts_one_engine_however_many_come_at_once(cupel_as, place):
     path = place.fresh("bg", 0o755, cupel_as.uid) / "own" / "socket"
     children = [cupel_as.popen(["session", "new"], env={"CUPEL_SOCKET": str(path)}, text=True) for _ in range(3)]

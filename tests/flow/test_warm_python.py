@@ -8,6 +8,7 @@ import pytest
 import host
 from engine import Engine, socket_path
 
+pytestmark = pytest.mark.sample(short=3)
 # From the pool; and of a size that no pool has, so that it is forked when the request comes.
 WAYS = {"pool": {}, "on demand": {"memory_bytes": 500 << 20}}
 

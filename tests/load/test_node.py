@@ -8,6 +8,7 @@ import pytest
 
 import host
 
+pytestmark = pytest.mark.sample(short=4)
 PROGRAMS = sorted((Path(__file__).resolve().parent / "node").glob("*.js"))
 
 

@@ -26,7 +26,8 @@ TRIES = 3  # a kill that took too long is tried again: a busy host adds its own 
 # of which the kernel frees about two in a microsecond, and no limit of a box counts them.
 SLOW_TO_DIE_MS = {"pageswap": 2000}
 
-pytestmark = pytest.mark.skipif(not shutil.which("stress-ng"), reason="stress-ng is not installed")
+pytestmark = [pytest.mark.skipif(not shutil.which("stress-ng"), reason="stress-ng is not installed"),
+              pytest.mark.full, pytest.mark.alone]
 
 
 def stressors():

@@ -31,6 +31,7 @@ def check(rows):
 
 
 @recorded
+@pytest.mark.full
 def test_sessions_give_what_was_recorded(cupel, folder):
     with Engine(cupel, folder / "engine" / "socket") as engine:
         check(replay.replay_all(short_form(), lambda: shells.EngineShell(engine, recording.TIME_LIMIT_S), jobs=2))

@@ -15,7 +15,8 @@ import pytest
 import host
 from sessions import Session
 
-pytestmark = pytest.mark.sample(of="user", full=6)
+pytestmark = [pytest.mark.sample(of="user", full=6),
+              pytest.mark.sample(short=4)]
 PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 VICTIM_UID, HOLDER_UID = 23457, 23458  # of nobody else: some attacks are aimed at all of a uid
 SETUP = "import ctypes, os, resource\nctypes.CDLL(None).prctl(15, b'{name}', 0, 0, 0)\nparent = os.getpid()\n" \

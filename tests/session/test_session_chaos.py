@@ -19,7 +19,8 @@ import host
 import sessions
 from selection import LONG
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")
+pytestmark = [pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes"),
+              pytest.mark.sample(short=4)]
 
 ROUNDS = 20 if LONG else 3  # kills of each kind
 LANGUAGES = ("python", "python", "python", "bash", "javascript")

@@ -6,7 +6,8 @@ import pytest
 
 from sessions import Session
 
-pytestmark = pytest.mark.sample(of="user", full=3)
+pytestmark = [pytest.mark.sample(of="user", full=3),
+              pytest.mark.sample(short=3)]
 C = "import ctypes, os, mmap, signal\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 TIMER = C + """
 def left(timer):

@@ -206,6 +206,7 @@ def members(path):
             continue
 
 
+@pytest.mark.full
 def test_sessions_that_come_and_go_leave_nothing(engine, client):
     """Descriptors and processes of the engine, after as many as before."""
     def count():

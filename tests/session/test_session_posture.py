@@ -238,6 +238,7 @@ def typical(times):
     return sorted(times)[2]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long)])
 def test_the_last_cells_are_as_the_first(engine, client, count):
     session = Session(client)

@@ -31,6 +31,7 @@ def soak(sessions):
     assert "things of ours that grew" in done.stdout and "things that are left" in done.stdout
 
 
+@pytest.mark.full
 def test_sessions_are_what_the_model_says():
     soak(SHORT)
 

@@ -9,6 +9,7 @@ from cells import is_protected
 
 from sessions import Refused, Session
 
+pytestmark = pytest.mark.sample(short=3)
 # A filter that answers `nr` with success and does nothing. The calls are the keeper's: setresuid,
 # setsid, close, write, dup3, prctl.
 FILTER = """

@@ -16,7 +16,8 @@ from selection import LONG
 from sessions import Session
 
 # Sessions of a user are not protected, and a first cell is most like a run.
-pytestmark = [pytest.mark.sample(of="user", full=10), pytest.mark.sample(of="first", full=10)]
+pytestmark = [pytest.mark.sample(of="user", full=10), pytest.mark.sample(of="first", full=10),
+              pytest.mark.sample(short=6)]
 adopt(globals(), test_driver_caps,  # warm runs meet the same cap
       without=[] if LONG else ["test_all_lines_together_have_a_cap"])
 adopt(globals(), test_forgery, without=["test_forged_frames_do_not_change_what_the_kernel_saw"])  # below

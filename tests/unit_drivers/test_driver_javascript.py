@@ -5,6 +5,8 @@ import pytest
 
 from driver_box import run
 
+pytestmark = pytest.mark.sample(short=3)
+
 
 def node(code, **options):
     return run("javascript", code, **options)

@@ -7,6 +7,8 @@ import pytest
 
 from driver_box import run
 
+pytestmark = pytest.mark.sample(short=3)
+
 
 def python(code, **options):
     return run("python", code, **options)

@@ -42,6 +42,7 @@ def connect(engine):
         client.sock.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("connections", [1, 40])
 def test_two_hundred_at_once_are_all_right(engine, connect, connections):
     clients = connect(connections)
@@ -58,6 +59,7 @@ def test_two_hundred_at_once_are_all_right(engine, connect, connections):
     assert host.wait_until(lambda: engine.state()["runs"] == engine.state()["queued"] == 0, 10)
 
 
+@pytest.mark.full
 def test_two_hundred_of_every_kind_at_once_are_all_right(engine, connect):
     """Some fail, some write, some are killed: each has its own end and nobody else's."""
     kinds = [("print({n})", "ok"), ("1/0", "error"), ("open('f', 'w').write('{n}')", "ok"),
@@ -73,6 +75,7 @@ def test_two_hundred_of_every_kind_at_once_are_all_right(engine, connect):
             assert [a["size_bytes"] for a in frame["result"]["artifacts"]] == [len(id)]
 
 
+@pytest.mark.full
 def test_a_client_with_a_hundred_waiting_does_not_hold_up_another(cupel_as, place):
     """By the order of results: when the single run is answered, most of the hundred still wait."""
     with Watched(cupel_as.cold, socket_path(place, cupel_as), ["--runs", "1"]) as engine:

@@ -101,6 +101,7 @@ def kill(engine, kind, chance):
     return True
 
 
+@pytest.mark.full
 def test_the_engine_outlives_what_it_can_do_without(cupel_as, place):
     chance, path = random.Random(host.SEED), socket_path(place, cupel_as)
     groups = host.cgroups()
@@ -188,6 +189,7 @@ def test_after_a_zygotes_death_runs_go_on_without_a_gap(cupel_as, engine):
     assert all(zygote["generation"] > before for zygote in engine.zygotes())
 
 
+@pytest.mark.full
 def test_zygotes_that_die_again_and_again_do_not_stop_the_engine(cupel_as, place):
     with Watched(cupel_as.cold, socket_path(place, cupel_as)) as engine, engine.client() as client:
         for _ in range(8):
@@ -202,6 +204,7 @@ def test_zygotes_that_die_again_and_again_do_not_stop_the_engine(cupel_as, place
         assert engine.process.poll() is None
 
 
+@pytest.mark.full
 def test_a_dead_child_that_cannot_be_reaped_holds_the_broker_up_for_a_bounded_time(cupel_as, place):
     """A tracer that does not wait keeps the zombie of a killed zygote from its parent, the broker."""
     ptrace_seize = 0x4206
@@ -219,6 +222,7 @@ def test_a_dead_child_that_cannot_be_reaped_holds_the_broker_up_for_a_bounded_ti
         assert host.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5)
 
 
+@pytest.mark.full
 def test_one_that_dies_as_soon_as_it_is_there_is_seen_to_die(cupel_as, engine):
     """Its end may be known before its arrival is."""
     code = "import os\nos.kill(os.getpid(), 9)"
@@ -231,6 +235,7 @@ def test_one_that_dies_as_soon_as_it_is_there_is_seen_to_die(cupel_as, engine):
                 assert (result["status"], result["signal"]) == ("killed", 9), result
 
 
+@pytest.mark.full
 def test_a_box_that_takes_too_long_to_end_costs_its_own_run_alone(cupel_as, place):
     """The broker stands still, so a kill is not carried out."""
     with Watched(cupel_as.cold, socket_path(place, cupel_as)) as engine, engine.client() as client:

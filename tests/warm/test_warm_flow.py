@@ -15,7 +15,8 @@ from watched import adopt
 import host
 from selection import LONG
 
-pytestmark = pytest.mark.sample(of="user", full=3)
+pytestmark = [pytest.mark.sample(of="user", full=3),
+              pytest.mark.sample(short=4)]
 ENDLESS = "while True: print('x' * 1000)"
 
 adopt(globals(), test_run_bash)

@@ -12,6 +12,7 @@ import pytest
 
 import host
 
+pytestmark = pytest.mark.sample(short=2)
 ON_DEMAND = {"memory_bytes": 500 << 20}  # of no pool
 LOOK = """
 import builtins, ctypes, decimal, gc, json, locale, os, resource, signal, socket, sys, threading, time, warnings

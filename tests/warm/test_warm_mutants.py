@@ -8,6 +8,7 @@ import pytest
 
 import host
 
+pytestmark = pytest.mark.sample(short=3)
 OWN_LIMITS = {"memory_bytes": 504 << 20}  # of no pool: a box or a control group meets these runs alone
 FEW = {"memory_bytes": 504 << 20, "pids": 6, "timeout_s": 10}
 F_GET_SEALS, SEALED = 1034, 0xf  # no more seals, and neither shrinks, grows, nor is written to

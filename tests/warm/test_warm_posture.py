@@ -228,6 +228,7 @@ class Odd(Watched):
             [os.close(fd) for fd in held]
 
 
+@pytest.mark.full
 def test_an_engine_that_starts_in_an_odd_state_makes_the_same_boxes(cupel_as, engine, place):
     with warm_box(engine, LIMITS) as usual:
         pass

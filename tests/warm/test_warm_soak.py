@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from host import BUILD, PROGRAM, REPO, SANITIZED
 from selection import LONG
 
 RUNS = 2000 if LONG else 300
 
 
+@pytest.mark.full
 def test_warm_runs_give_right_answers_and_leave_nothing(place):
     env = {**os.environ, "CUPEL": str(PROGRAM), "SOAK_RUNS": str(RUNS), "BENCH_RESULTS": str(BUILD / "soak-test.jsonl")}
     if SANITIZED:

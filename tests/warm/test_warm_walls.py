@@ -10,7 +10,8 @@ import test_syscalls
 import test_wall
 from watched import adopt
 
-pytestmark = pytest.mark.sample(of="user", full=3)
+pytestmark = [pytest.mark.sample(of="user", full=3),
+              pytest.mark.sample(short=6)]
 adopt(globals(), test_artifact_walls)
 adopt(globals(), test_between_boxes, without=[
     "test_processes_of_one_box_are_invisible_in_another",  # looks for any process of ours
