@@ -57,6 +57,15 @@ MUSL_CRT      := $(if $(CROSS),,$(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' 
 STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)--no-dynamic-linker \
                  $(MUSL_CRT)rcrt1.o $(MUSL_CRT)crti.o $(MUSL_CRT)crtn.o,-static-pie)
 STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,text -s
+# Sanitized, they are dynamic programs on glibc: no sanitizer works in a static one. They have no
+# heap, so the runtime makes no system call behind their filters; undefined behaviour traps.
+ifneq ($(SAN),)
+UBSAN_TRAPS    := $(if $(findstring undefined,$(SAN)),-fsanitize=undefined -fsanitize-undefined-trap-on-error)
+STATIC_CC      := $(CC)
+STATIC_CFLAGS  := $(BASE) -fPIE -fsanitize=$(SAN) $(UBSAN_TRAPS) -fno-omit-frame-pointer
+STATIC_LDFLAGS := -pie -fsanitize=$(SAN) $(UBSAN_TRAPS)
+STATIC_SAN     := tests/sanitize/options.c
+endif
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/base/mounts.c src/box/wall/clone.c src/box/wall/landlock.c \
@@ -71,7 +80,7 @@ STATIC_ONLY := $(filter-out $(STATIC_BASE) $(PARKING),$(BROKER_SRC) $(INIT_SRC))
 ZYGOTE_OWN  := $(wildcard src/box/zygote/*.c)
 ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/inside/enter.c src/box/wall/drop.c src/box/wall/landlock.c $(PORTER_SRC) \
                src/box/wall/posture.c src/base/io.c
-ZYGOTE_CFLAGS = $(BASE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+ZYGOTE_CFLAGS = $(BASE) $(UBSAN_TRAPS) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c src/*/*/*.c))
 EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
@@ -132,9 +141,9 @@ $(B)/libcupel.a: $(embed_obj) $(B)/stamp/sources
 	$(Q)objcopy --wildcard --keep-global-symbol='cupel_*' $(B)/pic/cupel.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/pic/cupel.o
 
-$(B)/broker: $(call static_obj,$(BROKER_SRC)) $(B)/stamp/sources
+$(B)/broker: $(call static_obj,$(BROKER_SRC) $(STATIC_SAN)) $(B)/stamp/sources
 	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $(filter %.o,$^)
-$(B)/init: $(call static_obj,$(INIT_SRC)) $(B)/stamp/sources
+$(B)/init: $(call static_obj,$(INIT_SRC) $(STATIC_SAN)) $(B)/stamp/sources
 	$(Q)$(STATIC_CC) $(STATIC_LDFLAGS) -o $@ $(filter %.o,$^)
 
 # No constructor, nothing exported but zygote_*, every symbol bound at load: nothing is written later.
@@ -267,8 +276,8 @@ bench: deps-bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/bench
 	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/run.py
 
-format:
-	clang-format-14 -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch] bench/warm/*.[ch] dev/*.c)
+format: deps-format
+	@dev/check-format --fix
 
 # What is installed: FILE:PLACE below PREFIX; the templates get their paths and version on the way.
 # Install builds nothing, so that `sudo make install` leaves no files of root in build/.

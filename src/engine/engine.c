@@ -283,8 +283,10 @@ int engine_run(struct engine *engine, const struct request *request,
                void (*on_event)(void *user, const struct engine_event *event), void *user,
                int interrupt_fd, struct result *out, struct err *err)
 {
-    struct blocking blocking = { .interrupt = { interrupt_fd, on_interrupt }, .engine = engine,
-                                 .on_event = on_event, .user = user, .out = out, .err = err };
+    struct blocking blocking = {
+        .interrupt = { .fd = interrupt_fd, .ready = LOOP_HANDLER(on_interrupt) },
+        .engine = engine, .on_event = on_event, .user = user, .out = out, .err = err,
+    };
     struct engine_hooks hooks = { .on_event = on_blocking_event, .on_end = on_blocking_end,
                                   .user = &blocking };
     const struct image *image = engine_find_image(engine, request, err);

@@ -68,6 +68,7 @@ static void linked(struct place *place)
     place_write("alone", "shared");
     CHECK_INT(place_snap(place, 0, NONE).error, 0);
     own_fd held = open("b", O_RDWR | O_CLOEXEC);
+    CHECK(held >= 0);
     ino_t inode = inode_of("b");
     /* Its bytes; one name less; the name of another file; one name more; none at all. */
     static const char *const changes[] = {

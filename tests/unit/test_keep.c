@@ -281,7 +281,7 @@ TEST(keep_a_state_goes_into_another_box)
     keep_live = KEEP_NO_CHANNEL; /* stays open */
     keep_move_in(1, 256 * MIB);
     CHECK_TEXT(keep_ask("x"), "1");
-    struct box_call call = { .op = BOX_OP_FORK_INTO, .box = BOX, .keep = { 4, 1 } };
+    struct box_call call = { .op = BOX_OP_FORK_INTO, .box = BOX, .keep = { 4, 1, 0 } };
     keep_order(&call, NULL, 0);
     struct box_news news = keep_news_of(BOX_NEWS_FORKED_INTO);
     if (news.end != INJECT_OK)

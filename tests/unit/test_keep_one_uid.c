@@ -249,7 +249,7 @@ TEST(keep_one_uid_a_state_goes_into_another_box)
     struct keep_channel first = keep_live;
     keep_live = KEEP_NO_CHANNEL; /* stays open */
     keep_move_in(1, 256 * MIB);
-    struct box_call call = { .op = BOX_OP_FORK_INTO, .box = BOX, .keep = { 4, 1 } };
+    struct box_call call = { .op = BOX_OP_FORK_INTO, .box = BOX, .keep = { 4, 1, 0 } };
     keep_order(&call, NULL, 0);
     CHECK_INT(keep_news_of(BOX_NEWS_FORKED_INTO).end, INJECT_OK);
     CHECK_TEXT(keep_ask("sum(x), os.getresuid()"), "(4999950000, (1000, 1000, 1000))");

@@ -76,12 +76,12 @@ static int64_t unread(const struct unix_diag_msg *socket, uint32_t queue, uint32
     return queue * (int64_t)ONE_BYTE < most ? queue * (int64_t)ONE_BYTE : most;
 }
 
-static void take_socket(const struct nlmsghdr *row, size_t head, const struct attributes *wanted,
+static void take_socket(struct nlmsghdr *row, size_t head, const struct attributes *wanted,
                         struct listed *out)
 {
     if (row->nlmsg_len < NLMSG_LENGTH(head))
         return;
-    const struct rtattr *attr = (const void *)((const char *)NLMSG_DATA(row) + NLMSG_ALIGN(head));
+    struct rtattr *attr = (void *)((char *)NLMSG_DATA(row) + NLMSG_ALIGN(head));
     uint32_t queue = 0, peer = 0;
     int left = (int)(row->nlmsg_len - NLMSG_SPACE(head));
     for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
@@ -109,7 +109,7 @@ static void list(int sock, const void *request, size_t len, size_t head,
         ssize_t n = recv(sock, room, sizeof room, 0);
         if (n <= 0)
             return;
-        const struct nlmsghdr *row = (const void *)room;
+        struct nlmsghdr *row = (void *)room;
         for (; NLMSG_OK(row, (size_t)n); row = NLMSG_NEXT(row, n)) {
             if (row->nlmsg_type == NLMSG_DONE || row->nlmsg_type == NLMSG_ERROR)
                 return;

@@ -90,7 +90,8 @@ void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
                              .steward = CLI_STEWARD_INIT,
                              .remote = CLI_REMOTE_INIT,
                              .request = REQUEST_INIT,
-                             .room = { { -1, on_out_ready }, { -1, on_err_ready } },
+                             .room = { { -1, LOOP_HANDLER(on_out_ready) },
+                                      { -1, LOOP_HANDLER(on_err_ready) } },
                              .interrupt_fd = -1 };
     result_init(&job->result);
 }
