@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import host
+
 pytestmark = pytest.mark.sample(short=2)
 DRIVERS = Path(__file__).resolve().parents[2] / "drivers"
 PATIENCE_S = 10   # for what hangs; nothing waits for it otherwise
@@ -345,7 +347,8 @@ def test_each_cell_has_its_own_stdin(driver):
 
 
 def test_an_interrupt_ends_the_cell_and_keeps_the_session(driver):
-    loops = of(driver, ["import time\nx = 1\nprint('ready')\ntime.sleep(100)", "print('ready')\nwhile True: pass",
+    loops = of(driver, ["import time\nx = 1\nprint('ready')\nfor _ in range(2000): time.sleep(0.05)",
+                        "print('ready')\nwhile True: pass",
                         "import asyncio\nprint('ready')\nawait asyncio.sleep(100)"],
                ["var x = 1; console.log('ready'); while (true);",
                 "console.log('ready'); await new Promise((go) => setTimeout(go, 1e6))"],
@@ -695,7 +698,7 @@ def test_javascript_declares_again_and_imports(javascript):
 def test_javascript_errors_between_cells_are_told_with_the_next(javascript):
     javascript.cell("setTimeout(() => { throw new Error('late') }, 1); setTimeout(() => process.exit(3), 1); "
                     "Promise.resolve().then(() => {})")
-    time.sleep(0.2)
+    time.sleep(0.2 * host.slowness())
     cell = javascript.cell("console.log('on')")
     assert (cell.out, cell.exit_code) == ("on\n", 0)
     assert "Error: late\n    at Timeout._onTimeout (<cell-1>:1" in cell.err

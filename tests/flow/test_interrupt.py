@@ -62,8 +62,7 @@ def test_code_that_handles_the_interrupt_goes_on(cupel):
 def test_two_interrupts_kill_code_that_does_not_listen(cupel_as):
     child = start(cupel_as, DEAF)
     child.send_signal(signal.SIGINT)
-    time.sleep(0.5)
-    assert child.poll() is None
+    assert host.holds_for(lambda: child.poll() is None, 0.5)
     child.send_signal(signal.SIGINT)
     _, _, code = finish(child)
     assert code in (130, 137)

@@ -581,8 +581,7 @@ def test_two_interrupts_kill_what_does_not_listen(engine):
     child = engine.cupel.popen(["run", "-t", "60", "-c", code], env=engine.use(), text=True)
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert child.poll() is None
+    assert host.holds_for(lambda: child.poll() is None, 0.3)
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=20)
     assert child.returncode == 130

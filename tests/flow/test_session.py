@@ -123,8 +123,7 @@ def test_threads_of_an_earlier_cell_go_on(session):
     session.wait_until_idle()
     assert not session.info()["protected"]
     before = int(session.value("len(seen)"))
-    time.sleep(0.1)
-    assert int(session.value("len(seen)")) > before
+    assert host.wait_until(lambda: int(session.value("len(seen)")) > before, 5)
 
 
 def test_open_files_keep_their_place(session):
