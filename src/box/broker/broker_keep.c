@@ -31,7 +31,7 @@ static void tell_kept(const struct broker *broker, const struct broker_box *box,
                       uint64_t ticket, const struct keeper_answer *answer)
 {
     struct box_news news = { .kind = kind, .box = (uint32_t)(box - broker->box),
-                             .state = answer->place, .end = answer->end, .error = answer->error,
+                             .state = answer->state, .end = answer->end, .error = answer->error,
                              .held_bytes = box->keep.held_bytes, .pause_us = answer->pause_us,
                              .lost = answer->lost, .ticket = ticket };
     broker_box_stats(box, &news.stats);
@@ -42,7 +42,7 @@ static void tell_kept(const struct broker *broker, const struct broker_box *box,
 static void tell_refused(const struct broker *broker, const struct broker_box *box, uint32_t kind,
                          const struct broker_keep_order *order, int error)
 {
-    struct keeper_answer answer = { .place = order->state, .end = INJECT_REFUSED, .error = error };
+    struct keeper_answer answer = { .state = order->state, .end = INJECT_REFUSED, .error = error };
     if (!INJECT_HERE)
         answer.end = INJECT_UNSUPPORTED;
     tell_kept(broker, box, kind, order->ticket, &answer);
@@ -124,7 +124,7 @@ static int send_order(struct broker_box *box, const struct keeper_order *order, 
     if (keep->ordered == keep->answered)
         keep->until_ns = clock_now_ns() + BROKER_PATIENCE_MS * CLOCK_MS;
     keep->order[keep->ordered++ % BROKER_KEEP_ORDERS] =
-        (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->place, order->ticket };
+        (struct broker_keep_order){ (uint8_t)order->op, (uint8_t)order->state, order->ticket };
     return 0;
 }
 
@@ -213,7 +213,7 @@ static void forget_channel(struct broker_keep *keep)
 
 static struct keeper_order order_of(enum keeper_op op, const struct box_call *call)
 {
-    return (struct keeper_order){ .op = op, .place = call->keep.state,
+    return (struct keeper_order){ .op = op, .state = call->keep.state,
                                   .ticket = call->keep.ticket };
 }
 
@@ -257,7 +257,7 @@ static void order_drop(struct broker_box *box, uint32_t state, uint64_t ticket)
 {
     struct broker_keep *keep = &box->keep;
     bool room = keep->ordered - keep->answered < BROKER_KEEP_ORDERS;
-    const struct keeper_order drop = { .op = KEEPER_DROP, .place = state, .ticket = ticket };
+    const struct keeper_order drop = { .op = KEEPER_DROP, .state = state, .ticket = ticket };
     if (keep->keeper > 0 && (!room || send_order(box, &drop, NULL) < 0))
         broker_keep_kill(box); /* a state that cannot be dropped alone goes with all others */
 }
@@ -304,11 +304,11 @@ static void on_parked(struct broker *broker, struct broker_box *box, uint64_t ti
     if (answer->end == INJECT_OK && move(broker, &box->keep.cgroup, answer->pid) < 0) {
         answer->end = INJECT_REFUSED;
         answer->error = errno;
-        order_drop(box, answer->place, ticket);
+        order_drop(box, answer->state, ticket);
     }
     if (answer->end == INJECT_OK) {
-        box->keep.parked[answer->place] = answer->pid;
-        box->keep.ticket[answer->place] = ticket;
+        box->keep.parked[answer->state] = answer->pid;
+        box->keep.ticket[answer->state] = ticket;
         box->keep.kept = true;
     }
     tell_kept(broker, box, BOX_NEWS_PARKED, ticket, answer);
@@ -329,7 +329,7 @@ static void on_copied(struct broker *broker, struct broker_box *box, uint64_t ti
     own_fd words = take_fd(&keep->channel[BOX_WORDS]);
     own_fd requests = take_fd(&keep->channel[BOX_REQUESTS]);
     keep->spare = answer->end == INJECT_OK ? answer->pid : 0;
-    const struct keeper_order wake = { .op = KEEPER_WAKE, .place = answer->place,
+    const struct keeper_order wake = { .op = KEEPER_WAKE, .state = answer->state,
                                        .ticket = ticket };
     const int channel[BOX_CHANNEL] = { words, requests };
     if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
@@ -362,7 +362,7 @@ static void on_dropped(struct broker *broker, struct broker_box *box, uint64_t t
     (void)broker;
     (void)ticket;
     if (answer->end == INJECT_OK) /* else there is another copy */
-        box->keep.parked[answer->place] = 0;
+        box->keep.parked[answer->state] = 0;
 }
 
 /* The sweep looks for remaining processes in any case; without a warden no copy can be spared. */
@@ -406,7 +406,7 @@ void broker_keep_hear(struct broker *broker, uint32_t id)
         return; /* it ended in this same round */
     const struct broker_keep_order order = keep->order[keep->answered % BROKER_KEEP_ORDERS];
     if (io_recv(keep->sock, &answer, sizeof answer, NULL, 0, &none) != 1 ||
-        keep->answered == keep->ordered || answer.place != order.state) {
+        keep->answered == keep->ordered || answer.state != order.state) {
         own_close_fd(&keep->sock);
         broker_keep_kill(box);
         return;

@@ -1,5 +1,5 @@
-/* What the kernel tells a tracer about a process, in /proc and by ptrace. The kernel writes the
- * lines, but the attacker chooses their number and the names in them. */
+/* Reads a process in /proc and by ptrace. The kernel writes the lines, but the attacker chooses
+ * their number and the names in them. */
 #include "box/fork/transplant_int.h"
 
 #if INJECT_HERE

@@ -1,11 +1,12 @@
-/* The keeper of a session: it holds the parked copies of an interpreter, stopped, and
- * makes and wakes them (box/park/park.h) at the broker's word. A child of the broker in its
- * pid namespace, uid 0 of W, with CAP_SYS_PTRACE and CAP_SYS_NICE there and nothing else, under
- * policy/keeper.policy; one thread, no heap, no stdio.
+/* The keeper of a session holds the parked copies of an interpreter. It makes and wakes them
+ * (box/park/park.h), and it forks them into other boxes (box/fork/transplant.h), when the broker
+ * orders it. It is a child of the broker in the same pid namespace: uid 0 of W, CAP_SYS_PTRACE and
+ * CAP_SYS_NICE in W and no other capability, under policy/keeper.policy; one thread, no heap, no
+ * stdio.
  *
- * 1. Its death is the end of all that it holds.
- * 2. It hears the broker alone. Of the copies it believes nothing.
- * 3. What it could not become, it says at its first order, and ends. */
+ * 1. All copies die with the keeper.
+ * 2. The keeper takes orders from the broker alone, and trusts nothing that a copy says.
+ * 3. A keeper that cannot start says so in its first answer, and ends. */
 #include "box/keep/keeper.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@
 #include "box/park/park.h"
 #include "box/fork/transplant.h"
 
-#define TIMEOUT_MS 3000 /* twice for a WAKE: less than the broker's patience */
+#define TIMEOUT_MS 3000 /* a WAKE may take twice as long: less than the broker waits */
 #define SETTLE_MS 1000
 #define TRANSPLANT_MS 6000
 #define FD_FIRST 3
@@ -38,23 +39,23 @@ struct keeper {
     int sock;
     struct park_session session;
     struct park_tasks live, parked;
-    struct park place[BOX_STATES + 1];
+    struct park state[BOX_STATES + 1];
     uint64_t ticket[BOX_STATES];
     uint32_t spare_of;
     uint64_t spare_ticket;
-    bool moved; /* the broker moves what is copied for a WAKE: another one must not be woken */
+    bool moved; /* the broker moves the spare before a WAKE: no other copy may be woken */
     struct park dying[DYING_MAX];
 };
 
-#define SPARE BOX_STATES /* the last: copied for a WAKE */
+#define SPARE BOX_STATES /* the last one: a copy for the next WAKE */
 
 static const struct park_tasks stay = { .count = 0 };
 
-/* --- becoming it --- */
+/* --- start --- */
 
-/* The kernel compares the opener's effective uid with the uids of whoever moves, and
- * nothing but what is parked has this one. The file itself belongs to uid 0. What never
- * runs needs no other CPU group, and each move takes its time. */
+/* The kernel compares the effective uid of the opener with the uids of the process that moves. Only
+ * parked copies have this uid. The file itself belongs to uid 0. Copies do not move to another CPU
+ * group: they never run, and each move takes time. */
 static int open_tasks(const struct cgroup *group, struct park_tasks *out)
 {
     static const enum box_cg moved[] = { BOX_CG_MEMORY, BOX_CG_PIDS };
@@ -74,7 +75,7 @@ static int open_tasks(const struct cgroup *group, struct park_tasks *out)
 static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
 {
     const uid_t same = (uid_t)-1;
-    if (out->session.warden >= 0) /* groups of one uid are v2's: the broker moves what is in them */
+    if (out->session.warden >= 0) /* with one uid the groups are v2: the broker moves copies */
         return 0;
     if (syscall(SYS_setresuid, same, plan->holder, same) < 0)
         return -1;
@@ -88,7 +89,7 @@ static int open_all_tasks(const struct keeper_plan *plan, struct keeper *out)
     return failed ? -1 : 0;
 }
 
-/* Nothing stays open but stdio, which leads nowhere, and these. */
+/* Close all descriptors but stdio, which is /dev/null, and these. */
 static int settle_fds(struct keeper *out)
 {
     int *kept[KEPT_MAX] = { &out->sock, &out->session.proc }, fds[KEPT_MAX], count = 2;
@@ -106,7 +107,7 @@ static int settle_fds(struct keeper *out)
                                                                   : io_close_from(FD_FIRST + count);
 }
 
-/* SIGCHLD stays blocked, as in the broker: box/park/inject.c waits for it. */
+/* SIGCHLD stays blocked as in the broker, because box/park/inject.c waits for it. */
 static int become(const struct keeper_plan *plan, struct keeper *out)
 {
     prctl(PR_SET_NAME, "cupel-keeper");
@@ -116,13 +117,13 @@ static int become(const struct keeper_plan *plan, struct keeper *out)
     if (out->session.proc < 0 || open_all_tasks(plan, out) < 0 || settle_fds(out) < 0 ||
         drop_power_but(POWER) < 0)
         return -1;
-    /* Both are taken back by a change of ids: last. */
+    /* A change of uid would reset both, so they come last. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return -1;
     if (seccomp_raise(box_filter_keeper, SECCOMP_FILTER_FLAG_SPEC_ALLOW) < 0)
         return -1;
-    /* An interpreter has its zygote's filter and its own where we have ours, and one more where
-     * no cgroup counts its memory. */
+    /* Where the keeper has one filter, an interpreter has two: its zygote's and its own. It has one
+     * more if no cgroup counts its memory. */
     int filters = park_own_filters(out->session.proc);
     int more = 1 + !(plan->live->walls & BOX_WALL_BIT(MEMORY_CG));
     out->session.filters = filters > 0 ? filters + more : 0;
@@ -137,28 +138,28 @@ static enum inject_end refuse(int error)
     return INJECT_REFUSED;
 }
 
-/* What was asked for, or NULL with errno. */
+/* The copy that the order means, or NULL with errno. */
 static struct park *find(struct keeper *keeper, const struct keeper_order *order)
 {
-    struct park *place = &keeper->place[order->place];
-    errno = place->pid <= 0 ? ENOENT : ESTALE;
-    return place->pid > 0 && keeper->ticket[order->place] == order->ticket ? place : NULL;
+    struct park *state = &keeper->state[order->state];
+    errno = state->pid <= 0 ? ENOENT : ESTALE;
+    return state->pid > 0 && keeper->ticket[order->state] == order->ticket ? state : NULL;
 }
 
 static enum inject_end do_park(struct keeper *keeper, const struct keeper_order *order,
                                const int *channel, struct keeper_answer *out)
 {
-    struct park *place = &keeper->place[order->place];
+    struct park *state = &keeper->state[order->state];
     (void)channel;
-    if (place->pid > 0)
+    if (state->pid > 0)
         return refuse(EEXIST);
-    park_drop(&keeper->place[SPARE]); /* no WAKE has followed */
-    enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, place);
+    park_drop(&keeper->state[SPARE]); /* the expected WAKE did not follow */
+    enum inject_end end = park_copy(&keeper->session, order->live, &keeper->parked, state);
     if (end == INJECT_OK) {
-        keeper->ticket[order->place] = order->ticket;
-        out->pid = place->pid;
-        out->pause_us = place->pause_ns / 1000;
-        out->lost = place->files.lost;
+        keeper->ticket[order->state] = order->ticket;
+        out->pid = state->pid;
+        out->pause_us = state->pause_ns / 1000;
+        out->lost = state->files.lost;
     }
     return end;
 }
@@ -166,18 +167,18 @@ static enum inject_end do_park(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_copy(struct keeper *keeper, const struct keeper_order *order,
                                const int *channel, struct keeper_answer *out)
 {
-    struct park *place = find(keeper, order), *spare = &keeper->place[SPARE];
+    struct park *state = find(keeper, order), *spare = &keeper->state[SPARE];
     int error = errno;
     (void)channel;
     park_drop(spare);
-    if (!place)
+    if (!state)
         return refuse(error);
-    enum inject_end end = park_copy_parked(&keeper->session, place, &stay, spare);
+    enum inject_end end = park_copy_parked(&keeper->session, state, &stay, spare);
     if (end == INJECT_DIED || end == INJECT_LOST) {
-        park_drop(place);
+        park_drop(state);
         return end;
     }
-    keeper->spare_of = order->place;
+    keeper->spare_of = order->state;
     keeper->spare_ticket = order->ticket;
     if (end == INJECT_OK)
         out->pid = spare->pid;
@@ -188,7 +189,7 @@ static enum inject_end wake_spare(struct keeper *keeper, const int *channel,
                                   struct keeper_answer *out)
 {
     pid_t live = 0;
-    enum inject_end end = park_wake(&keeper->session, &keeper->place[SPARE], channel,
+    enum inject_end end = park_wake(&keeper->session, &keeper->state[SPARE], channel,
                                     &keeper->live, &live, &out->lost);
     out->pid = end == INJECT_OK ? live : 0;
     return end;
@@ -199,12 +200,12 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
 {
     if (!channel)
         return refuse(EBADF);
-    bool spared = keeper->place[SPARE].pid > 0 && keeper->spare_of == order->place &&
+    bool spared = keeper->state[SPARE].pid > 0 && keeper->spare_of == order->state &&
                   keeper->spare_ticket == order->ticket;
     enum inject_end end = spared ? wake_spare(keeper, channel, out) : INJECT_DIED;
     if (end != INJECT_DIED || keeper->moved)
         return spared ? end : refuse(ESTALE);
-    /* Where there is one uid the box may have killed it before it was swept. */
+    /* With one uid, processes of the box may have killed the spare before the sweep. */
     end = do_copy(keeper, order, NULL, out);
     return end == INJECT_OK ? wake_spare(keeper, channel, out) : end;
 }
@@ -212,19 +213,19 @@ static enum inject_end do_wake(struct keeper *keeper, const struct keeper_order 
 static enum inject_end do_drop(struct keeper *keeper, const struct keeper_order *order,
                                const int *channel, struct keeper_answer *out)
 {
-    struct park *place = find(keeper, order);
+    struct park *state = find(keeper, order);
     (void)channel;
     (void)out;
-    if (!place)
+    if (!state)
         return errno == ENOENT ? INJECT_OK : INJECT_REFUSED;
-    for (size_t i = 0; place->pid > 0 && i < DYING_MAX; i++) {
+    for (size_t i = 0; state->pid > 0 && i < DYING_MAX; i++) {
         if (keeper->dying[i].pid > 0)
             continue;
-        park_let_die(place);
-        keeper->dying[i] = *place;
-        *place = PARK_NONE;
+        park_let_die(state);
+        keeper->dying[i] = *state;
+        *state = PARK_NONE;
     }
-    park_drop(place);
+    park_drop(state);
     return INJECT_OK;
 }
 
@@ -236,7 +237,7 @@ static enum inject_end do_sweep(struct keeper *keeper, const struct keeper_order
     (void)out;
     if (keeper->session.warden < 0)
         return refuse(ENOTSUP);
-    return park_sweep(&keeper->session, keeper->place, array_len(keeper->place)) < 0
+    return park_sweep(&keeper->session, keeper->state, array_len(keeper->state)) < 0
                ? INJECT_REFUSED
                : INJECT_OK;
 }
@@ -246,14 +247,14 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
 {
     static struct transplant_report report;
     struct park_session to = keeper->session;
-    const struct park *place = find(keeper, order);
+    const struct park *state = find(keeper, order);
     (void)channel;
     memcpy(to.channel, order->channel, sizeof to.channel);
-    if (!place)
+    if (!state)
         return INJECT_REFUSED;
     enum inject_end end =
-        transplant(&keeper->session, place, &to, order->live, TRANSPLANT_MS, &report);
-    out->lost = end == INJECT_OK ? report.lost_bits | park_lost_in_fork(place) : 0;
+        transplant(&keeper->session, state, &to, order->live, TRANSPLANT_MS, &report);
+    out->lost = end == INJECT_OK ? report.lost_bits | park_lost_in_fork(state) : 0;
     return end;
 }
 
@@ -268,7 +269,7 @@ static enum inject_end (*const orders[])(struct keeper *keeper, const struct kee
     [KEEPER_TRANSPLANT] = do_transplant,
 };
 
-/* One order and its answer. failed: what keeps it from its work, 0: nothing. */
+/* Answer one order. failed: the errno of a failed start, or 0. */
 static void serve(struct keeper *keeper, int failed)
 {
     struct keeper_order order;
@@ -276,9 +277,9 @@ static void serve(struct keeper *keeper, int failed)
     int channel[BOX_CHANNEL] = { -1, -1 };
     int got = io_recv(keeper->sock, &order, sizeof order, channel, BOX_CHANNEL, &count);
     if (got != 1 || order.op < KEEPER_PARK || order.op > KEEPER_TRANSPLANT ||
-        order.place >= BOX_STATES)
+        order.state >= BOX_STATES)
         _exit(got == 0 ? 0 : 73);
-    struct keeper_answer answer = { .place = order.place };
+    struct keeper_answer answer = { .state = order.state };
     const int *given = count == BOX_CHANNEL ? channel : NULL;
     answer.end = failed ? refuse(failed) : orders[order.op](keeper, &order, given, &answer);
     answer.error = answer.end == INJECT_OK ? 0 : errno;
@@ -288,14 +289,14 @@ static void serve(struct keeper *keeper, int failed)
         _exit(0);
 }
 
-/* The broker's next word. Whatever dies meanwhile must be taken by us first. */
+/* Wait for the next order. The keeper must wait for dead copies before their parent can. */
 static void await(struct keeper *keeper)
 {
     struct pollfd waits[1 + BOX_STATES + DYING_MAX] = { { .fd = keeper->sock, .events = POLLIN } };
     struct park *whose[array_len(waits)] = { NULL };
     nfds_t count = 1;
     for (int i = 0; i < BOX_STATES; i++)
-        whose[count++] = &keeper->place[i];
+        whose[count++] = &keeper->state[i];
     for (int i = 0; i < DYING_MAX; i++)
         whose[count++] = &keeper->dying[i];
     for (nfds_t i = 1; i < count; i++)
@@ -320,12 +321,12 @@ void keeper_run(const struct keeper_plan *plan)
         .channel = { plan->channel[BOX_WORDS], plan->channel[BOX_REQUESTS] },
         .own = BOX_ID_OCCUPANT, .holder = one_uid ? BOX_ID_OCCUPANT : BOX_ID_HOLDER,
         .seen_own = one_uid ? 0 : plan->own, .seen_holder = one_uid ? 0 : plan->holder,
-        .copies = BOX_STATES + 2, /* with the spare, and init where it has the same uid */
+        .copies = BOX_STATES + 2, /* and the spare, and init if it has the same uid */
         .warden = plan->warden, .timeout_ms = TIMEOUT_MS,
         .settle_ms = SETTLE_MS, .pages = plan->pages,
     };
     for (int i = 0; i <= SPARE; i++)
-        keeper.place[i] = PARK_NONE;
+        keeper.state[i] = PARK_NONE;
     for (int i = 0; i < DYING_MAX; i++)
         keeper.dying[i] = PARK_NONE;
     if (become(plan, &keeper) < 0) {

@@ -1,6 +1,5 @@
-/* Copies of quiet interpreters; see the header. Runs in the keeper of a session: one
- * thread, no heap, no stdio. The mechanism is that of box/park/inject.c; here is what is
- * called, and in which order. */
+/* Copies of quiet interpreters; see the header. Runs in the keeper of a session: one thread, no
+ * heap, no stdio. box/park/inject.c makes the calls; this file chooses them and their order. */
 #include "box/park/park.h"
 
 #include <errno.h>
@@ -23,11 +22,11 @@
 #ifndef PR_GET_TID_ADDRESS
 #define PR_GET_TID_ADDRESS 40
 #endif
-#define RED_ZONE 128 /* below the stack pointer, in use: System V ABI, x86-64 */
-#define CLONES_MAX 3 /* until one has the number that it needs */
+#define RED_ZONE 128 /* bytes in use below the stack pointer: System V ABI, x86-64 */
+#define CLONES_MAX 3 /* attempts to get a pid of the range */
 #define SHOWS_MAX 3
 
-/* End a copy that did not become what it should. */
+/* Kill a copy that could not be finished. */
 static enum inject_end give_up(pid_t copy, enum inject_end why)
 {
     int saved = errno;
@@ -44,9 +43,9 @@ static bool has_two_uids(const struct park_session *session)
     return session->holder != session->own;
 }
 
-/* Where libc keeps the thread id, which the kernel shall set in the copy. The answer
- * passes through the stack below what is in use, and so through memory that may be
- * shared with anybody; a wrong one harms only the copy. */
+/* Find the address where libc keeps the thread id, so that the kernel sets it in the copy. The
+ * result passes through unused stack, which other processes may share. A wrong result harms only
+ * the copy. */
 static enum inject_end find_tid_slot(struct inject *from, uint64_t *out)
 {
     const uint64_t room = (from->regs.rsp - RED_ZONE - 2 * sizeof *out) & ~UINT64_C(15);
@@ -63,8 +62,8 @@ static enum inject_end find_tid_slot(struct inject *from, uint64_t *out)
     return INJECT_OK;
 }
 
-/* What keeps others from it: another uid, or, where its number does so, a session and a
- * process group of its own. */
+/* Protect a copy by another uid. Where its pid protects it, it only needs a session and a process
+ * group of its own. */
 static enum inject_end protect(const struct park_session *session, struct inject *copy)
 {
     const struct inject_order other_uid = {
@@ -79,8 +78,8 @@ enum inject_end park_set_dumpable(struct inject *at, uint64_t dumpable)
     return park_call(at, (struct inject_order){ SYS_prctl, { PR_SET_DUMPABLE, dumpable } }, NULL);
 }
 
-/* A copy of what is dumpable would be so for a moment, in which others could open its
- * /proc files, for good. */
+/* A copy of a dumpable process would be dumpable for a moment. Others could then open its /proc
+ * files, and keep them open. */
 static enum inject_end hide(struct inject *from)
 {
     return park_set_dumpable(from, 0);
@@ -94,7 +93,7 @@ static void show(struct inject *from)
     errno = saved;
 }
 
-/* The copy is from->born. */
+/* from->born is the copy. */
 static enum inject_end clone_once(struct inject *from, uint64_t slot, pid_t *out_inside)
 {
     const uint64_t flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
@@ -112,8 +111,8 @@ static enum inject_end clone_once(struct inject *from, uint64_t slot, pid_t *out
     return end;
 }
 
-/* Other processes of the box may bear at the same time, and take numbers. They do so until
- * numbers are ordinary again, which is done off the path of the original. */
+/* Other processes of the box may fork at the same time and take pids of the range. The keeper ends
+ * that when the original runs again. */
 static enum inject_end clone_reserved(const struct park_session *session, struct inject *from,
                                       uint64_t slot, pid_t *out_inside)
 {
@@ -130,7 +129,7 @@ static enum inject_end clone_reserved(const struct park_session *session, struct
     return INJECT_REFUSED;
 }
 
-/* A copy of a stopped process, from->born, and its number in its pid namespace. */
+/* Copy a stopped process. from->born is the copy, *out_inside its pid in the box. */
 static enum inject_end clone_copy(const struct park_session *session, struct inject *from,
                                   bool live, pid_t *out_inside)
 {
@@ -144,7 +143,7 @@ static enum inject_end clone_copy(const struct park_session *session, struct inj
                                         : clone_once(from, slot, out_inside);
 }
 
-/* A stopped and protected copy of a stopped process. */
+/* Copy a stopped process and protect the copy, which stays stopped. */
 static enum inject_end make_copy(const struct park_session *session, struct inject *from,
                                  bool live, struct inject *out, pid_t *out_inside)
 {
@@ -191,8 +190,8 @@ static enum inject_end place_channel(const struct park_session *session, struct 
     return end;
 }
 
-/* Everything that waking takes of a process's limits: a mapping, descriptors, the channel's own
- * numbers. Parking does it with something else in the channel's place, which is closed again. */
+/* Everything that needs room in the limits of the process: a mapping, descriptors, the numbers of
+ * the channel. Waking does it with the channel, parking with other descriptors. */
 static enum inject_end equip(const struct park_session *session, struct inject *copy, int pidfd,
                              const int channel[BOX_CHANNEL], const struct park_tasks *tasks)
 {
@@ -200,8 +199,8 @@ static enum inject_end equip(const struct park_session *session, struct inject *
     struct park_gifts gifts = { .count = 0 };
     memcpy(fds + BOX_CHANNEL, tasks->fd, tasks->count * sizeof fds[0]);
     enum inject_end end = park_hand_over(copy, pidfd, fds, BOX_CHANNEL + tasks->count, &gifts);
-    if (end == INJECT_OK)
-        end = park_enter_groups(copy, &gifts, BOX_CHANNEL); /* one may sit in the channel's place */
+    if (end == INJECT_OK) /* first, because one may have a number of the channel */
+        end = park_enter_groups(copy, &gifts, BOX_CHANNEL);
     if (end == INJECT_OK)
         end = place_channel(session, copy, gifts.fd);
     return end == INJECT_OK ? park_forget_page(copy, &gifts) : end;
@@ -219,8 +218,8 @@ static void set_has_channel(const struct park_session *session, struct park_fds 
     set_has(fds, session->channel[BOX_REQUESTS], has);
 }
 
-/* As waking will do it, but our stdin, which leads nowhere, is in the channel's place, and closed
- * again. `fds`: what it had before. */
+/* Do the same as waking, with our stdin (/dev/null) as the channel, and close it again. `fds` has
+ * the descriptors that the copy had before. */
 static enum inject_end rehearse(const struct park_session *session, struct inject *copy, int pidfd,
                                 struct park_fds *fds, const struct park_tasks *tasks)
 {
@@ -234,8 +233,8 @@ static enum inject_end rehearse(const struct park_session *session, struct injec
     return end == INJECT_OK ? park_call_all(copy, closing, array_len(closing)) : end;
 }
 
-/* The rest of parking, off the path of what it was copied from. A copy of a parked copy that stays
- * where it is has done all of it before, and will be looked at when it is woken. */
+/* The rest of parking, while the original runs again. A copy of a parked copy in the same group
+ * skips most of it: the parked copy has passed it, and waking checks again. */
 static enum inject_end finish(const struct park_session *session, struct inject *copy, bool live,
                               struct park_fds *fds, const struct park_tasks *tasks,
                               struct park *out)
@@ -251,7 +250,7 @@ static enum inject_end finish(const struct park_session *session, struct inject 
         end = INJECT_REFUSED;
     if (end == INJECT_OK && whole)
         end = rehearse(session, copy, pidfd, fds, tasks);
-    if (end == INJECT_OK && has_two_uids(session)) /* within a session all may send SIGCONT */
+    if (end == INJECT_OK && has_two_uids(session)) /* any process of a session may send SIGCONT */
         end = park_call(copy, (struct inject_order){ SYS_setsid, { 0 } }, NULL);
     if (end == INJECT_OK && whole &&
         (park_confirm(session, &claim) < 0 || park_check_limits(session, copy->pid) < 0))
@@ -265,7 +264,7 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     return INJECT_OK;
 }
 
-/* DIED and LOST are said of the original; of a copy it is a refusal. */
+/* DIED and LOST describe the original. A copy that died is a refusal. */
 static enum inject_end said_of_copy(enum inject_end end)
 {
     if (end != INJECT_DIED && end != INJECT_LOST)
@@ -290,7 +289,6 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     int saved = errno;
     if (live && end == INJECT_OK)
         part(session, copy.pid, from->pid);
-    /* DIED, if that was what happened */
     enum inject_end parted = live ? inject_let_go(from) : inject_settle(from);
     made.pause_ns = clock_now_ns() - from->since_ns;
     if (live && park_number_ordinary(session) < 0 && end == INJECT_OK) {
@@ -300,7 +298,7 @@ static enum inject_end copy_stopped(const struct park_session *session, struct i
     errno = saved;
     if (end != INJECT_OK)
         return parted == INJECT_OK ? said_of_copy(end) : parted;
-    /* If the original was killed just now, its copy is what we want all the more. */
+    /* If the original was killed meanwhile, the session needs its copy even more. */
     end = finish(session, &copy, live, &fds, tasks, &made);
     if (end == INJECT_OK)
         *out = made;
@@ -467,7 +465,7 @@ void park_let_die(const struct park *parked attr_unused)
 
 void park_drop(struct park *parked)
 {
-    *parked = PARK_NONE; /* there never was one */
+    *parked = PARK_NONE; /* there is never one */
 }
 
 #endif

@@ -1,7 +1,7 @@
-/* Open files of a state: where they stand, and their flags. A clone shares them with what it was
- * copied from, so whatever reads or writes later moves them for all. Both are noted from /proc
- * while everything stands still, and set back, by calls that the copy makes, when it is woken.
- * Runs in the keeper of a session: one thread, no heap, no stdio. */
+/* Offsets and flags of the open files of a state. A clone shares open files with its original, so
+ * a later read or write moves the offset for both. Parking reads offsets and flags in /proc while
+ * the original is stopped. Waking restores them by calls in the copy. Runs in the keeper of a
+ * session: one thread, no heap, no stdio. */
 #include "box/park/park_int.h"
 
 #if INJECT_HERE
@@ -14,10 +14,9 @@
 #include <unistd.h>
 
 #define TEXT_MAX 1024
-#define FIRST_OWN 3 /* descriptors below lead to the engine: what is in those pipes is told */
+#define FIRST_OWN 3 /* the pipes below lead to the engine, which reports their content */
 
-/* "pos:\t12\nflags:\t0100002\n...": both, or -1. A place that is negative is of no file whose
- * place could be set. */
+/* "pos:\t12\nflags:\t0100002\n...": both, or -1. A file with a negative offset cannot be set. */
 int park_read_file(const struct park_session *session, pid_t pid, int fd, struct park_file *out)
 {
     char text[TEXT_MAX], path[INJECT_PROC_PATH];
@@ -38,7 +37,7 @@ int park_read_file(const struct park_session *session, pid_t pid, int fd, struct
     return 0;
 }
 
-/* The bit of what cannot be set back of such a file, or 0. */
+/* The bit for a kind of file that cannot be restored, or 0. */
 static uint32_t lost_of(int fd, uint32_t mode, uint64_t names)
 {
     if (S_ISREG(mode) && names == 0)
@@ -47,7 +46,7 @@ static uint32_t lost_of(int fd, uint32_t mode, uint64_t names)
         return fd < FIRST_OWN ? 0 : BOX_LOST_BIT(PIPES);
     if (S_ISSOCK(mode))
         return BOX_LOST_BIT(SOCKETS);
-    return (mode & S_IFMT) == 0 ? BOX_LOST_BIT(EVENTS) : 0; /* an inode of no type */
+    return (mode & S_IFMT) == 0 ? BOX_LOST_BIT(EVENTS) : 0; /* anonymous inodes have no type */
 }
 
 static int note_file(const struct park_session *session, pid_t pid, int fd, struct park_files *out)

@@ -1,4 +1,4 @@
-/* Calls in a copy that must succeed, and descriptors for it; see box/park/park_int.h. Runs in
+/* Calls in a copy that must succeed, and descriptors for a copy; see box/park/park_int.h. Runs in
  * the keeper of a session: one thread, no heap, no stdio. */
 #include "box/park/park_int.h"
 
@@ -17,7 +17,7 @@
 #define PAGE 4096
 #define ERESTARTNOINTR 513
 
-/* As the kernel reads and writes it in the copy, whatever our libc's struct is. */
+/* The layout for the kernel; our libc may declare struct msghdr otherwise. */
 struct letter {
     struct {
         uint64_t name;
@@ -33,7 +33,7 @@ struct letter {
         int32_t level, type, fd[PARK_GIFTS_MAX];
     } control;
     int32_t pair[2]; /* of sockets */
-    char text[8];    /* "0": what moves the writer to a control group */
+    char text[8];    /* "0": moves the writer to a control group */
 };
 static const char here[] = "0";
 
@@ -43,7 +43,7 @@ enum inject_end park_call(struct inject *at, struct inject_order order, long *ou
     enum inject_end end = inject_call(at, &order, &result);
     if (end != INJECT_OK)
         return end;
-    if (result == -ERESTARTNOINTR) /* a clone that makes way for a signal */
+    if (result == -ERESTARTNOINTR) /* a signal interrupted a clone */
         return INJECT_NOT_QUIET;
     if (result < 0) {
         errno = (int)-result;
@@ -81,7 +81,7 @@ static enum inject_end take_letter(struct inject *copy, int sock, size_t count,
         return end;
     if (inject_read(copy, page, &letter, sizeof letter) < 0)
         return INJECT_REFUSED;
-    errno = EMFILE; /* fewer arrive where its table of descriptors is full */
+    errno = EMFILE; /* fewer descriptors arrive if its table is full */
     if (letter.control.len != offsetof(struct letter, control.fd) -
                                   offsetof(struct letter, control) + count * sizeof(int32_t) ||
         (letter.head.flags & MSG_CTRUNC))

@@ -1,6 +1,6 @@
-/* Memory that a state shares with others, and so with whatever comes after it: what is written
- * there later is seen in it. Looked for in a stopped copy, by what the kernel says of its map.
- * Runs in the keeper of a session: one thread, no heap, no stdio. */
+/* Finds the shared memory of a state: later writes to it change the state. The kernel reports it
+ * in the memory map of a stopped copy. Runs in the keeper of a session: one thread, no heap, no
+ * stdio. */
 #include "box/park/park_int.h"
 
 #if INJECT_HERE
@@ -14,11 +14,11 @@
 
 #include "base/own.h"
 
-#define MAPS_MAX 1024 /* shared ones that are looked at; more count as everything */
+#define MAPS_MAX 1024 /* shared mappings to check; with more, every bit is set */
 #define NAME_ROOM 4096
-#define SHARED_OR_NEXT (0x08u | 0x10u) /* the next mapping from here on that is shared */
+#define SHARED_OR_NEXT (0x08u | 0x10u) /* the next shared mapping from an address on */
 
-/* Of /proc/PID/maps, from Linux 6.11 on; libc's headers may be older. */
+/* PROCMAP_QUERY of /proc/PID/maps, Linux 6.11 and later; libc's headers may lack it. */
 struct map_query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, offset, inode;
@@ -32,7 +32,7 @@ static bool begins(const char *name, const char *head)
     return strncmp(name, head, strlen(head)) == 0;
 }
 
-/* Of a shared mapping: files of the workspace can be compared, those of the image never change. */
+/* Files of the workspace can be compared, and files of the image never change. */
 static uint32_t lost_of(const char *name)
 {
     static const char deleted[] = " (deleted)";
@@ -44,7 +44,7 @@ static uint32_t lost_of(const char *name)
     return begins(name, "/usr/") || begins(name, "/lib") ? 0 : BOX_LOST_BIT(MEMORY);
 }
 
-/* One question for each shared mapping. -1: this kernel does not answer. */
+/* One query for each shared mapping. -1: this kernel has no such query. */
 static int ask_kernel(int maps, uint32_t *out)
 {
     static char name[NAME_ROOM];
@@ -55,7 +55,7 @@ static int ask_kernel(int maps, uint32_t *out)
         query = (struct map_query){ .size = sizeof query, .flags = SHARED_OR_NEXT,
                                     .address = address, .name_size = sizeof name,
                                     .name = (uint64_t)(uintptr_t)name };
-        /* Not by libc, which may widen the number with its sign: the filter is exact. */
+        /* libc may extend the sign of the request number; the filter wants the exact number. */
         if (syscall(SYS_ioctl, maps, (unsigned long)MAP_QUERY, &query) < 0) {
             if (errno == ENAMETOOLONG) {
                 *out |= BOX_MAPS_FILES | BOX_LOST_BIT(MEMORY);

@@ -1,6 +1,5 @@
-/* Numbers in the box's pid namespace, and kills by them, by way of the warden; see
- * box/proto/warden.h. Runs in the keeper of a session: one thread, no heap, no stdio. Every wait
- * has a bound: without a warden nothing can be kept. */
+/* Orders to the warden, which chooses pids in the box and kills by pid; see box/proto/warden.h.
+ * Runs in the keeper of a session: one thread, no heap, no stdio. Every wait has a bound. */
 #include "box/park/park.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* What the kernel says of a copy in /proc; see park_int.h. Runs in the keeper of a session:
- * one thread, no heap, no stdio. A call that a copy made may answer what it likes where a filter
- * of the code's own stands before the kernel; these files cannot be faked from a box. */
+/* Checks a copy by its files in /proc; see park_int.h. Runs in the keeper of a session: one thread,
+ * no heap, no stdio. A filter that the code installed could fake the result of a call in the copy.
+ * No process in a box can fake these files. */
 #include "box/park/park_int.h"
 
 #if INJECT_HERE
@@ -14,8 +14,8 @@
 
 #include "base/own.h"
 
-#define TEXT_MAX 16384 /* of `status`: groups of an ordinary user are listed there */
-#define NUMBERS_MAX 40 /* of a line: a pid namespace has at most 32 levels */
+#define TEXT_MAX 16384 /* `status` lists the groups of an ordinary user */
+#define NUMBERS_MAX 40 /* in a line: a pid namespace has at most 32 levels */
 #define NUMBER_MAX (UINT64_C(1) << 40)
 
 int park_read_proc(int proc, pid_t pid, const char *name, char *text, size_t room)
@@ -111,7 +111,7 @@ static bool is_same_file(int proc, pid_t pid, int fd, int ours)
 
 /* --- the text of `status` and its like --- */
 
-/* The numbers of a line that begins with `label`; how many. */
+/* Read the numbers of the line that begins with `label`, and return their count. */
 static size_t numbers_of(const char *text, const char *label, uint64_t out[NUMBERS_MAX])
 {
     const size_t len = strlen(label);
@@ -144,7 +144,7 @@ static bool has_uids(const char *text, uint64_t real, uint64_t effective, uint64
            got[2] == saved && got[3] == effective;
 }
 
-/* Kernels before 5.9 do not say how many there are. */
+/* Kernels before 5.9 do not report the number of filters. */
 static bool has_own_filter(const char *text, int filters)
 {
     uint64_t got[NUMBERS_MAX];

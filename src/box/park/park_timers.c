@@ -1,6 +1,6 @@
-/* Timers and pending signals of a state, which a clone does not have: interval timers are noted
- * when an interpreter is copied and set when a copy is woken; the rest is named. Runs in the
- * keeper of a session: one thread, no heap, no stdio. */
+/* Timers and pending signals of a state. A clone has neither. Parking notes interval timers, and
+ * waking sets them. The session names other timers and signals as lost. Runs in the keeper of a
+ * session: one thread, no heap, no stdio. */
 #include "box/park/park_int.h"
 
 #if INJECT_HERE
@@ -15,7 +15,7 @@
 #define RED_ZONE 128
 #define PEEK_SIGINFO 0x4209
 
-/* Below the stack pointer, as in find_tid_slot: a wrong answer harms only the copy. */
+/* Unused stack, as in find_tid_slot: a wrong result harms only the copy. */
 static uint64_t room_of(const struct inject *at)
 {
     return (at->regs.rsp - RED_ZONE - 2 * sizeof(struct park_timer)) & ~UINT64_C(15);
@@ -26,7 +26,7 @@ static bool is_set(const struct park_timer *timer)
     return timer->value[0] || timer->value[1];
 }
 
-/* Signals that are blocked and wait: of the thread, or of the process. */
+/* Whether the thread or the process has pending signals. */
 static bool has_pending(pid_t pid)
 {
     siginfo_t info;
@@ -49,7 +49,7 @@ enum inject_end park_note_timers(const struct park_session *session, struct inje
     struct park_timer before;
     char text[64];
     *out = (struct park_timers){ .lost = 0 };
-    /* Where the kernel has no such file, nothing can be known of these. */
+    /* Some kernels lack this file. Other timers are then unknown. */
     if (park_read_proc(session->proc, from->pid, "timers", text, sizeof text) < 0
             ? errno == E2BIG
             : text[0] != 0)
