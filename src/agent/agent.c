@@ -76,7 +76,7 @@ void agent_end(struct agent *agent, enum agent_status status, const char *hint,
 
 /* --- artifacts --- */
 
-static struct agent_box_artifact *kept_of(const struct agent *agent, const char *path)
+static struct embed_artifact *kept_of(const struct agent *agent, const char *path)
 {
     for (size_t i = 0; i < agent->kept_count; i++)
         if (strcmp(agent->kept[i].path, path) == 0)
@@ -84,11 +84,11 @@ static struct agent_box_artifact *kept_of(const struct agent *agent, const char 
     return NULL;
 }
 
-static void keep_content(struct agent *agent, struct agent_box_artifact *from)
+static void keep_content(struct agent *agent, struct embed_artifact *from)
 {
-    struct agent_box_artifact *place = kept_of(agent, from->path);
+    struct embed_artifact *place = kept_of(agent, from->path);
     if (!place) {
-        struct agent_box_artifact *more = buf_alloc_zero(agent->kept_count + 1, sizeof *more);
+        struct embed_artifact *more = buf_alloc_zero(agent->kept_count + 1, sizeof *more);
         if (agent->kept_count)
             memcpy(more, agent->kept, agent->kept_count * sizeof *more);
         free(agent->kept);
@@ -116,7 +116,7 @@ static void keep_row(json_t *rows, json_t *row)
 /* A rewritten file is now too large: our content is outdated. */
 static void forget(struct agent *agent, const char *path)
 {
-    struct agent_box_artifact *place = path ? kept_of(agent, path) : NULL;
+    struct embed_artifact *place = path ? kept_of(agent, path) : NULL;
     size_t i;
     json_t *row;
     if (place)
@@ -151,7 +151,7 @@ void agent_keep_artifacts(struct agent *agent, const json_t *result)
 
 struct str agent_artifact(const struct agent *agent, const char *path)
 {
-    const struct agent_box_artifact *found = kept_of(agent, path);
+    const struct embed_artifact *found = kept_of(agent, path);
     return found ? buf_str(&found->content) : STR_NONE;
 }
 
@@ -164,12 +164,11 @@ struct agent *agent_new(const struct agent_task *task)
     snprintf(agent->id, sizeof agent->id, "t_");
     hash_random_hex(agent->id + 2, 24);
     hash_random_hex(agent->tag, 12);
-    agent->box = (struct agent_box){ .link = task->engine,
+    agent->box = (struct agent_box){ .engine = task->engine,
                                      .limits = task->session,
                                      .files = task->files,
                                      .file_count = task->file_count,
-                                     .cancel_fd = -1,
-                                     .counter = clock_now_ns() }; /* makes ids unique */
+                                     .cancel_fd = -1 };
     agent_history_init(&agent->history);
     agent->steps = json_array();
     agent->checks = json_array();
@@ -186,11 +185,7 @@ void agent_done(struct agent *agent)
     agent_box_close(&agent->box);
     agent_history_done(&agent->history);
     agent_repair_done(&agent->repair);
-    for (size_t i = 0; i < agent->kept_count; i++) {
-        free(agent->kept[i].path);
-        buf_done(&agent->kept[i].content);
-    }
-    free(agent->kept);
+    embed_artifacts_free(agent->kept, agent->kept_count);
     free(agent->answer);
     free(agent->instructions);
     json_decref(agent->tools);

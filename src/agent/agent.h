@@ -26,7 +26,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "embed/link.h"
+#include "embed/client.h"
 #include "llm/llm.h"
 
 /*     state        name                exit  meaning */
@@ -93,7 +93,7 @@ struct agent_task {
     struct llm_model *verifier; /* NULL: no call */
     bool cross_check;           /* a second method */
     bool verify;                /* false: for comparisons; the status is unverified */
-    struct embed_link *engine;  /* connected */
+    struct embed_client *engine; /* connected */
     const json_t *session;      /* "request" of do:new (profile, limits), or NULL: analysis */
     int transcript_fd;          /* each event is appended as a JSON line; -1: none */
 };

@@ -23,7 +23,7 @@ struct agent {
     char *instructions; /* the system prompt */
     json_t *tools;      /* for models with native calls, else NULL */
     json_t *plan, *steps, *checks, *artifacts;
-    struct agent_box_artifact *kept; /* contents of the artifacts, the latest of each path */
+    struct embed_artifact *kept; /* contents of the artifacts, the latest of each path */
     size_t kept_count;
     char *answer;
     int64_t turns;      /* replies of the model */

@@ -9,20 +9,16 @@
 #include "base/buf.h"
 
 struct agent_box {
-    struct embed_link *link;
+    struct embed_client *engine;
     char session[64];   /* "" before agent_box_open */
     const json_t *limits; /* "request" of the task's session, or NULL */
     const struct agent_file *files;
     size_t file_count;
     int cancel_fd;
-    int64_t counter; /* of frames */
     int64_t artifact_bytes; /* the most that a cell may leave; 0: as the session's limits say */
     double timeout_s;     /* of a cell, as the engine said; 0 before agent_box_open */
     int64_t memory_bytes; /* likewise */
-    struct agent_box_artifact {
-        char *path;
-        struct buf content;
-    } *artifacts; /* of the last cell or run, with content */
+    struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;
 };
 

@@ -8,21 +8,18 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/result.h"
-#include "embed/link.h"
+#include "embed/client.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define OUT_MAX ((size_t)1 << 30)   /* queued requests that the engine has not taken */
-#define WAITING_MAX (64u << 20)     /* events that a slow callback has not taken */
+#define WAITING_MAX (64u << 20) /* bytes of events that a slow callback has not taken */
 
 struct item {
     struct item *next;
@@ -32,31 +29,20 @@ struct item {
 
 /* One cupel_run or cupel_ask. */
 struct call {
-    struct call *next;
-    char id[24];
+    struct embed_call of;
     bool wants_events;
-    bool is_run; /* can be cancelled */
     struct item *items, **items_end;
-    size_t waiting;      /* bytes in items */
-    uint64_t lost[2];    /* bytes of stdout and stderr dropped because of that */
-    bool done;
-    int rc;
-    char *answer;
+    size_t waiting;   /* bytes in items */
+    uint64_t lost[2]; /* bytes of stdout and stderr dropped because of that */
 };
 
 struct cupel {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct embed_link link; /* the leader's, but for its fd */
-    int wake;               /* eventfd: the leader looks at `out` again */
+    struct embed_client client; /* under the lock */
+    int wake;                   /* eventfd: the leader looks at the client again */
     bool leading;
-    struct buf out;
-    size_t sent;
-    struct call *calls;
-    unsigned long next_id;
     unsigned flags;
-    bool broken;
-    struct err why;
 };
 
 static char *error_text(const struct err *err)
@@ -67,163 +53,86 @@ static char *error_text(const struct err *err)
 
 /* --- under the lock --- */
 
-static void add_item(struct call *call, char *text, size_t len)
+static void add_item(struct call *call, char *text)
 {
     struct item *item = buf_alloc_zero(1, sizeof *item);
-    *item = (struct item){ .text = text, .len = len };
+    *item = (struct item){ .text = text, .len = strlen(text) };
     *call->items_end = item;
     call->items_end = &item->next;
-    call->waiting += len;
+    call->waiting += item->len;
 }
 
-static void add_event(struct call *call, const json_t *event)
+static void add_event(struct call *call, json_t *made)
 {
+    own_json event = made;
     char *text = json_write(event, JSON_COMPACT);
     if (text)
-        add_item(call, text, strlen(text));
+        add_item(call, text);
 }
 
 static void tell_lost(struct call *call)
 {
     static const char *const names[2] = { "stdout", "stderr" };
     for (int i = 0; i < 2; i++) {
-        if (call->lost[i] == 0)
-            continue;
-        own_json event = json_pack("{s:s, s:s, s:s, s:I}", "id", call->id, "event", "lost",
-                                   "stream", names[i], "bytes", (json_int_t)call->lost[i]);
+        if (call->lost[i] > 0)
+            add_event(call, json_pack("{s:s, s:s, s:s, s:I}", "id", call->of.id, "event", "lost",
+                                      "stream", names[i], "bytes", (json_int_t)call->lost[i]));
         call->lost[i] = 0;
-        add_event(call, event);
     }
 }
 
-static void end_call(struct call *call, int rc, char *answer)
+static void on_news(struct embed_call *of, const struct frame_news *news, struct str text)
 {
+    struct call *call = of->user;
+    bool output = news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR;
+    if (!call->wants_events)
+        return;
+    if (output && call->waiting > WAITING_MAX) {
+        call->lost[news->kind == FRAME_STDERR] += news->bytes.len;
+        return;
+    }
     tell_lost(call);
-    call->rc = rc;
-    call->answer = answer;
-    call->done = true;
+    add_item(call, buf_strdup(text));
 }
 
-static void end_all(struct cupel *engine, const struct err *err)
+static void on_session(void *user, const struct frame_news *news, struct str text)
 {
-    engine->broken = true;
-    engine->why = *err;
-    for (struct call *call = engine->calls; call; call = call->next)
-        if (!call->done)
-            end_call(call, -1, error_text(err));
+    const struct cupel *engine = user;
+    (void)news;
+    for (struct embed_call *of = engine->client.calls; of; of = of->next) {
+        struct call *call = of->user;
+        if (call->wants_events)
+            add_item(call, buf_strdup(text));
+    }
 }
 
-static struct call *find(struct cupel *engine, struct str id)
-{
-    for (struct call *call = engine->calls; call; call = call->next)
-        if (!call->done && str_is(id, call->id))
-            return call;
-    return NULL;
-}
-
-/* Queue a frame for whoever leads. */
-static int queue(struct cupel *engine, const json_t *frame, struct err *err)
+/* What the kernel has not taken yet, the leader sends. */
+static void wake_leader(struct cupel *engine)
 {
     const uint64_t one = 1;
-    if (frame_add(&engine->out, frame, FRAME_ASK_MAX) < 0) {
-        err_set(err, ERR_LIMIT, "the request is longer than the %zu bytes of a frame, or too many "
-                "wait", FRAME_ASK_MAX);
-        return -1;
-    }
-    if (write(engine->wake, &one, sizeof one) < 0 && errno != EAGAIN)
-        return err_sys(err, "wake the thread that leads");
-    return 0;
+    /* It fails only where the leader is sure to wake anyway. */
+    if ((embed_client_events(&engine->client) & POLLOUT) &&
+        write(engine->wake, &one, sizeof one) < 0)
+        return;
 }
 
-static void send_some(struct cupel *engine)
+/* Wait once for the socket or for something to send; the lock is free meanwhile. */
+static void lead(struct cupel *engine)
 {
-    while (engine->sent < engine->out.len) {
-        ssize_t n = send(engine->link.fd, engine->out.at + engine->sent,
-                         engine->out.len - engine->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            break; /* full; or gone, which reading tells as well */
-        engine->sent += (size_t)n;
-    }
-    if (engine->sent == engine->out.len) {
-        buf_done(&engine->out);
-        engine->sent = 0;
-    }
-}
-
-static void hand_over(struct cupel *engine, const struct frame_news *news, struct str text)
-{
-    struct call *call = find(engine, news->id);
-    for (struct call *one = engine->calls; news->kind == FRAME_SESSION_NEWS && one; one = one->next)
-        if (one->wants_events && !one->done)
-            add_item(one, buf_strdup(text), text.len);
-    if (!call)
-        return; /* of the connection: an answer to a cancel that came too late */
-    if (news->kind == FRAME_RESULT) {
-        end_call(call, 0, json_write(news->body, JSON_COMPACT));
-    } else if (news->kind == FRAME_ANSWER) {
-        own_json answer = json_copy(news->body);
-        json_object_del(answer, "id");
-        end_call(call, 0, json_write(answer, JSON_COMPACT));
-    } else if (news->kind == FRAME_ERROR) {
-        own_json refusal = json_pack("{s:O}", "error", news->body);
-        end_call(call, -1, json_write(refusal, JSON_COMPACT));
-    } else if (call->wants_events) {
-        bool output = news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR;
-        if (output && call->waiting > WAITING_MAX) {
-            call->lost[news->kind == FRAME_STDERR] += news->bytes.len;
-            return;
-        }
-        tell_lost(call);
-        add_item(call, buf_strdup(text), text.len);
-    }
-}
-
-/* --- the leader, without the lock --- */
-
-static int take_frames(struct cupel *engine, struct err *err)
-{
-    struct str text;
-    int got;
-    while ((got = embed_next(&engine->link, &text, err)) > 0) {
-        own_frame_news news = FRAME_NEWS_INIT;
-        if (frame_news_read(text, &news, err) < 0)
-            return -1;
-        pthread_mutex_lock(&engine->lock);
-        hand_over(engine, &news, text);
-        pthread_mutex_unlock(&engine->lock);
-    }
-    return got;
-}
-
-/* Wait once for the socket or for something to send. */
-static int lead(struct cupel *engine, struct err *err)
-{
-    pthread_mutex_lock(&engine->lock);
-    send_some(engine);
-    bool more = engine->sent < engine->out.len;
-    pthread_mutex_unlock(&engine->lock);
+    uint64_t count;
     struct pollfd ready[] = {
-        { .fd = engine->link.fd, .events = (short)(POLLIN | (more ? POLLOUT : 0)) },
+        { .fd = engine->client.link.fd, .events = embed_client_events(&engine->client) },
         { .fd = engine->wake, .events = POLLIN },
     };
-    if (poll(ready, array_len(ready), -1) < 0)
-        return errno == EINTR ? 0 : err_sys(err, "wait for the engine");
-    if (ready[1].revents) {
-        uint64_t count;
-        if (read(engine->wake, &count, sizeof count) < 0 && errno != EAGAIN)
-            return err_sys(err, "wait for the engine");
-    }
-    if (!(ready[0].revents & ~POLLOUT))
-        return 0;
-    int filled = embed_fill(&engine->link, err);
-    if (filled == 0) {
-        err_set(err, ERR_HOST, "the engine ended before it answered");
-        err_hint(err, "open another handle; the code may have run");
-        return -1;
-    }
-    return filled < 0 ? -1 : take_frames(engine, err);
+    engine->leading = true;
+    pthread_mutex_unlock(&engine->lock);
+    poll(ready, array_len(ready), -1); /* after EINTR, embed_client_ready finds nothing to do */
+    pthread_mutex_lock(&engine->lock);
+    if (ready[1].revents && read(engine->wake, &count, sizeof count) < 0)
+        ready[1].revents = 0;
+    embed_client_ready(&engine->client);
+    engine->leading = false;
+    pthread_cond_broadcast(&engine->changed);
 }
 
 /* --- runs --- */
@@ -238,8 +147,8 @@ static void call_back(struct cupel *engine, struct call *call, cupel_on_event *o
     call->waiting -= item->len;
     pthread_mutex_unlock(&engine->lock);
     bool stop = on_event && on_event(user, item->text) != 0;
-    if (stop && call->is_run)
-        cupel_cancel(engine, call->id);
+    if (stop && call->of.is_run)
+        cupel_cancel(engine, call->of.id);
     free(item->text);
     free(item);
     pthread_mutex_lock(&engine->lock);
@@ -249,35 +158,30 @@ static void call_back(struct cupel *engine, struct call *call, cupel_on_event *o
 static void wait_for_end(struct cupel *engine, struct call *call, cupel_on_event *on_event,
                          void *user)
 {
-    while (call->items || !call->done) {
-        if (call->items) {
+    for (;;) {
+        if (call->of.done)
+            tell_lost(call);
+        if (call->items)
             call_back(engine, call, on_event, user);
-        } else if (engine->leading) {
+        else if (call->of.done)
+            return;
+        else if (engine->leading)
             pthread_cond_wait(&engine->changed, &engine->lock);
-        } else {
-            struct err err = ERR_INIT;
-            engine->leading = true;
-            pthread_mutex_unlock(&engine->lock);
-            int rc = lead(engine, &err);
-            pthread_mutex_lock(&engine->lock);
-            engine->leading = false;
-            if (rc < 0)
-                end_all(engine, &err);
-            pthread_cond_broadcast(&engine->changed);
-        }
+        else
+            lead(engine);
     }
 }
 
-/* The whole frame of a call; `body` is what the caller asks. NULL where it is none. */
+/* The frame of a call; `body` is the caller's request. NULL where it is none. */
 static json_t *frame_of(const struct cupel *engine, const struct call *call, json_t *body)
 {
     bool events = call->wants_events;
-    if (call->is_run)
-        return json_pack("{s:s, s:s, s:O, s:b, s:b}", "op", "run", "id", call->id, "request", body,
-                         "events", events, "content", events && (engine->flags & CUPEL_CONTENT));
+    if (call->of.is_run)
+        return json_pack("{s:s, s:O, s:b, s:b}", "op", "run", "request", body, "events", events,
+                         "content", events && (engine->flags & CUPEL_CONTENT));
     if (!json_is_object(body) || json_object_get(body, "op") || json_object_get(body, "id"))
         return NULL;
-    json_t *frame = json_pack("{s:s, s:s}", "op", "session", "id", call->id);
+    json_t *frame = json_pack("{s:s}", "op", "session");
     json_object_update(frame, body);
     return frame;
 }
@@ -285,77 +189,64 @@ static json_t *frame_of(const struct cupel *engine, const struct call *call, jso
 static int start(struct cupel *engine, struct call *call, json_t *body, struct err *err)
 {
     own_json frame = frame_of(engine, call, body);
-    if (engine->broken) {
-        *err = engine->why;
-        return -1;
-    }
     if (!frame)
         return err_input(err, "", NULL, "an object without op and id",
                          "the request cannot be sent");
-    return queue(engine, frame, err);
+    return embed_client_begin(&engine->client, &call->of, frame, err);
 }
 
-static void forget(struct cupel *engine, const struct call *call)
+/* The answer's text, or {"error":...}. */
+static char *answer_of(const struct embed_call *of)
 {
-    struct call **at = &engine->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    if (of->err.kind == ERR_NONE)
+        return json_write(of->answer, JSON_COMPACT);
+    if (!of->answer)
+        return error_text(&of->err);
+    own_json refusal = json_pack("{s:O}", "error", of->answer);
+    return json_write(refusal, JSON_COMPACT);
 }
 
-/* From a caller's JSON to the answer. `name` is the function that was called. */
-static int call_engine(struct cupel *engine, struct call *call, const char *name,
-                       const char *text, cupel_on_event *on_event, void *user)
+/* From a caller's JSON to the answer. */
+static int call_engine(struct cupel *engine, bool is_run, const char *text,
+                       cupel_on_event *on_event, void *user, char **out_json)
 {
-    struct err err = ERR_INIT;
+    struct call call = { .of = { .is_run = is_run, .on_news = on_news, .user = &call },
+                         .wants_events = on_event != NULL, .items_end = &call.items };
+    if (!out_json)
+        return -1;
     own_json body = NULL;
-    call->wants_events = on_event != NULL;
-    call->items_end = &call->items;
     if (!engine || !text)
-        err_input(&err, "", NULL, "a handle and a request", "an argument of %s is NULL", name);
+        err_input(&call.of.err, "", NULL, "a handle and a request", "an argument of %s is NULL",
+                  is_run ? "cupel_run" : "cupel_ask");
     else
-        body = json_read(str_of(text), REQUEST_JSON_MAX, &err);
+        body = json_read(str_of(text), REQUEST_JSON_MAX, &call.of.err);
     if (!body) {
-        call->answer = error_text(&err);
+        *out_json = error_text(&call.of.err);
         return -1;
     }
     pthread_mutex_lock(&engine->lock);
-    snprintf(call->id, sizeof call->id, "%lu", ++engine->next_id);
-    if (start(engine, call, body, &err) == 0) {
-        call->next = engine->calls;
-        engine->calls = call;
-        own_json sent = json_pack("{s:s, s:s}", "id", call->id, "event", "sent");
+    if (start(engine, &call, body, &call.of.err) == 0) {
+        wake_leader(engine);
         if (on_event)
-            add_event(call, sent);
-        wait_for_end(engine, call, on_event, user);
-        forget(engine, call);
-    } else {
-        end_call(call, -1, error_text(&err));
+            add_event(&call, json_pack("{s:s, s:s}", "id", call.of.id, "event", "sent"));
+        wait_for_end(engine, &call, on_event, user);
     }
     pthread_mutex_unlock(&engine->lock);
-    return call->rc;
+    *out_json = answer_of(&call.of);
+    json_decref(call.of.answer);
+    return call.of.err.kind == ERR_NONE ? 0 : -1;
 }
 
 EXPORT int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
                      void *user, char **out_json)
 {
-    struct call call = { .is_run = true };
-    if (!out_json)
-        return -1;
-    int rc = call_engine(engine, &call, "cupel_run", request_json, on_event, user);
-    *out_json = call.answer;
-    return rc;
+    return call_engine(engine, /* is_run= */ true, request_json, on_event, user, out_json);
 }
 
 EXPORT int cupel_ask(struct cupel *engine, const char *ask_json, cupel_on_event *on_event,
                      void *user, char **out_json)
 {
-    struct call call = { .is_run = false };
-    if (!out_json)
-        return -1;
-    int rc = call_engine(engine, &call, "cupel_ask", ask_json, on_event, user);
-    *out_json = call.answer;
-    return rc;
+    return call_engine(engine, /* is_run= */ false, ask_json, on_event, user, out_json);
 }
 
 EXPORT int cupel_cancel(struct cupel *engine, const char *id)
@@ -365,13 +256,13 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
     if (!engine)
         return -1;
     pthread_mutex_lock(&engine->lock);
-    for (struct call *call = engine->calls; call && !engine->broken; call = call->next) {
-        if (call->done || !call->is_run || (id && strcmp(id, call->id) != 0))
-            continue;
-        own_json frame = json_pack("{s:s, s:s}", "op", "cancel", "id", call->id);
-        if (queue(engine, frame, &ignored) == 0)
+    for (struct embed_call *of = engine->client.calls; of; of = of->next) {
+        if (of->is_run && (!id || strcmp(id, of->id) == 0) &&
+            embed_client_say(&engine->client, of, json_pack("{s:s}", "op", "cancel"),
+                             &ignored) == 0)
             rc = 0;
     }
+    wake_leader(engine);
     pthread_mutex_unlock(&engine->lock);
     return rc;
 }
@@ -381,12 +272,12 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
 static int find_engine(const struct cupel_options *options, struct embed_link *out,
                        struct err *err)
 {
-    const char *named = options->socket ? options->socket : getenv("CUPEL_SOCKET");
-    bool is_named = named && *named;
+    const char *named = options->socket ? options->socket : embed_named();
+    named = named && *named ? named : NULL;
     if (!(options->flags & CUPEL_SPAWN)) {
-        if (embed_connect(is_named ? named : NULL, out, err) == 0)
+        if (embed_connect(named, out, err) == 0)
             return 0;
-        if (is_named || (options->flags & CUPEL_NO_SPAWN))
+        if (named || (options->flags & CUPEL_NO_SPAWN))
             return -1;
     }
     return embed_spawn(options->program, out, err);
@@ -409,10 +300,11 @@ EXPORT struct cupel *cupel_open(const struct cupel_options *options, char **out_
         struct cupel *engine = buf_alloc_zero(1, sizeof *engine);
         pthread_mutex_init(&engine->lock, NULL);
         pthread_cond_init(&engine->changed, NULL);
-        engine->link = link;
+        embed_client_init(&engine->client, &link);
+        engine->client.on_session = on_session;
+        engine->client.user = engine;
         engine->wake = take_fd(&wake);
         engine->flags = how.flags;
-        engine->out = BUF_INIT(OUT_MAX);
         return engine;
     }
     if (out_error)
@@ -424,9 +316,8 @@ EXPORT void cupel_close(struct cupel *engine)
 {
     if (!engine)
         return;
-    embed_close(&engine->link);
+    embed_client_close(&engine->client);
     own_close_fd(&engine->wake);
-    buf_done(&engine->out);
     pthread_cond_destroy(&engine->changed);
     pthread_mutex_destroy(&engine->lock);
     free(engine);

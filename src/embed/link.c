@@ -34,8 +34,10 @@ int embed_fill(struct embed_link *link, struct err *err)
         return err_set(err, ERR_LIMIT, "the engine's frame is too long");
     ssize_t n;
     do {
-        n = recv(link->fd, room, READ_PART, 0);
+        n = recv(link->fd, room, READ_PART, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 1;
     if (n < 0 && errno != ECONNRESET)
         return err_sys(err, "read from the engine");
     if (n <= 0)
@@ -59,26 +61,6 @@ int embed_next(struct embed_link *link, struct str *out_text, struct err *err)
     } else if (link->taken > link->in.len / 2) {
         buf_drop(&link->in, link->taken);
         link->taken = 0;
-    }
-    return 0;
-}
-
-int embed_send(struct embed_link *link, const json_t *frame, struct err *err)
-{
-    own_buf bytes = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD);
-    size_t sent = 0;
-    if (frame_add(&bytes, frame, FRAME_ASK_MAX) < 0) {
-        err_set(err, ERR_LIMIT, "the request is longer than the %zu bytes of a frame",
-                FRAME_ASK_MAX);
-        return -1;
-    }
-    while (sent < bytes.len) {
-        ssize_t n = send(link->fd, bytes.at + sent, bytes.len - sent, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(err, "write to the engine");
-        sent += (size_t)n;
     }
     return 0;
 }
@@ -178,6 +160,12 @@ static int connect_one(const char *path, struct embed_link *out, struct err *err
     take_fd(&fd);
     *out = link;
     return 0;
+}
+
+const char *embed_named(void)
+{
+    const char *named = getenv("CUPEL_SOCKET");
+    return named && *named ? named : NULL;
 }
 
 int embed_connect(const char *path, struct embed_link *out, struct err *err)

@@ -22,6 +22,8 @@ struct embed_link {
  * places where `cupel serve` listens. ERR_ABSENT where no engine is there that we
  * may trust and understand. */
 int embed_connect(const char *path, struct embed_link *out, struct err *err);
+/* The socket that $CUPEL_SOCKET names, or NULL. */
+const char *embed_named(void);
 /* Start an engine of our own with posix_spawn: `program` serve --fd. */
 int embed_spawn(const char *program, struct embed_link *out, struct err *err);
 /* End the connection, and the engine that was started for it. */
@@ -30,9 +32,7 @@ void embed_close(struct embed_link *link);
 /* The next whole frame of what has come: 1, 0 where more is needed, -1. The text
  * stays until the next embed_fill. */
 int embed_next(struct embed_link *link, struct str *out_text, struct err *err);
-/* Read once, waiting: 1, 0 at the end, -1. */
+/* Read once, without waiting: 1, 0 at the end, -1. */
 int embed_fill(struct embed_link *link, struct err *err);
-/* Write a whole frame, waiting. */
-int embed_send(struct embed_link *link, const json_t *frame, struct err *err);
 
 #endif

@@ -46,7 +46,7 @@ static void give(int fd, const json_t *ask, const char *text)
         _exit(1);
 }
 
-static struct agent_box box_with(void (*engine)(int fd), struct embed_link *link)
+static struct agent_box box_with(void (*engine)(int fd), struct embed_client *client)
 {
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -56,15 +56,17 @@ static struct agent_box box_with(void (*engine)(int fd), struct embed_link *link
         _exit(0);
     }
     close(ends[1]);
-    *link = (struct embed_link){ .fd = ends[0], .in = BUF_INIT(1u << 24) };
-    return (struct agent_box){ .link = link, .session = "s_1", .cancel_fd = -1 };
+    const struct embed_link link = { .fd = ends[0], .in = BUF_INIT(1u << 24) };
+    *client = EMBED_CLIENT_INIT;
+    embed_client_init(client, &link);
+    return (struct agent_box){ .engine = client, .session = "s_1", .cancel_fd = -1 };
 }
 
 static void leave(struct agent_box *box)
 {
     box->session[0] = 0; /* nobody is there to end it */
     agent_box_close(box);
-    embed_close(box->link);
+    embed_client_close(box->engine);
     while (wait(NULL) > 0)
         ;
 }
@@ -101,8 +103,8 @@ static void hear(void *user, const char *stream, struct str text)
 
 TEST(agent_box_takes_what_is_its_own)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(cell_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(cell_engine, &client);
     struct err err = ERR_INIT;
     char heard[32] = "";
     own_json result = agent_box_cell(&box, "x", 5, hear, heard, &err);
@@ -125,8 +127,8 @@ static void odd_artifact_engine(int fd)
 
 TEST(agent_box_refuses_artifacts_that_do_not_fit)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(odd_artifact_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(odd_artifact_engine, &client);
     struct err err = ERR_INIT;
     CHECK(!agent_box_cell(&box, "x", 5, NULL, NULL, &err));
     CHECK_INT(err.kind, ERR_BUG);
@@ -141,8 +143,8 @@ static void refusing_engine(int fd)
 
 TEST(agent_box_says_that_an_engine_cannot_check)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(refusing_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(refusing_engine, &client);
     struct err err = ERR_INIT;
     CHECK(!agent_box_check(&box, "x", &err));
     CHECK_INT(err.kind, ERR_INPUT);
@@ -169,8 +171,8 @@ static int cancelled(void)
 
 TEST(agent_box_interrupts_a_cell_when_cancelled)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(patient_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(patient_engine, &client);
     struct err err = ERR_INIT;
     box.cancel_fd = cancelled();
     own_json result = agent_box_cell(&box, "x", 600, NULL, NULL, &err);
@@ -186,8 +188,8 @@ static void deaf_engine(int fd)
 
 TEST(agent_box_leaves_an_engine_that_does_not_answer)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(deaf_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(deaf_engine, &client);
     struct err err = ERR_INIT;
     box.cancel_fd = cancelled();
     CHECK(!agent_box_cell(&box, "x", 600, NULL, NULL, &err));
@@ -197,8 +199,8 @@ TEST(agent_box_leaves_an_engine_that_does_not_answer)
 
 TEST(agent_box_takes_no_code_that_is_no_text)
 {
-    struct embed_link link;
-    struct agent_box box = box_with(deaf_engine, &link);
+    struct embed_client client;
+    struct agent_box box = box_with(deaf_engine, &client);
     struct err err = ERR_INIT;
     CHECK(!agent_box_cell(&box, "\xff", 5, NULL, NULL, &err));
     CHECK_INT(err.kind, ERR_INPUT);

@@ -226,7 +226,7 @@ static int run_task(struct ask *ask)
         .verifier = ask->verifier,
         .cross_check = o->cross_check,
         .verify = true,
-        .engine = &ask->remote.link,
+        .engine = &ask->remote.client,
         .session = session,
         .transcript_fd = ask->transcript.fd,
     };

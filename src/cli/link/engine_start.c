@@ -80,7 +80,8 @@ static void end_if_late(const struct cli_remote *remote, pid_t *pid)
 {
     struct ucred engine;
     socklen_t len = sizeof engine;
-    if (*pid <= 0 || getsockopt(remote->link.fd, SOL_SOCKET, SO_PEERCRED, &engine, &len) < 0 ||
+    const int fd = remote->client.link.fd;
+    if (*pid <= 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &engine, &len) < 0 ||
         engine.pid == *pid)
         return;
     kill(*pid, SIGTERM);
@@ -137,13 +138,12 @@ int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err
 
 int cli_session_carry(struct cli_remote *remote, struct err *err)
 {
-    const char *named = getenv("CUPEL_SOCKET");
     struct err why = ERR_INIT;
     if (cli_remote_connect(remote, &why) == 0)
         return 0;
-    if ((named && *named) || why.kind != ERR_ABSENT) {
+    if (embed_named() || why.kind != ERR_ABSENT) {
         *err = why;
         return -1;
     }
-    return embed_spawn("/proc/self/exe", &remote->link, err);
+    return cli_remote_spawn(remote, err);
 }

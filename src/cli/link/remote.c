@@ -3,11 +3,7 @@
  * request is sent once: after that, a connection that breaks is an error. */
 #include "cli/link/remote.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base64.h"
@@ -15,41 +11,42 @@
 #include "base/own.h"
 #include "cli/term/term.h"
 
-#define ID "run"
-/* Bytes of input that surely fit into a frame, as base64 or as text with escapes of
- * the usual kind. */
-#define INPUT_MAX ((off_t)(FRAME_ASK_MAX / 4 * 3) - (16 << 20))
+/* --- the connection --- */
 
-static off_t size_of(int fd)
+static void on_session(void *user, const struct frame_news *news, struct str text)
 {
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+    const char *what = json_string_value(json_object_get(news->root, "text"));
+    (void)user;
+    (void)text;
+    cli_term_note("session: %.300s", what ? what : "?");
 }
 
-/* What JSON cannot carry runs cold: names that are no text, and a great deal. */
-static bool fits(const struct cli_run_inputs *inputs)
+/* Take over a link that was just opened. */
+static int adopt(struct cli_remote *remote, int rc, const struct embed_link *link)
 {
-    off_t total = size_of(inputs->stdin_fd);
-    for (size_t i = 0; i < inputs->file_count; i++) {
-        total += size_of(inputs->files[i].fd);
-        if (!str_is_utf8(str_of(inputs->files[i].spec.path)))
-            return false;
-    }
-    return total <= INPUT_MAX;
+    if (rc < 0)
+        return -1;
+    embed_client_init(&remote->client, link);
+    remote->client.on_session = on_session;
+    return 0;
 }
 
 int cli_remote_connect(struct cli_remote *remote, struct err *err)
 {
-    const char *named = getenv("CUPEL_SOCKET");
-    return embed_connect(named && *named ? named : NULL, &remote->link, err);
+    struct embed_link link;
+    return adopt(remote, embed_connect(embed_named(), &link, err), &link);
 }
 
-int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
-                    struct err *err)
+int cli_remote_spawn(struct cli_remote *remote, struct err *err)
 {
-    const char *named = getenv("CUPEL_SOCKET");
+    struct embed_link link;
+    return adopt(remote, embed_spawn("/proc/self/exe", &link, err), &link);
+}
+
+int cli_remote_open(struct cli_remote *remote, struct err *err)
+{
     struct err why = ERR_INIT;
-    if (!fits(inputs) || cli_remote_connect(remote, &why) == 0 || !named || !*named)
+    if (cli_remote_connect(remote, &why) == 0 || !embed_named())
         return 0;
     *err = why;
     err_wrap(err, "use the engine that CUPEL_SOCKET names");
@@ -60,37 +57,17 @@ int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inpu
 
 void cli_remote_forget(struct cli_remote *remote)
 {
-    json_decref(remote->result);
-    json_decref(remote->answer);
-    for (size_t i = 0; i < remote->artifact_count; i++) {
-        free(remote->artifacts[i].path);
-        buf_done(&remote->artifacts[i].content);
-    }
-    free(remote->artifacts);
-    *remote = (struct cli_remote){ .link = remote->link };
+    embed_call_done(&remote->client, &remote->call);
+    memset(remote->lost, 0, sizeof remote->lost);
 }
 
 void cli_remote_close(struct cli_remote *remote)
 {
     cli_remote_forget(remote);
-    embed_close(&remote->link);
+    embed_client_close(&remote->client);
 }
 
 /* --- the request --- */
-
-json_t *cli_remote_file(const char *path, struct str bytes, bool readonly)
-{
-    json_t *row = json_pack("{s:s}", "path", path);
-    if (!row)
-        return NULL;
-    /* A NUL takes six bytes as text. */
-    bool plain = bytes.len == 0 || !memchr(bytes.at, 0, bytes.len);
-    json_t *text = plain ? json_stringn(bytes.at ? bytes.at : "", bytes.len) : NULL;
-    json_object_set_new(row, text ? "text" : "base64", text ? text : base64_json(bytes));
-    if (readonly)
-        json_object_set_new(row, "readonly", json_true());
-    return row;
-}
 
 json_t *cli_remote_request(const struct request *request)
 {
@@ -100,18 +77,18 @@ json_t *cli_remote_request(const struct request *request)
     json_t *files = json_array();
     for (size_t i = 0; i < request->file_count; i++) {
         const struct request_file *file = &request->files[i];
-        json_array_append_new(files, cli_remote_file(file->path, file->data, file->readonly));
+        json_array_append_new(files, embed_file(file->path, file->data, file->readonly));
     }
     json_object_set_new(root, "files", files);
     return root;
 }
 
-/* The request's JSON, and into it what the command line gave as bytes. */
+/* The request's JSON, with the bytes that the command line gave. */
 static json_t *frame_of(const struct request *request, const struct cli_remote_hooks *hooks)
 {
     json_t *root = cli_remote_request(request);
-    json_t *frame = json_pack("{s:s, s:s, s:o, s:b, s:b}", "op", "run", "id", ID, "request", root,
-                              "events", hooks->on_event != NULL, "content", hooks->content);
+    json_t *frame = json_pack("{s:s, s:o, s:b, s:b}", "op", "run", "request", root, "events",
+                              hooks->on_event != NULL, "content", hooks->content);
     if (hooks->input)
         json_object_set_new(frame, "input", json_true());
     if (request->stdin_text.len > 0 && !json_object_get(root, "stdin")) {
@@ -128,7 +105,9 @@ int cli_remote_send(struct cli_remote *remote, const struct request *request,
                     const struct cli_remote_hooks *hooks, struct err *err)
 {
     own_json frame = frame_of(request, hooks);
-    if (embed_send(&remote->link, frame, err) == 0)
+    cli_remote_forget(remote);
+    remote->call = (struct embed_call){ .is_run = true, .collects = true };
+    if (embed_client_begin(&remote->client, &remote->call, frame, err) == 0)
         return 0;
     if (err->kind == ERR_LIMIT && !request->session)
         err_hint(err, "run it with --cold");
@@ -137,57 +116,10 @@ int cli_remote_send(struct cli_remote *remote, const struct request *request,
 
 /* --- the answer --- */
 
-static int interrupt(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
-                     struct err *err)
-{
-    char wishes[16];
-    ssize_t n = read(hooks->interrupt_fd, wishes, sizeof wishes);
-    own_json frame = json_pack("{s:s, s:s}", "op", "interrupt", "id", ID);
-    for (ssize_t i = 0; i < n; i++)
-        if (embed_send(&remote->link, frame, err) < 0)
-            return -1;
-    return 0;
-}
-
-/* What was typed, to the code that waits for it. */
-static int answer(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
-                  struct err *err)
-{
-    own_buf line = BUF_INIT(FRAME_INPUT_MAX);
-    bool end = cli_input_read(hooks->input, &line) == 0;
-    json_t *text = end ? NULL : json_text(buf_str(&line));
-    own_json frame = json_pack("{s:s, s:s, s:o}", "op", "input", "id", ID, end ? "end" : "text",
-                               end ? json_true() : text);
-    return embed_send(&remote->link, frame, err);
-}
-
-/* A part of an artifact: the first begins one, the others go on where it ended. */
-static int add_artifact(struct cli_remote *remote, const struct frame_news *news, struct err *err)
-{
-    size_t count = remote->artifact_count;
-    if (news->offset == 0) {
-        struct cli_remote_artifact *more = buf_alloc_zero(count + 1, sizeof *more);
-        if (count)
-            memcpy(more, remote->artifacts, count * sizeof *more);
-        free(remote->artifacts);
-        remote->artifacts = more;
-        more[count] = (struct cli_remote_artifact){ .path = buf_strdup(news->path),
-                                                    .path_len = news->path.len,
-                                                    .content = BUF_INIT(news->size_bytes) };
-        remote->artifact_count = ++count;
-    }
-    struct cli_remote_artifact *last = count ? &remote->artifacts[count - 1] : NULL;
-    if (!last || last->content.len != news->offset ||
-        !str_eq(news->path, (struct str){ last->path, last->path_len }) ||
-        buf_add_str(&last->content, news->bytes) < 0)
-        return err_set(err, ERR_BUG, "the engine's artifacts do not fit together");
-    return 0;
-}
-
 static void hand_over(struct cli_remote *remote, struct result *out)
 {
-    for (size_t i = 0; i < remote->artifact_count; i++) {
-        struct cli_remote_artifact *from = &remote->artifacts[i];
+    for (size_t i = 0; i < remote->call.artifact_count; i++) {
+        struct embed_artifact *from = &remote->call.artifacts[i];
         for (size_t j = 0; j < out->artifact_count; j++) {
             struct result_artifact *to = &out->artifacts[j];
             if (to->content || to->size_bytes != from->content.len ||
@@ -200,67 +132,46 @@ static void hand_over(struct cli_remote *remote, struct result *out)
     }
 }
 
-static void count_lost(struct cli_remote *remote, const json_t *news)
+static void on_news(struct embed_call *call, const struct frame_news *news, struct str text)
 {
-    const char *stream = json_string_value(json_object_get(news, "stream"));
-    json_int_t bytes = json_integer_value(json_object_get(news, "bytes"));
-    if (stream && bytes > 0)
-        remote->lost[strcmp(stream, "stderr") == 0] += (uint64_t)bytes;
-}
-
-/* 1 where it was the last frame of the run, 0 where more comes. */
-static int take(struct cli_remote *remote, const struct frame_news *news,
-                const struct cli_remote_hooks *hooks, struct result *out, struct err *err)
-{
-    if (news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR) {
+    struct cli_remote *remote = call->user;
+    const struct cli_remote_hooks *hooks = remote->hooks;
+    (void)text;
+    if ((news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR) && hooks->on_event) {
         struct engine_event event = {
             .kind = news->kind == FRAME_STDOUT ? ENGINE_STDOUT : ENGINE_STDERR,
             .bytes = news->bytes,
         };
-        if (hooks->on_event)
-            hooks->on_event(hooks->user, &event);
-    } else if (news->kind == FRAME_SESSION_NEWS) {
-        const char *what = json_string_value(json_object_get(news->root, "text"));
-        cli_term_note("session: %.300s", what ? what : "?");
+        hooks->on_event(hooks->user, &event);
     } else if (news->kind == FRAME_ASKS && hooks->input) {
         cli_input_begin(hooks->input, news->echo);
     } else if (news->kind == FRAME_LOST) {
-        count_lost(remote, news->root);
-    } else if (news->kind == FRAME_ARTIFACT) {
-        return add_artifact(remote, news, err);
-    } else if (news->kind == FRAME_ERROR) {
-        struct err why = ERR_INIT;
-        result_refusal_read(news->body, &why);
-        if (news->id.len == 0 && why.kind == ERR_ABSENT)
-            return 0; /* of no run: an interrupt that came too late */
-        *err = why;
-        return -1;
-    } else if (news->kind == FRAME_ANSWER) {
-        remote->answer = json_incref(news->body);
-        json_object_del(remote->answer, "id");
-        return 1;
-    } else if (news->kind == FRAME_RESULT) {
-        remote->result = json_incref(news->body);
-        if (result_from_json(remote->result, out, err) < 0)
-            return -1;
-        hand_over(remote, out);
-        return 1;
+        json_int_t bytes = json_integer_value(json_object_get(news->root, "bytes"));
+        bool is_err = str_is(json_get_str(news->root, "stream"), "stderr");
+        remote->lost[is_err] += bytes > 0 ? (uint64_t)bytes : 0;
     }
-    return 0;
 }
 
-static int take_all(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
-                    struct result *out, struct err *err)
+/* One interrupt for each byte. */
+static void interrupt(struct cli_remote *remote, int fd)
 {
-    struct str text;
-    int got, rc = 0;
-    while (rc == 0 && (got = embed_next(&remote->link, &text, err)) != 0) {
-        own_frame_news news = FRAME_NEWS_INIT;
-        rc = got < 0 || frame_news_read(text, &news, err) < 0
-                 ? -1
-                 : take(remote, &news, hooks, out, err);
-    }
-    return rc;
+    struct err ignored = ERR_INIT;
+    char wishes[16];
+    ssize_t n = read(fd, wishes, sizeof wishes);
+    for (ssize_t i = 0; i < n; i++)
+        embed_client_say(&remote->client, &remote->call, json_pack("{s:s}", "op", "interrupt"),
+                         &ignored);
+}
+
+/* Send the typed line to the code that waits for it. */
+static void answer(struct cli_remote *remote, struct cli_input *input)
+{
+    struct err ignored = ERR_INIT;
+    own_buf line = BUF_INIT(FRAME_INPUT_MAX);
+    bool end = cli_input_read(input, &line) == 0;
+    json_t *value = end ? json_true() : json_text(buf_str(&line));
+    embed_client_say(&remote->client, &remote->call,
+                     json_pack("{s:s, s:o}", "op", "input", end ? "end" : "text", value), &ignored);
 }
 
 /* -1 in a pollfd is no descriptor: nothing waits for that one. */
@@ -269,60 +180,53 @@ static int fd_if_behind(const struct cli_stream *stream)
     return stream && cli_stream_is_behind(stream) ? stream->fd : -1;
 }
 
-int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
-                    struct result *out, struct err *err)
+static int wait_for_end(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
+                        struct err *err)
 {
-    for (;;) {
-        int rc = take_all(remote, hooks, out, err);
-        if (rc != 0)
-            return rc < 0 ? -1 : 0;
-        struct pollfd ready[] = { { .fd = remote->link.fd, .events = POLLIN },
-                                  { .fd = hooks->interrupt_fd, .events = POLLIN },
+    struct embed_call *call = &remote->call;
+    call->on_news = on_news;
+    call->user = remote;
+    remote->hooks = hooks;
+    while (!call->done) {
+        struct pollfd ready[] = { { .fd = hooks->interrupt_fd, .events = POLLIN },
                                   { .fd = fd_if_behind(hooks->streams[0]), .events = POLLOUT },
                                   { .fd = fd_if_behind(hooks->streams[1]), .events = POLLOUT },
                                   { .fd = cli_input_fd(hooks->input), .events = POLLIN } };
-        if (poll(ready, array_len(ready), -1) < 0) {
-            if (errno == EINTR)
-                continue;
-            return err_sys(err, "wait for the engine");
-        }
-        if (ready[2].revents || ready[3].revents)
+        embed_client_poll(&remote->client, ready, array_len(ready));
+        if (ready[1].revents || ready[2].revents)
             hooks->on_room(hooks->user);
-        if (ready[1].revents && interrupt(remote, hooks, err) < 0)
-            return -1;
-        if (ready[4].revents && answer(remote, hooks, err) < 0)
-            return -1;
-        int filled = ready[0].revents ? embed_fill(&remote->link, err) : 1;
-        if (filled < 0)
-            return -1;
-        if (filled == 0) {
-            err_set(err, ERR_HOST, "the engine ended before it answered");
-            err_hint(err, "the code may have run; 'cupel serve' says why it ended");
-            return -1;
-        }
+        if (ready[0].revents && !call->done)
+            interrupt(remote, hooks->interrupt_fd);
+        if (ready[3].revents && !call->done)
+            answer(remote, hooks->input);
     }
+    *err = call->err;
+    return err->kind == ERR_NONE ? 0 : -1;
+}
+
+int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
+                    struct result *out, struct err *err)
+{
+    if (wait_for_end(remote, hooks, err) < 0 ||
+        result_from_json(remote->call.answer, out, err) < 0)
+        return -1;
+    hand_over(remote, out);
+    return 0;
 }
 
 bool cli_remote_hear(struct cli_remote *remote)
 {
-    const struct cli_remote_hooks hooks = { .interrupt_fd = -1 };
-    struct err unheard = ERR_INIT; /* the next who asks hears it */
-    own_result none;
-    result_init(&none);
-    return embed_fill(&remote->link, &unheard) > 0 &&
-           take_all(remote, &hooks, &none, &unheard) >= 0;
+    return embed_client_ready(&remote->client);
 }
 
 int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err)
 {
     const struct cli_remote_hooks hooks = { .interrupt_fd = -1 };
-    own_json frame = json_pack("{s:s, s:s}", "op", "session", "id", ID);
-    own_result none;
-    result_init(&none);
+    own_json frame = json_pack("{s:s}", "op", "session");
     cli_remote_forget(remote);
+    remote->call = (struct embed_call){ .collects = true };
     json_object_update(frame, (json_t *)(uintptr_t)ask);
-    if (embed_send(&remote->link, frame, err) < 0 ||
-        cli_remote_wait(remote, &hooks, &none, err) < 0)
+    if (embed_client_begin(&remote->client, &remote->call, frame, err) < 0)
         return -1;
-    return remote->answer ? 0 : err_set(err, ERR_BUG, "the engine answers something else");
+    return wait_for_end(remote, &hooks, err);
 }

@@ -7,40 +7,35 @@
 
 #include "base/err.h"
 #include "cli/term/input.h"
-#include "cli/run/run_inputs.h"
 #include "cli/term/stream.h"
 #include "contract/request.h"
 #include "contract/result.h"
-#include "embed/link.h"
+#include "embed/client.h"
 #include "engine/engine.h"
 
 struct cli_remote {
-    struct embed_link link;
-    json_t *result; /* as it came; struct result has views into it */
-    json_t *answer; /* to what was asked of a session, without its id */
-    struct cli_remote_artifact {
-        char *path;
-        size_t path_len;
-        struct buf content;
-    } *artifacts;
-    size_t artifact_count;
+    struct embed_client client;
+    /* The last run or question. call.answer holds the result, which struct result has views into,
+     * or the answer; both stay until the next one. */
+    struct embed_call call;
+    const struct cli_remote_hooks *hooks; /* of the call under way */
     uint64_t lost[2]; /* bytes of stdout and stderr that the engine left out */
 };
-#define CLI_REMOTE_INIT ((struct cli_remote){ .link = EMBED_LINK_INIT })
+#define CLI_REMOTE_INIT ((struct cli_remote){ .client = EMBED_CLIENT_INIT })
 
-/* Connect to this user's engine, as the caller. 0 either way: without an engine, or
- * with inputs that its socket cannot carry, the remote is not open. -1 where
- * $CUPEL_SOCKET names an engine that cannot be reached. */
-int cli_remote_open(struct cli_remote *remote, const struct cli_run_inputs *inputs,
-                    struct err *err);
-/* The connection alone, with whatever reason there is: ERR_ABSENT where no engine is. */
+/* Connect to this user's engine, as the caller. 0 either way: without an engine the remote is not
+ * open. -1 if $CUPEL_SOCKET names an engine that cannot be reached. */
+int cli_remote_open(struct cli_remote *remote, struct err *err);
+/* The connection alone, with any reason: ERR_ABSENT if there is no engine. */
 int cli_remote_connect(struct cli_remote *remote, struct err *err);
+/* Start an engine for this connection alone. */
+int cli_remote_spawn(struct cli_remote *remote, struct err *err);
 /* Let go of what the last answer left. */
 void cli_remote_forget(struct cli_remote *remote);
 void cli_remote_close(struct cli_remote *remote);
 static inline bool cli_remote_is_open(const struct cli_remote *remote)
 {
-    return remote->link.fd >= 0;
+    return remote->client.link.fd >= 0;
 }
 
 struct cli_remote_hooks {
@@ -69,8 +64,6 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
  * and the artifacts that came before it stay in `remote` until the next one. */
 int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err);
 
-/* A file as a request names it; NULL where its path is no text. */
-json_t *cli_remote_file(const char *path, struct str bytes, bool readonly);
 /* A request's JSON, with the files that were added as bytes. */
 json_t *cli_remote_request(const struct request *request);
 

@@ -38,7 +38,7 @@ int cli_repl_ask(struct cli_repl *repl, json_t *ask, struct err *err)
 /* Continues in the session of the last answer. */
 static int take_session(struct cli_repl *repl, bool own, struct err *err)
 {
-    const json_t *info = json_object_get(repl->job.remote.answer, "session");
+    const json_t *info = json_object_get(repl->job.remote.call.answer, "session");
     const char *id = json_string_value(json_object_get(info, "session"));
     const char *language = json_string_value(json_object_get(info, "language"));
     const json_t *ended = json_object_get(info, "ended");
@@ -163,7 +163,7 @@ static json_t *complete(void *user, struct str code, size_t cursor, size_t *out_
                         : NULL;
     if (!ask || cli_repl_ask(repl, ask, &unheard) < 0)
         return NULL;
-    const json_t *answer = repl->job.remote.answer;
+    const json_t *answer = repl->job.remote.call.answer;
     json_int_t start = json_integer_value(json_object_get(answer, "start"));
     *out_start = start > 0 ? (size_t)start : 0;
     return json_incref(json_object_get(answer, "matches"));
@@ -288,7 +288,7 @@ static int prepare(struct cli_repl *repl, struct err *err)
     repl->reader.rest = repl->reader.prompts ? keep_alive : NULL;
     job->answers = repl->reader.prompts;
     repl->reader.news = repl->reader.prompts ? hear : NULL;
-    repl->reader.news_fd = job->remote.link.fd;
+    repl->reader.news_fd = job->remote.client.link.fd;
     return 0;
 }
 

@@ -36,7 +36,7 @@ static int ask_info(struct cli_repl *repl, struct err *err)
 
 static const json_t *info_of(const struct cli_repl *repl)
 {
-    return json_object_get(repl->job.remote.answer, "session");
+    return json_object_get(repl->job.remote.call.answer, "session");
 }
 
 static int need(const char *operand, const char *what, struct err *err)
@@ -49,7 +49,7 @@ static int do_undo(struct cli_repl *repl, const char *name, const char *second, 
     (void)second;
     if (ask_plain(repl, "undo", "to", name, err) < 0)
         return -1;
-    cli_session_show_undo(repl->job.remote.answer);
+    cli_session_show_undo(repl->job.remote.call.answer);
     repl->told = (struct cli_term_size){ 0 };
     return 0;
 }
@@ -115,7 +115,7 @@ static int do_files(struct cli_repl *repl, const char *first, const char *second
     (void)second;
     if (ask_plain(repl, "files", NULL, NULL, err) < 0)
         return -1;
-    cli_session_show_files(repl->job.remote.answer);
+    cli_session_show_files(repl->job.remote.call.answer);
     return 0;
 }
 

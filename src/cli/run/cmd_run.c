@@ -3,6 +3,7 @@
  * 1. parse argv; 2. open inputs and the -o folder as the caller; 3. connect to a running engine, or
  *    open one here, which drops root's rights; 4. only now read; 5. run; 6. report. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "box/host/box.h"
 #include "cli/cli.h"
@@ -10,10 +11,31 @@
 #include "cli/run/run_request.h"
 #include "cli/term/term.h"
 
+/* Bytes of input that surely fit into a frame, as base64 or as text with the usual escapes. */
+#define INPUT_MAX ((off_t)(FRAME_ASK_MAX / 4 * 3) - (16 << 20))
+
+static off_t size_of(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
+/* Inputs that JSON cannot carry run cold: names that are no text, and very large files. */
+static bool fits(const struct cli_run_inputs *inputs)
+{
+    off_t total = size_of(inputs->stdin_fd);
+    for (size_t i = 0; i < inputs->file_count; i++) {
+        total += size_of(inputs->files[i].fd);
+        if (!str_is_utf8(str_of(inputs->files[i].spec.path)))
+            return false;
+    }
+    return total <= INPUT_MAX;
+}
+
 static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
-    if (!job->options->cold && cli_remote_open(&job->remote, &job->inputs, err) < 0)
+    if (!job->options->cold && fits(&job->inputs) && cli_remote_open(&job->remote, err) < 0)
         return -1;
     if (cli_remote_is_open(&job->remote))
         return box_drop_door(err);

@@ -251,7 +251,7 @@ int cli_job_tell(struct cli_job *job)
     cli_figures_find(&job->result, &job->figures);
     save(job, &save_err);
     if (job->options->json) {
-        own_json result = job->remote.result ? json_incref(job->remote.result)
+        own_json result = job->remote.call.answer ? json_incref(job->remote.call.answer)
                                              : result_to_json(&job->result);
         if (cli_term_json(result) != 0)
             return 125;

@@ -44,13 +44,13 @@ static json_t *flat(const json_t *answer, const char *id)
 
 static int tell_json(const struct session *s)
 {
-    own_json out = flat(s->job.remote.answer, s->options.id);
+    own_json out = flat(s->job.remote.call.answer, s->options.id);
     return cli_term_json(out);
 }
 
 static const json_t *info_of(const struct session *s)
 {
-    return json_object_get(s->job.remote.answer, "session");
+    return json_object_get(s->job.remote.call.answer, "session");
 }
 
 static int tell_id(const struct session *s)
@@ -118,7 +118,7 @@ static int go_run(struct session *s, struct err *err)
         return -1;
     int code = cli_job_tell(job);
     if (s->options.run.names && !s->options.run.json && !s->options.run.quiet)
-        cli_session_show_changes(job->remote.result);
+        cli_session_show_changes(job->remote.call.answer);
     return code;
 }
 
@@ -129,7 +129,7 @@ static int go_ls(struct session *s, struct err *err)
         return -1;
     if (s->options.run.json)
         return tell_json(s);
-    const json_t *sessions = json_object_get(s->job.remote.answer, "sessions");
+    const json_t *sessions = json_object_get(s->job.remote.call.answer, "sessions");
     if (json_array_size(sessions) == 0)
         cli_term_note("there are no sessions");
     else
@@ -181,7 +181,7 @@ static int go_files(struct session *s, struct err *err)
         return -1;
     if (s->options.run.json)
         return tell_json(s);
-    cli_session_show_files(s->job.remote.answer);
+    cli_session_show_files(s->job.remote.call.answer);
     return 0;
 }
 
@@ -205,7 +205,7 @@ static int go_undo(struct session *s, struct err *err)
         return -1;
     if (s->options.run.json)
         return tell_json(s);
-    cli_session_show_undo(s->job.remote.answer);
+    cli_session_show_undo(s->job.remote.call.answer);
     return 0;
 }
 

@@ -81,7 +81,7 @@ static int read_part(const struct cli_run_file *file, struct buf *out, struct er
 static int add_row(json_t *rows, const struct cli_run_file *file, const struct buf *bytes,
                    struct err *err)
 {
-    json_t *row = cli_remote_file(file->spec.path, buf_str(bytes), file->spec.readonly);
+    json_t *row = embed_file(file->spec.path, buf_str(bytes), file->spec.readonly);
     if (!row)
         return err_input(err, "files.path", NULL, "UTF-8 text", "a path is not UTF-8");
     json_array_append_new(rows, row);
@@ -108,7 +108,7 @@ static int send_rows(struct put *put, bool more, struct err *err)
     put->upload = NULL;
     if (rc < 0 || !more)
         return rc;
-    put->upload = json_incref(json_object_get(put->remote->answer, "upload"));
+    put->upload = json_incref(json_object_get(put->remote->call.answer, "upload"));
     return put->upload ? 0 : err_set(err, ERR_BUG, "the engine did not name the upload");
 }
 
@@ -203,8 +203,8 @@ int cli_session_files_get(struct cli_remote *remote, const char *id, const char 
     if (cli_remote_ask(remote, ask, err) < 0)
         return -1;
     struct str bytes = STR_NONE;
-    if (remote->artifact_count > 0)
-        bytes = buf_str(&remote->artifacts[0].content);
+    if (remote->call.artifact_count > 0)
+        bytes = buf_str(&remote->call.artifacts[0].content);
     if (place->name)
         return cli_steward_write(&place->steward, str_of(place->name), bytes, err);
     write_out(bytes);
