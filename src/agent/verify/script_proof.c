@@ -1,88 +1,15 @@
-/* The proof run: the kept cells one by one in a fresh interpreter, as a session runs them, with
- * marks between them. Process: the task's; the program below runs in the box.
- * 1. The cells see the names of __main__ and nothing of ours: the runner is a function that takes
- *    its own name away and imports only into itself.
- * 2. A mark goes into stdout and, as a shown value, into the results: so both can be cut apart. */
+/* The proof run: drivers/proof.py with the kept cells as its arguments, and its output cut apart at
+ * the marks. Process: the task's; the program runs in the box. */
 #include "agent/verify/script.h"
 
 #include "base/buf.h"
+#include "base/builtin.h"
 #include "base/json.h"
 #include "base/own.h"
 
 #define PROOF_MAX (8u << 20)
 
-static const char runner[] =
-    "def __cupel_proof(cells, tests, tag):\n"
-    "    import ast, builtins, sys\n"
-    "    main, show, loop = sys.modules['__main__'].__dict__, builtins.display, []\n"
-    "    main.pop('__cupel_proof', None)\n"
-    "    class Mark:\n"
-    "        def __init__(self, text):\n"
-    "            self.text = text\n"
-    "        def __repr__(self):\n"
-    "            return tag + self.text\n"
-    "    def mark(text):\n"
-    "        try:\n"
-    "            sys.stdout.flush()\n"
-    "        except Exception:\n"
-    "            pass\n"
-    "        sys.__stdout__.write('\\x1e' + tag + text + '\\x1e')\n"
-    "        sys.__stdout__.flush()\n"
-    "        show(Mark(text))\n"
-    "    def run(code, name):\n"
-    "        first = code.lstrip('\\n')\n"
-    "        indent = first[: len(first) - len(first.lstrip(' \\t'))]\n"
-    "        lines = [line.removeprefix(indent) for line in code.split('\\n')]\n"
-    "        code = '\\n'.join(lines)\n"
-    "        import linecache\n"
-    "        linecache.cache[name] = len(code), None, [line + '\\n' for line in lines], name\n"
-    "        wait = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT\n"
-    "        tree = compile(code, name, 'exec', ast.PyCF_ONLY_AST | wait, True)\n"
-    "        last = tree.body[-1] if tree.body else None\n"
-    "        if isinstance(last, ast.Expr):\n"
-    "            rest = lines[last.end_lineno - 1].encode()[last.end_col_offset:]\n"
-    "            last = None if rest.strip().startswith(b';') else tree.body.pop()\n"
-    "        else:\n"
-    "            last = None\n"
-    "        body = compile(tree, name, 'exec', wait, True)\n"
-    "        parts, value = [body], None\n"
-    "        if last:\n"
-    "            flags = wait | body.co_flags & 0x1FF0000\n"
-    "            parts.append(compile(ast.Expression(last.value), name, 'eval', flags, True))\n"
-    "        for part in parts:\n"
-    "            value = eval(part, main)\n"
-    "            if part.co_flags & 0x80:\n"
-    "                if not loop:\n"
-    "                    import asyncio\n"
-    "                    loop.append(asyncio.Runner())\n"
-    "                value = loop[0].run(value)\n"
-    "        if last and value is not None:\n"
-    "            show(value)\n"
-    "            builtins._ = value\n"
-    "    def figures():\n"
-    "        pyplot = sys.modules.get('matplotlib.pyplot')\n"
-    "        if hasattr(pyplot, 'show'):\n"
-    "            pyplot.show()\n"
-    "    for at, (number, code, may_fail) in enumerate(cells):\n"
-    "        mark(f'begin {at}')\n"
-    "        try:\n"
-    "            run(code, f'<cell {number}>')\n"
-    "        except SystemExit:\n"
-    "            pass\n"
-    "        except BaseException:\n"
-    "            if not may_fail:\n"
-    "                raise\n"
-    "        figures()\n"
-    "        mark(f'end {at}')\n"
-    "    for at, code in enumerate(tests):\n"
-    "        mark(f'begin {len(cells) + at}')\n"
-    "        try:\n"
-    "            run(code, f'<test {at + 1}>')\n"
-    "            said = 'ok'\n"
-    "        except BaseException as problem:\n"
-    "            said = f'{type(problem).__name__}: {problem}'[:500]\n"
-    "        mark(f'end {len(cells) + at}')\n"
-    "        show(Mark(f'test {at} {said}'))\n";
+BUILTIN(agent_proof_py, "drivers/proof.py");
 
 /* JSON's spelling of a list of texts and small numbers is Python's too, but for true and null. */
 static int add_literal(struct buf *out, json_t *value)
@@ -113,7 +40,7 @@ char *agent_script_proof(const json_t *steps, const json_t *requirements, const 
     }
     bool any = json_array_size(cells) > 0;
     own_buf out = BUF_INIT(PROOF_MAX);
-    bool fits = buf_add_text(&out, runner) == 0 && buf_add_text(&out, "__cupel_proof(") == 0;
+    bool fits = buf_add_text(&out, agent_proof_py) == 0 && buf_add_text(&out, "__cupel_proof(") == 0;
     fits = add_literal(&out, cells) == 0 && fits;
     fits = buf_add_text(&out, ", ") == 0 && fits;
     fits = add_literal(&out, tests) == 0 && fits;

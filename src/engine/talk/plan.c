@@ -65,7 +65,8 @@ struct language {
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
-                         { [RUN] = { ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY },
+                         { [RUN] = { ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
+                                     ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_MAGICS_PY },
                            [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
                                          ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_MAGICS_PY,
                                          ENGINE_BUILTIN_TERMINAL_PY },
