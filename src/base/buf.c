@@ -1,9 +1,13 @@
 /* Growing bytes up to a maximum. Host-side processes only: uses the heap. */
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#define READ_PART ((size_t)1 << 16)
 
 void *buf_alloc(size_t bytes)
 {
@@ -99,6 +103,22 @@ int buf_printf(struct buf *buf, const char *fmt, ...)
     va_end(ap);
     buf_grew(buf, (size_t)need);
     return 0;
+}
+
+int buf_read(struct buf *buf, int fd)
+{
+    for (;;) {
+        size_t left = buf->max - buf->len, part = left < READ_PART ? left : READ_PART;
+        char probe, *room = part ? buf_room(buf, part) : &probe;
+        ssize_t n = read(fd, room, part ? part : 1);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n > 0 && !part)
+            errno = EFBIG;
+        if (n <= 0 || !part)
+            return n == 0 ? 0 : -1;
+        buf_grew(buf, (size_t)n);
+    }
 }
 
 void buf_drop(struct buf *buf, size_t len)

@@ -32,6 +32,8 @@ int buf_printf(struct buf *buf, const char *fmt, ...) attr_printf(2, 3);
  * maximum would be exceeded. */
 char *buf_room(struct buf *buf, size_t len);
 void buf_grew(struct buf *buf, size_t len);
+/* Append the rest of a file. 0, or -1 with errno: EFBIG if it exceeds the maximum. */
+int buf_read(struct buf *buf, int fd);
 /* Drop `len` bytes from the front. */
 void buf_drop(struct buf *buf, size_t len);
 /* Hand the heap bytes over; the buffer is empty afterwards. Never NULL. */

@@ -20,6 +20,16 @@ static inline int64_t clock_now_ns(void)
     return clock_ns(t);
 }
 
+/* A time-out for poll: 0 when due_ns has come, at most an hour. Rounded up: rounding down would end
+ * the wait before its time. */
+static inline int clock_poll_ms(int64_t due_ns)
+{
+    int64_t left = due_ns - clock_now_ns();
+    if (left <= 0 || left > 3600 * CLOCK_S)
+        return left <= 0 ? 0 : 3600000;
+    return (int)((left + CLOCK_MS - 1) / CLOCK_MS);
+}
+
 static inline double clock_ms_between(int64_t from_ns, int64_t to_ns)
 {
     return (double)(to_ns - from_ns) / 1e6;

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/own.h"
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -53,6 +55,20 @@ int io_read_all(int fd, void *bytes, size_t len)
         len -= (size_t)n;
     }
     return 0;
+}
+
+ssize_t io_read_text(int dir, const char *path, char *text, size_t room)
+{
+    own_fd fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n;
+}
+
+int io_write_text(int dir, const char *path, const char *text)
+{
+    own_fd fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
 }
 
 int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executable)

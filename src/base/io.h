@@ -14,6 +14,10 @@
 int io_write_all(int fd, const void *bytes, size_t len) attr_must_use;
 /* Read exactly len bytes; 0, or -1 with errno (ENODATA at a premature end). */
 int io_read_all(int fd, void *bytes, size_t len) attr_must_use;
+/* A small file below `dir`, or AT_FDCWD: its first bytes into `text`, with a NUL at the end, or a
+ * text into it. The length or 0, or -1 with errno. */
+ssize_t io_read_text(int dir, const char *path, char *text, size_t room);
+int io_write_text(int dir, const char *path, const char *text);
 /* Write everything at offset 0 of a new sealed memfd; the fd, or -1. */
 int io_sealed_memfd(const char *name, const void *bytes, size_t len, int executable);
 

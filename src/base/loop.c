@@ -83,14 +83,7 @@ static struct loop_timer *earliest(const struct loop *loop)
 static int patience_ms(const struct loop *loop)
 {
     const struct loop_timer *first = earliest(loop);
-    if (!first)
-        return -1;
-    int64_t left = first->at_ns - clock_now_ns();
-    if (left <= 0)
-        return 0;
-    /* Rounded up: rounding down would wake the loop before the timer is due. */
-    int64_t ms = (left + CLOCK_MS - 1) / CLOCK_MS;
-    return ms > 3600000 ? 3600000 : (int)ms;
+    return first ? clock_poll_ms(first->at_ns) : -1;
 }
 
 /* Waking a sleeping processor can take longer than the expected event: poll instead of sleeping. */

@@ -26,6 +26,25 @@ size_t str_decode_utf8(struct str bytes, uint32_t *out_point)
     return need;
 }
 
+struct str str_trim(struct str text)
+{
+    while (text.len > 0 && memchr(" \t\r\n\v\f", text.at[0], 6))
+        text = (struct str){ text.at + 1, text.len - 1 };
+    while (text.len > 0 && memchr(" \t\r\n\v\f", text.at[text.len - 1], 6))
+        text.len--;
+    return text;
+}
+
+size_t str_unfinished_utf8(struct str bytes)
+{
+    for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
+        char c = bytes.at[bytes.len - back];
+        if (((unsigned char)c & 0xc0) != 0x80)
+            return str_utf8_len(c) > back ? back : 0;
+    }
+    return 0;
+}
+
 bool str_is_utf8(struct str bytes)
 {
     size_t i = 0;

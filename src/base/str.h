@@ -30,11 +30,28 @@ static inline bool str_is(struct str a, const char *text)
     return str_eq(a, str_of(text));
 }
 
+static inline bool str_starts(struct str text, const char *with)
+{
+    size_t len = strlen(with);
+    return text.len >= len && memcmp(text.at, with, len) == 0;
+}
+
+/* Without white space at both ends. */
+struct str str_trim(struct str text);
+
 /* Strict UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool str_is_utf8(struct str bytes);
 /* Length of the longest prefix of at most `max` bytes that does not cut a UTF-8 sequence; min(len,
  * max) for bytes that are not UTF-8. */
 size_t str_cut_utf8(struct str bytes, size_t max);
+/* Bytes of the UTF-8 sequence that begins with `lead`; 0 if none does. */
+static inline size_t str_utf8_len(char lead)
+{
+    unsigned char c = (unsigned char)lead;
+    return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+}
+/* Bytes at the end that begin a UTF-8 sequence which more bytes could complete. */
+size_t str_unfinished_utf8(struct str bytes);
 /* Decode one UTF-8 sequence at the start of `bytes`: its length (1 to 4) and code point, or 0 when
  * the bytes are no valid sequence. */
 size_t str_decode_utf8(struct str bytes, uint32_t *out_point);

@@ -43,27 +43,9 @@ static struct str tail_of(const struct result_stream *stream)
     return (struct str){ all.at + drop, all.len - drop };
 }
 
-/* Length of the sequence that begins with this byte; 0: none. */
-static size_t sequence_len(unsigned char c)
-{
-    return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-}
-
 static bool continues(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* Bytes at the end of `bytes` that begin an incomplete UTF-8 sequence. */
-static size_t unfinished(struct str bytes)
-{
-    for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
-        char c = bytes.at[bytes.len - back];
-        if (continues(c))
-            continue;
-        return sequence_len((unsigned char)c) > back ? back : 0;
-    }
-    return 0;
 }
 
 /* Bytes at the start of `bytes` that end an earlier sequence. */
@@ -85,7 +67,7 @@ void result_stream_text(const struct result_stream *stream, struct buf *out)
     struct str head = buf_str(&stream->head), tail = tail_of(stream);
     if (stream->truncated) {
         size_t skip = orphaned(tail);
-        head.len -= unfinished(head);
+        head.len -= str_unfinished_utf8(head);
         tail = (struct str){ tail.at + skip, tail.len - skip };
     }
     buf_add_str(out, head);

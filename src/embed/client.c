@@ -275,13 +275,6 @@ bool embed_client_ready(struct embed_client *client)
     return client->broken.kind == ERR_NONE;
 }
 
-static int patience_ms(int64_t due_ns)
-{
-    int64_t left = due_ns - clock_now_ns();
-    return due_ns == 0 ? -1 : left <= 0 ? 0 : left > 3600 * CLOCK_S ? 3600 * 1000
-                                                                    : (int)(left / CLOCK_MS + 1);
-}
-
 void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t count)
 {
     struct pollfd ready[1 + EMBED_POLL_MAX] = {
@@ -289,7 +282,8 @@ void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t 
     };
     if (count)
         memcpy(ready + 1, more, count * sizeof *more);
-    int n = poll(ready, 1 + count, patience_ms(embed_client_due_ns(client)));
+    int64_t due_ns = embed_client_due_ns(client);
+    int n = poll(ready, 1 + count, due_ns ? clock_poll_ms(due_ns) : -1);
     for (size_t i = 0; i < count; i++)
         more[i].revents = n > 0 ? ready[1 + i].revents : 0;
     if (n < 0 && errno != EINTR) {

@@ -71,8 +71,7 @@ static int wait_readable(int fd, int64_t until)
 {
     for (;;) {
         struct pollfd ready = { .fd = fd, .events = POLLIN };
-        int64_t left = (until - clock_now_ns()) / CLOCK_MS;
-        int n = poll(&ready, 1, left > 0 ? (int)left : 0);
+        int n = poll(&ready, 1, clock_poll_ms(until));
         if (n >= 0 || errno != EINTR)
             return n;
     }

@@ -42,21 +42,13 @@ static int read_cache_file(int state_dirfd, struct buf *out)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > CACHE_MAX)
         return -1;
-    for (;;) {
-        char *room = buf_room(out, 1 << 14);
-        if (!room)
-            return -1;
-        ssize_t n = read(fd, room, 1 << 14);
-        if (n <= 0)
-            return n < 0 ? -1 : 0;
-        buf_grew(out, (size_t)n);
-    }
+    return buf_read(out, fd);
 }
 
 /* Fill digest and manifest from the cache where its key is image->key. */
 static bool load_cache(int state_dirfd, struct image *image)
 {
-    own_buf text = BUF_INIT(CACHE_MAX + (1 << 14));
+    own_buf text = BUF_INIT(CACHE_MAX);
     struct err ignored = ERR_INIT;
     if (state_dirfd < 0 || read_cache_file(state_dirfd, &text) < 0)
         return false;

@@ -42,17 +42,6 @@ static int keep_line(struct image_owned *owned, struct str line, const char *con
     return 0;
 }
 
-static int read_list(int fd, struct buf *out)
-{
-    for (;;) {
-        char *room = buf_room(out, 1 << 16);
-        ssize_t n = room ? read(fd, room, 1 << 16) : -1;
-        if (n <= 0)
-            return (int)n;
-        buf_grew(out, (size_t)n);
-    }
-}
-
 static int keep_lines(struct image_owned *owned, struct str text, const char *const *prefixes,
                       size_t prefix_count)
 {
@@ -107,7 +96,7 @@ int image_owned_read(int root_dirfd, const char *const *prefixes, size_t prefix_
             continue;
         own_fd list = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC);
         text.len = 0;
-        if (list < 0 || read_list(list, &text) < 0)
+        if (list < 0 || buf_read(&text, list) < 0)
             return err_sys(err, "read '/var/lib/dpkg/info/%.200s'", entry->d_name);
         if (keep_lines(out, buf_str(&text), prefixes, prefix_count) < 0)
             return err_set(err, ERR_LIMIT, "dpkg's file lists exceed 256 MiB");

@@ -55,9 +55,7 @@ static pid_t parent_of(pid_t pid)
 {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
+    io_read_text(AT_FDCWD, path, text, sizeof text);
     const char *at = strrchr(text, ')'); /* the program chose the name before it */
     return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }

@@ -144,15 +144,6 @@ void llm_http_close(struct llm_http *http)
 
 /* ---- what comes ---- */
 
-static struct str trimmed(struct str text)
-{
-    while (text.len > 0 && strchr(" \t\r\n", text.at[0]))
-        text = (struct str){ text.at + 1, text.len - 1 };
-    while (text.len > 0 && strchr(" \t\r\n", text.at[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 /* Seconds, possibly with a fraction; or a date. */
 static double read_wait(const struct exchange *exchange, const char *text)
 {
@@ -198,7 +189,7 @@ static void read_status(struct llm_http_call *call, struct str line)
 static size_t on_header(char *bytes, size_t one, size_t len, void *user)
 {
     struct exchange *exchange = user;
-    struct str line = trimmed((struct str){ bytes, len * one });
+    struct str line = str_trim((struct str){ bytes, len * one });
     const char *colon = line.len > 0 ? memchr(line.at, ':', line.len) : NULL;
     exchange->header_bytes += len;
     if (exchange->header_bytes > HEADERS_MAX) {
@@ -209,7 +200,7 @@ static size_t on_header(char *bytes, size_t one, size_t len, void *user)
         read_status(exchange->call, line);
     else if (colon)
         read_header(exchange, (struct str){ line.at, (size_t)(colon - line.at) },
-                    trimmed((struct str){ colon + 1,
+                    str_trim((struct str){ colon + 1,
                                           line.len - (size_t)(colon - line.at) - 1 }));
     return len * one;
 }

@@ -67,19 +67,6 @@ void serve_say_error(struct serve_conn *conn, struct str id, const struct err *e
 
 /* --- the engine's news --- */
 
-/* Bytes at the end that begin an incomplete UTF-8 sequence. */
-static size_t unfinished(struct str bytes)
-{
-    for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {
-        unsigned char c = (unsigned char)bytes.at[bytes.len - back];
-        if ((c & 0xc0) == 0x80)
-            continue;
-        size_t want = c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
-        return want > back ? back : 0;
-    }
-    return 0;
-}
-
 static void say_bytes(struct serve_run *run, int which, struct str bytes)
 {
     struct serve_held *held = &run->held[which];
@@ -110,7 +97,7 @@ static void on_bytes(struct serve_run *run, int which, struct str bytes)
         buf_add_str(&joined, bytes);
         bytes = buf_str(&joined);
     }
-    size_t rest = unfinished(bytes);
+    size_t rest = str_unfinished_utf8(bytes);
     bytes.len -= rest;
     say_bytes(run, which, bytes);
     memcpy(held->bytes, bytes.at + bytes.len, rest);

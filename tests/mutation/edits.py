@@ -196,8 +196,8 @@ EDITS = {
     "SETSID": [("src/box/wall/drop.c", "return setsid() < 0", "return 0 && setsid() < 0")],
     "OOM_SCORE": [
         ("src/box/inside/enter.c",
-         "if (more_easily_killed() < 0 ||",
-         "if ((0 && more_easily_killed() < 0) ||"),
+         'if (io_write_text(AT_FDCWD, "/proc/self/oom_score_adj", "500") < 0 ||',
+         "if ("),
     ],
     # ---- file system ----
     # mounts keep the propagation they come with
@@ -444,8 +444,8 @@ EDITS = {
     # a group used again has the last run's memory peak
     "SHELF_PEAK": [
         ("src/box/cgroup/cgroup.c",
-         '                            write_at(memory, "memory.max_usage_in_bytes", "0") < 0)',
-         '                            (0 && write_at(memory, "memory.max_usage_in_bytes", "0") < 0))'),
+         '                            io_write_text(memory, "memory.max_usage_in_bytes", "0") < 0)',
+         '                            (0 && io_write_text(memory, "memory.max_usage_in_bytes", "0") < 0))'),
     ],
     # a group used again has the last run's hits of limits
     "SHELF_COUNTERS": [

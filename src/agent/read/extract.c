@@ -39,15 +39,6 @@ void agent_action_done(struct agent_action *action)
     *action = AGENT_ACTION_INIT;
 }
 
-static struct str trimmed(struct str text)
-{
-    while (text.len && isspace((unsigned char)text.at[0]))
-        text.at++, text.len--;
-    while (text.len && isspace((unsigned char)text.at[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 static bool is_one_of(const char *name, const char *const *list, size_t count)
 {
     for (size_t i = 0; name && i < count; i++)
@@ -68,7 +59,7 @@ static const char *first_of(const json_t *object, const char *const *keys, size_
 
 static char *copy_brief(const char *text, size_t max)
 {
-    struct str all = trimmed(str_of(text));
+    struct str all = str_trim(str_of(text));
     return all.len ? buf_strdup((struct str){ all.at, str_cut_utf8(all, max) }) : NULL;
 }
 
@@ -214,7 +205,7 @@ static bool take_react(struct str text, struct agent_action *out)
     for (size_t at = 0; at < text.len; at = agent_extract_line_end(text, at) + 1) {
         struct str rest = { text.at + at, text.len - at };
         if (rest.len > 13 && strncasecmp(rest.at, "action input:", 13) == 0) {
-            struct str code = trimmed((struct str){ rest.at + 13, rest.len - 13 });
+            struct str code = str_trim((struct str){ rest.at + 13, rest.len - 13 });
             const char *end = memmem(code.at, code.len, "\nObservation:", 13);
             code.len = end ? (size_t)(end - code.at) : code.len;
             out->kept = (size_t)(code.at - text.at) + code.len;
@@ -224,7 +215,7 @@ static bool take_react(struct str text, struct agent_action *out)
             return out->act == AGENT_ACT_CODE;
         }
         if (rest.len > 13 && strncasecmp(rest.at, "final answer:", 13) == 0) {
-            struct str answer = trimmed((struct str){ rest.at + 13, rest.len - 13 });
+            struct str answer = str_trim((struct str){ rest.at + 13, rest.len - 13 });
             out->text = answer.len ? buf_strdup(answer) : NULL;
             out->act = out->text ? AGENT_ACT_ANSWER : AGENT_ACT_EMPTY;
             return out->text != NULL;
@@ -236,11 +227,11 @@ static bool take_react(struct str text, struct agent_action *out)
 static bool take_json(struct str text, struct agent_action *out)
 {
     struct agent_extract_block block;
-    struct str inside = trimmed(text);
+    struct str inside = str_trim(text);
     if (agent_extract_tag(text, "tool_call", &block))
-        inside = trimmed((struct str){ text.at + block.from, block.to - block.from });
+        inside = str_trim((struct str){ text.at + block.from, block.to - block.from });
     else if (agent_extract_named(text, "json", &block) && block.begin == 0)
-        inside = trimmed((struct str){ text.at + block.from, block.to - block.from });
+        inside = str_trim((struct str){ text.at + block.from, block.to - block.from });
     if (!inside.len || inside.at[0] != '{')
         return false;
     own_json object = read_relaxed(inside);
@@ -281,7 +272,7 @@ static void take_plan(char *text, struct agent_action *out)
     struct agent_extract_block block;
     if (!agent_extract_named(str_of(text), "plan", &block))
         return;
-    struct str inside = trimmed((struct str){ text + block.from, block.to - block.from });
+    struct str inside = str_trim((struct str){ text + block.from, block.to - block.from });
     out->plan = read_relaxed(inside);
     if (out->plan && !json_is_object(out->plan)) {
         json_decref(out->plan);
@@ -295,7 +286,7 @@ static bool merely_announces(struct str between)
 {
     static const char *const inventions[] = { "observ", "output", "result", "print", "return",
                                               "show", "gives", "pass", "assistant", "success" };
-    between = trimmed(between);
+    between = str_trim(between);
     if (!between.len)
         return true;
     if (between.len > BETWEEN_MAX || between.at[between.len - 1] != ':' ||
@@ -310,9 +301,9 @@ static bool merely_announces(struct str between)
 
 static struct str without_role(struct str text)
 {
-    text = trimmed(text);
+    text = str_trim(text);
     if (text.len >= 10 && strncasecmp(text.at, "assistant:", 10) == 0)
-        text = trimmed((struct str){ text.at + 10, text.len - 10 });
+        text = str_trim((struct str){ text.at + 10, text.len - 10 });
     return text;
 }
 
@@ -321,7 +312,7 @@ static char *last_line(struct str text)
 {
     const char *line = text.len ? memrchr(text.at, '\n', text.len) : NULL;
     if (line)
-        text = trimmed((struct str){ line + 1, text.len - (size_t)(line + 1 - text.at) });
+        text = str_trim((struct str){ line + 1, text.len - (size_t)(line + 1 - text.at) });
     while (text.len && text.at[text.len - 1] == ':')
         text.len--;
     return text.len ? buf_strdup((struct str){ text.at, str_cut_utf8(text, PURPOSE_MAX) }) : NULL;
@@ -377,7 +368,7 @@ static bool take_answer_tag(struct str text, struct agent_action *out)
             continue;
         if (agent_extract_find(text, 0, &code) && code.begin < tag.begin)
             return false;
-        struct str inside = trimmed((struct str){ text.at + tag.from, tag.to - tag.from });
+        struct str inside = str_trim((struct str){ text.at + tag.from, tag.to - tag.from });
         if (!inside.len)
             continue;
         out->text = buf_strdup(inside);
@@ -417,7 +408,7 @@ void agent_extract(const json_t *content, const char *text, struct agent_action 
     take_plan(masked, out);
     struct str seen = str_of(masked);
     if (take_native(content, out)) {
-        struct str said = trimmed(seen);
+        struct str said = str_trim(seen);
         if (out->act == AGENT_ACT_CODE && said.len)
             out->text = buf_strdup(said);
         return;

@@ -14,15 +14,6 @@ static bool line_starts(struct str line, const char *with)
     return line.len >= len && memcmp(line.at, with, len) == 0;
 }
 
-static struct str trimmed(struct str text)
-{
-    while (text.len && isspace((unsigned char)text.at[0]))
-        text.at++, text.len--;
-    while (text.len && isspace((unsigned char)text.at[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 static bool next_line(struct str text, size_t *at, struct str *out)
 {
     if (*at >= text.len)
@@ -43,7 +34,7 @@ static bool is_debris(struct str line)
     static const char *const marks[] = { "```", "~~~", "$$", "\\[", "\\]", "\\begin{", "\\end{",
                                          "</code>", "</execute>", "<end_code>", "<|eom_id|>",
                                          "<|eot_id|>", "<|im_end|>", "%%python" };
-    struct str text = trimmed(line);
+    struct str text = str_trim(line);
     for (size_t i = 0; i < array_len(marks); i++)
         if (line_starts(text, marks[i]))
             return true;
@@ -64,7 +55,7 @@ static struct str without_edges(struct str code)
     for (;;) {
         size_t at = 0;
         struct str line;
-        if (!next_line(code, &at, &line) || (trimmed(line).len && !is_debris(line)))
+        if (!next_line(code, &at, &line) || (str_trim(line).len && !is_debris(line)))
             break;
         size_t drop = at < code.len ? at : code.len;
         code.at += drop;
@@ -87,12 +78,12 @@ static struct str without_edges(struct str code)
 /* Pasted from an interpreter: ">>> " and "... " before every statement. */
 static bool has_prompts(struct str code)
 {
-    return line_starts(trimmed(code), ">>> ") || line_starts(trimmed(code), "In [");
+    return line_starts(str_trim(code), ">>> ") || line_starts(str_trim(code), "In [");
 }
 
 static bool prompt_cut(struct str *line)
 {
-    struct str text = trimmed(*line);
+    struct str text = str_trim(*line);
     const char *colon = line_starts(text, "In [") ? memchr(text.at, ':', text.len) : NULL;
     if (colon) {
         size_t cut = (size_t)(colon - text.at) + 1;
@@ -120,7 +111,7 @@ static size_t common_indent(struct str code)
     size_t at = 0, least = SIZE_MAX;
     struct str line;
     while (next_line(code, &at, &line))
-        if (trimmed(line).len && indent_of(line) < least)
+        if (str_trim(line).len && indent_of(line) < least)
             least = indent_of(line);
     return least == SIZE_MAX ? 0 : least;
 }
@@ -214,7 +205,7 @@ static enum looks look_at(struct str line)
     static const char *const blocks[] = { "def", "class", "for", "while", "if", "with", "try",
                                           "async", "elif", "else", "except", "finally" };
     static const char *const plain[] = { "return", "assert", "raise", "del", "global", "pass" };
-    struct str text = trimmed(line);
+    struct str text = str_trim(line);
     if (!text.len || text.at[0] == '#' || text.at[0] == '@')
         return WEAK;
     for (size_t i = 0; i < array_len(blocks); i++)
@@ -244,10 +235,10 @@ static struct census look_over(struct str text)
     int depth = 0;
     while (next_line(text, &at, &line)) {
         enum looks looks = depth > 0 ? WEAK : look_at(line);
-        found.lines += trimmed(line).len > 0;
+        found.lines += str_trim(line).len > 0;
         found.prose += looks == PROSE;
         found.strong += looks == STRONG;
-        found.weak += looks == WEAK && trimmed(line).len > 0;
+        found.weak += looks == WEAK && str_trim(line).len > 0;
         for (size_t i = 0; i < line.len && looks != PROSE; i++)
             depth += strchr("([{", line.at[i]) && line.at[i] ? 1
                      : strchr(")]}", line.at[i]) && line.at[i] ? -1 : 0;

@@ -40,7 +40,7 @@ char *agent_script_proof(const json_t *steps, const json_t *requirements, const 
     }
     bool any = json_array_size(cells) > 0;
     own_buf out = BUF_INIT(PROOF_MAX);
-    bool fits = buf_add_text(&out, agent_proof_py) == 0 && buf_add_text(&out, "__cupel_proof(") == 0;
+    bool fits = buf_printf(&out, "%s__cupel_proof(", agent_proof_py) == 0;
     fits = add_literal(&out, cells) == 0 && fits;
     fits = buf_add_text(&out, ", ") == 0 && fits;
     fits = add_literal(&out, tests) == 0 && fits;

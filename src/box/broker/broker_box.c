@@ -30,8 +30,7 @@ static int write_map(pid_t pid, const char *file, const char *text)
 {
     char path[48];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    own_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
+    return io_write_text(AT_FDCWD, path, text);
 }
 
 static int write_maps(const struct broker *broker, uint32_t id, pid_t pid)

@@ -293,9 +293,8 @@ static int move(const struct broker *broker, const struct cgroup *group, pid_t p
     char text[16];
     if (!moves_here(broker))
         return 0;
-    own_fd procs = openat(group->dir[BOX_CG_V2], "cgroup.procs", O_WRONLY | O_CLOEXEC);
     snprintf(text, sizeof text, "%d", (int)pid);
-    return procs < 0 ? -1 : io_write_all(procs, text, strlen(text));
+    return io_write_text(group->dir[BOX_CG_V2], "cgroup.procs", text);
 }
 
 static void on_parked(struct broker *broker, struct broker_box *box, uint64_t ticket,

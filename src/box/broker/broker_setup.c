@@ -27,9 +27,8 @@ static void make_room(void)
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
-    own_fd last = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
-    if (last >= 0 && io_write_all(last, "1000", 4) < 0)
-        return; /* optional: cupel's own code is told of the fork */
+    /* Optional: cupel's own code is told of the fork. */
+    io_write_text(AT_FDCWD, "/proc/sys/kernel/ns_last_pid", "1000");
 }
 
 void broker_set_up(struct broker *broker, int signals[1])

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/clock.h"
 #include "base/own.h"
 
@@ -66,11 +67,9 @@ static int listing(const struct cgroup *group)
 static bool group_has_left(const struct broker_box *box, int dir, pid_t also)
 {
     char text[2048];
-    own_fd procs = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    ssize_t len = procs < 0 ? -1 : read(procs, text, sizeof text - 1);
+    ssize_t len = io_read_text(dir, "cgroup.procs", text, sizeof text);
     if (len < 0 || len == sizeof text - 1) /* so many cannot be init and cupel's own */
         return true;
-    text[len] = 0;
     bool left = false;
     char *at = text;
     while (*at && !left) {
@@ -93,10 +92,10 @@ static bool is_inside(const struct broker_box *box, pid_t pid)
 static bool is_kept(const struct broker_box *box, pid_t pid)
 {
     char path[48], status[2048];
+    if (!box->keep.keeper || box->keep.warden)
+        return false;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    own_fd fd = box->keep.keeper && !box->keep.warden ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t len = fd < 0 ? -1 : read(fd, status, sizeof status - 1);
-    status[len < 0 ? 0 : len] = 0;
+    io_read_text(AT_FDCWD, path, status, sizeof status);
     const char *tracer = strstr(status, "\nTracerPid:\t");
     return tracer && strtol(tracer + strlen("\nTracerPid:\t"), NULL, 10) == box->keep.keeper;
 }

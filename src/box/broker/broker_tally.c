@@ -14,6 +14,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/attr.h"
 #include "base/own.h"
 #include "box/broker/sockets.h"
@@ -46,9 +47,7 @@ static const char *read_proc(pid_t pid, const char *name)
     static char text[65536];
     char path[48];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
+    io_read_text(AT_FDCWD, path, text, sizeof text);
     return text;
 }
 

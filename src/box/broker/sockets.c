@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/attr.h"
 #include "base/own.h"
 
@@ -37,9 +38,7 @@ int64_t sockets_used(pid_t pid)
     static const char key[] = "sockets: used ";
     char path[48], text[512];
     snprintf(path, sizeof path, "/proc/%d/net/sockstat", (int)pid);
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = 0;
+    io_read_text(AT_FDCWD, path, text, sizeof text);
     return strncmp(text, key, sizeof key - 1) == 0 ? strtoll(text + sizeof key - 1, NULL, 10) : -1;
 }
 

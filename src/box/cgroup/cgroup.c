@@ -22,41 +22,18 @@
 #define CPU_PERIOD_US 100000
 #define DYING_SLACK_BYTES (64ll << 20) /* room to die in: freeing memory takes some */
 
-static int write_at(int dir, const char *file, const char *text)
-{
-    int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int failed = io_write_all(fd, text, strlen(text));
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return failed;
-}
-
 static int write_number(int dir, const char *file, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    return write_at(dir, file, text);
-}
-
-static ssize_t read_at(int dir, const char *file, char *text, size_t room)
-{
-    int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n;
+    return io_write_text(dir, file, text);
 }
 
 static int64_t read_number(int dir, const char *file)
 {
     char text[64];
-    if (dir < 0 || read_at(dir, file, text, sizeof text) <= 0 || text[0] < '0' || text[0] > '9')
-        return -1;
-    return strtoll(text, NULL, 10);
+    bool is = dir >= 0 && io_read_text(dir, file, text, sizeof text) > 0;
+    return is && text[0] >= '0' && text[0] <= '9' ? strtoll(text, NULL, 10) : -1;
 }
 
 static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits *limits,
@@ -66,10 +43,10 @@ static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits
     char quota[48];
     if (bases->v2_controllers & 1u << BOX_CG_MEMORY) {
         if (write_number(dir, "memory.max", limits->memory_bytes) < 0 ||
-            write_at(dir, "memory.oom.group", "1") < 0)
+            io_write_text(dir, "memory.oom.group", "1") < 0)
             return -1;
         /* Absent without swap accounting; then there is no swap to limit. */
-        if (write_at(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
+        if (io_write_text(dir, "memory.swap.max", "0") < 0 && errno != ENOENT)
             return -1;
         if (read_number(dir, "memory.max") == (limits->memory_bytes & ~4095ll))
             group->walls |= BOX_WALL_BIT(MEMORY_CG);
@@ -83,7 +60,7 @@ static int limit_v2(const struct cgroup_bases *bases, const struct cgroup_limits
     if (bases->v2_controllers & 1u << BOX_CG_CPU) {
         int64_t us = limits->cpu_thousandths * CPU_PERIOD_US / 1000;
         snprintf(quota, sizeof quota, "%lld %d", (long long)us, CPU_PERIOD_US);
-        if (write_at(dir, "cpu.max", quota) < 0)
+        if (io_write_text(dir, "cpu.max", quota) < 0)
             return -1;
         if (read_number(dir, "cpu.max") == us)
             group->walls |= BOX_WALL_BIT(CPU_CG);
@@ -102,7 +79,7 @@ static int watch_oom(struct cgroup *group)
         return -1;
     group->oom_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     snprintf(words, sizeof words, "%d %d", group->oom_event, control);
-    int failed = group->oom_event < 0 || write_at(dir, "cgroup.event_control", words) < 0;
+    int failed = group->oom_event < 0 || io_write_text(dir, "cgroup.event_control", words) < 0;
     close(control);
     return failed ? -1 : 0;
 }
@@ -245,7 +222,7 @@ static void lift(struct cgroup *group)
     group->lifted = true;
     /* Each file may be absent; every lifted limit helps the processes to die quickly. */
     if (group->dir[BOX_CG_CPU] >= 0)
-        write_at(group->dir[BOX_CG_CPU], "cpu.cfs_quota_us", "-1");
+        io_write_text(group->dir[BOX_CG_CPU], "cpu.cfs_quota_us", "-1");
     if (memory >= 0) {
         int64_t more = read_number(memory, "memory.limit_in_bytes") + DYING_SLACK_BYTES;
         write_number(memory, "memory.memsw.limit_in_bytes", more);
@@ -254,7 +231,7 @@ static void lift(struct cgroup *group)
     if (v2 < 0)
         return;
     int64_t most = read_number(v2, "memory.max");
-    write_at(v2, "cpu.max", "max");
+    io_write_text(v2, "cpu.max", "max");
     if (most >= 0)
         write_number(v2, "memory.max", most + DYING_SLACK_BYTES);
 }
@@ -263,7 +240,7 @@ void cgroup_lift_and_kill(struct cgroup *group)
 {
     lift(group);
     if (group->dir[BOX_CG_V2] >= 0)
-        write_at(group->dir[BOX_CG_V2], "cgroup.kill", "1");
+        io_write_text(group->dir[BOX_CG_V2], "cgroup.kill", "1");
 }
 
 /* --- sessions --- */
@@ -271,7 +248,8 @@ void cgroup_lift_and_kill(struct cgroup *group)
 void cgroup_kill_singly(struct cgroup *group)
 {
     /* Present only in a v2 hierarchy that controls memory. */
-    if (group->dir[BOX_CG_V2] >= 0 && write_at(group->dir[BOX_CG_V2], "memory.oom.group", "0") == 0)
+    if (group->dir[BOX_CG_V2] >= 0 &&
+        io_write_text(group->dir[BOX_CG_V2], "memory.oom.group", "0") == 0)
         group->lifted = true;
 }
 
@@ -307,7 +285,7 @@ void cgroup_ease(struct cgroup *group, bool on)
         write_number(cpu, "cpu.cfs_quota_us", on ? -1 : us);
     snprintf(quota, sizeof quota, "%lld %d", (long long)us, CPU_PERIOD_US);
     if (v2 >= 0)
-        write_at(v2, "cpu.max", on ? "max" : quota); /* absent without that controller */
+        io_write_text(v2, "cpu.max", on ? "max" : quota); /* absent without that controller */
 }
 
 /* --- reuse --- */
@@ -325,7 +303,7 @@ bool cgroup_shelf_take(const struct cgroup_bases *bases, struct cgroup_shelf *sh
         *out = *group;
         *group = shelf->idle[--shelf->count];
         if (memory >= 0 && (read_number(memory, "memory.usage_in_bytes") > LEFT_OVER_MAX ||
-                            write_at(memory, "memory.max_usage_in_bytes", "0") < 0)) {
+                            io_write_text(memory, "memory.max_usage_in_bytes", "0") < 0)) {
             cgroup_close(bases, out);
             return false;
         }

@@ -171,8 +171,7 @@ static int write_map(pid_t pid, const char *file, const char *text, struct err *
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    own_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && io_write_all(fd, text, strlen(text)) == 0)
+    if (io_write_text(AT_FDCWD, path, text) == 0)
         return 0;
     err_sys(err, "write %s of the new user namespace", file);
     box_container_hint(err);

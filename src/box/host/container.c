@@ -12,17 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/attr.h"
 #include "base/mounts.h"
 #include "base/own.h"
-
-/* Read the start of a small file; "" when it is absent. */
-static void read_start(const char *path, char *out, size_t room)
-{
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
-    out[n < 0 ? 0 : n] = 0;
-}
 
 static int see_mask(void *to, const char *path)
 {
@@ -40,14 +33,14 @@ static int see_mask(void *to, const char *path)
 static bool is_filtered(void)
 {
     char status[4096];
-    read_start("/proc/self/status", status, sizeof status);
+    io_read_text(AT_FDCWD, "/proc/self/status", status, sizeof status);
     const char *line = strstr(status, "\nSeccomp:\t");
     return line && line[strlen("\nSeccomp:\t")] == '2';
 }
 
 static void read_label(struct box_container *out)
 {
-    read_start("/proc/self/attr/current", out->label, sizeof out->label);
+    io_read_text(AT_FDCWD, "/proc/self/attr/current", out->label, sizeof out->label);
     out->label[strcspn(out->label, "\n")] = 0;
     out->selinux = access("/sys/fs/selinux/enforce", F_OK) == 0 || strchr(out->label, ':');
     if (strcmp(out->label, "unconfined") == 0 || strstr(out->label, "unconfined_t") ||
@@ -158,7 +151,7 @@ void box_container_host_fix(char *out, size_t room)
     };
     char value[8];
     for (size_t i = 0; i < array_len(rows); i++) {
-        read_start(rows[i].file, value, sizeof value);
+        io_read_text(AT_FDCWD, rows[i].file, value, sizeof value);
         if (value[0] == rows[i].bad && (value[1] == '\n' || !value[1])) {
             snprintf(out, room, "%s", rows[i].fix);
             return;

@@ -144,12 +144,6 @@ bool hierarchy_any(const struct hierarchy *h)
     return false;
 }
 
-static int write_at(int dir, const char *file, const char *text)
-{
-    own_fd fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? -1 : io_write_all(fd, text, strlen(text));
-}
-
 static const struct {
     const char *word;
     int bit;
@@ -161,7 +155,7 @@ static void switch_controllers(int dir, char sign)
     for (size_t i = 0; i < array_len(controllers); i++) {
         char word[16];
         snprintf(word, sizeof word, "%c%s", sign, controllers[i].word);
-        write_at(dir, "cgroup.subtree_control", word);
+        io_write_text(dir, "cgroup.subtree_control", word);
     }
 }
 
@@ -179,7 +173,7 @@ static void step_back(int parent, int base)
     switch_controllers(base, '-');
     switch_controllers(parent, '-');
     while (fgets(line, sizeof line, file))
-        write_at(parent, "cgroup.procs", line);
+        io_write_text(parent, "cgroup.procs", line);
     fclose(file);
     unlinkat(base, FRONT, AT_REMOVEDIR);
 }
@@ -195,7 +189,7 @@ static void remove_children(int base)
         char kill[sizeof entry->d_name + sizeof "/cgroup.kill"];
         snprintf(kill, sizeof kill, "%s/cgroup.kill", entry->d_name);
         if (unlinkat(base, entry->d_name, AT_REMOVEDIR) < 0)
-            write_at(base, kill, "1"); /* v2; on v1 the death of their init killed them */
+            io_write_text(base, kill, "1"); /* v2; on v1 the death of their init killed them */
     }
     if (dir)
         closedir(dir);
@@ -268,7 +262,7 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
 static bool step_down(int base)
 {
     return (mkdirat(base, FRONT, 0755) == 0 || errno == EEXIST) &&
-           write_at(base, FRONT "/cgroup.procs", "0") == 0;
+           io_write_text(base, FRONT "/cgroup.procs", "0") == 0;
 }
 
 /* v2 gives a group controllers only if its parent passes them down, and the parent may do so only
@@ -284,9 +278,7 @@ static void hand_down_controllers(struct hierarchy *h, int parent)
     }
     switch_controllers(parent, '+');
     switch_controllers(base, '+');
-    own_fd fd = openat(base, "cgroup.subtree_control", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, have, sizeof have - 1);
-    have[n > 0 ? n : 0] = 0;
+    io_read_text(base, "cgroup.subtree_control", have, sizeof have);
     for (size_t i = 0; i < array_len(controllers); i++) {
         if (has_word(have, controllers[i].word))
             h->v2_controllers |= 1u << controllers[i].bit;

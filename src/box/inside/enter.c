@@ -173,15 +173,6 @@ static int settle_fds(const struct enter_plan *plan, const struct enter_start *s
     return io_close_from(FD_EXEC + 1);
 }
 
-static int more_easily_killed(void)
-{
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    int failed = fd < 0 || io_write_all(fd, "500", 3) < 0;
-    if (fd >= 0)
-        close(fd);
-    return failed ? -1 : 0;
-}
-
 static void give_up_power(const struct enter_plan *plan, const struct enter_start *start)
 {
     struct drop_rlimits limits = {
@@ -203,7 +194,7 @@ static void give_up_power(const struct enter_plan *plan, const struct enter_star
     if (drop_set_rlimits(&limits) < 0)
         fail(FD_REPORT, BOX_STEP_RLIMIT, 0);
     const uid_t saved = start->parkable && plan->two_ids ? BOX_ID_HOLDER : BOX_ID_OCCUPANT;
-    if (more_easily_killed() < 0 ||
+    if (io_write_text(AT_FDCWD, "/proc/self/oom_score_adj", "500") < 0 ||
         drop_power_saving(BOX_ID_OCCUPANT, saved, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_DROP, 0);
 }

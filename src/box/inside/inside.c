@@ -45,13 +45,8 @@ static int forbid_namespaces(void)
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char back[4] = "";
-        int fd = open(files[i], O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-            return -1;
-        int failed = io_write_all(fd, "0", 1) < 0 || pread(fd, back, sizeof back - 1, 0) < 1 ||
-                     back[0] != '0';
-        close(fd);
-        if (failed)
+        if (io_write_text(AT_FDCWD, files[i], "0") < 0 ||
+            io_read_text(AT_FDCWD, files[i], back, sizeof back) < 1 || back[0] != '0')
             return -1;
     }
     return 0;
@@ -62,12 +57,7 @@ static int forbid_namespaces(void)
  * limit applies the host's. */
 static void limit_watchers(void)
 {
-    int fd = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (write(fd, WATCHERS, sizeof WATCHERS - 1) < 0)
-        errno = 0;
-    close(fd);
+    io_write_text(AT_FDCWD, "/proc/sys/user/max_inotify_instances", WATCHERS);
 }
 
 static int loopback_up(void)

@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "box/wall/walls.h"
 
 static const char *const ns_files[POSTURE_NS_COUNT] = {
@@ -80,13 +81,8 @@ static uint32_t read_status(void)
     static const char *const cap_sets[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
     char status[4096];
     uint32_t walls = BOX_WALL_BIT(NO_CAPS);
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof status - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
+    if (io_read_text(AT_FDCWD, "/proc/self/status", status, sizeof status) <= 0)
         return 0;
-    status[n] = 0;
     for (size_t i = 0; i < sizeof cap_sets / sizeof cap_sets[0]; i++) {
         if (!field_is(status, cap_sets[i], "0000000000000000"))
             walls = 0;

@@ -123,13 +123,8 @@ static int find_tid_address(uint64_t *out)
 static int64_t data_now(void)
 {
     char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
+    if (io_read_text(AT_FDCWD, "/proc/self/statm", text, sizeof text) <= 0)
         return DATA_UNKNOWN;
-    text[n] = 0;
     const char *at = text;
     int64_t pages = 0;
     for (int field = 0; field < 5 && *at; field++) /* size resident shared text lib DATA */

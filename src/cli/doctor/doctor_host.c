@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/mounts.h"
@@ -44,9 +45,7 @@ void cli_doctor_fix(struct cli_doctor_report *out, const char *fmt, ...)
 
 bool cli_doctor_read(const char *path, char *out, size_t room)
 {
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
-    out[n < 0 ? 0 : n] = 0;
+    ssize_t n = io_read_text(AT_FDCWD, path, out, room);
     out[strcspn(out, "\n")] = 0;
     return n >= 0;
 }

@@ -146,20 +146,8 @@ static int refuse_long(const char *what, const char *field, size_t most, struct 
 int cli_run_inputs_read(int fd, const char *what, const char *field, struct buf *out,
                         struct err *err)
 {
-    for (;;) {
-        size_t left = out->max - out->len;
-        size_t part = left < (1 << 16) ? left : 1 << 16;
-        char probe;
-        char *room = part > 0 ? buf_room(out, part) : &probe;
-        ssize_t n = read(fd, room, part > 0 ? part : 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(err, "read '%.200s'", what);
-        if (n == 0)
-            return 0;
-        if (part == 0)
-            return refuse_long(what, field, out->max, err);
-        buf_grew(out, (size_t)n);
-    }
+    if (buf_read(out, fd) == 0)
+        return 0;
+    return errno == EFBIG ? refuse_long(what, field, out->max, err)
+                          : err_sys(err, "read '%.200s'", what);
 }

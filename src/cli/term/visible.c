@@ -35,19 +35,12 @@ static int add_point(struct buf *out, uint32_t point)
     return buf_printf(out, point < 0x10000 ? "\\u%04x" : "\\U%08x", point);
 }
 
-/* The length of a sequence that begins with `lead`; 0: none. */
-static size_t sequence_len(unsigned char lead)
-{
-    return lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 :
-           lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-}
-
 /* Can more bytes still complete this valid beginning? */
 static bool is_cut(const struct cli_visible *state, struct str rest)
 {
     if (rest.at[0] == '\r')
         return rest.len == 1 && !state->returns;
-    if (rest.len >= sequence_len((unsigned char)rest.at[0]))
+    if (rest.len >= str_utf8_len(rest.at[0]))
         return false;
     for (size_t i = 1; i < rest.len; i++)
         if (((unsigned char)rest.at[i] & 0xc0) != 0x80)
