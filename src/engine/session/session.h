@@ -42,7 +42,7 @@
 enum session_stage {
     SESSION_BUSY,
     SESSION_ENDED,
-#define X(stage, event, limit, action, text) SESSION_##stage,
+#define X(stage, ...) SESSION_##stage,
     SESSION_STAGES(X)
 #undef X
     SESSION_ANY
@@ -231,10 +231,12 @@ struct session_past {
 #define SESSIONS_PAST 1000
 
 /* Every action of session_table.h. */
-#define X(stage, event, limit, action, text) void action(struct session *session);
+#define X(stage, event, limit, action, failed, text) \
+    void session_##action(struct session *session);  \
+    void session_##failed(struct session *session);
 SESSION_STAGES(X)
 #undef X
-#define X(stage, event, action) void action(struct session *session);
+#define X(stage, event, action) void session_##action(struct session *session);
 SESSION_EXTRAS(X)
 SESSION_TASKS(X)
 #undef X
@@ -314,7 +316,6 @@ void session_ask_reply(struct engine_ask *ask, const struct err *err);
 void session_ask_info(struct engine_ask *ask); /* with the session's info */
 void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *text,
                         const char *hint);
-void session_ask_failed(struct session *session);
 /* An ask has its turn: */
 void session_ask_checkpoint(struct session *session, struct engine_ask *ask);
 void session_ask_undo(struct session *session, struct engine_ask *ask);
@@ -348,7 +349,6 @@ void session_go_back(struct session *session, uint32_t at, enum session_task tas
 bool session_drain_words(struct session *session);
 
 /* --- session_fork.c --- */
-void session_fork_failed(struct session *child);
 void session_fork(struct session *session, struct engine_ask *ask);
 /* One of the two sessions has ended. */
 void session_fork_ended(struct session *session, const char *why);

@@ -20,47 +20,43 @@ static void end_back(struct session *session)
     session_ends(session, SESSION_BACK);
 }
 
-/* A copy that could not be woken is dead: an older state is better than none. */
-static void back(struct session *session)
+/* The session is in no state now. A copy that could not be woken is dead: an older state is better
+ * than none. */
+void session_back_failed(struct session *session)
 {
     struct session_states *states = &session->states;
-    bool failed = session->step.err.kind != ERR_NONE;
-    if (failed && states->levels > 1 && session_newest(session) == states->goal) {
-        session_leave_level(session, states->levels - 1);
-        session_go_back(session, session_newest(session), session->step.task);
+    files_drop(&session->box.files);
+    session->box.interpreter = SESSION_I_DEAD;
+    if (states->levels <= 1 || session_newest(session) != states->goal) {
+        end_back(session);
         return;
     }
-    if (!failed)
-        session_is_at(session, states->goal);
-    end_back(session);
+    session_leave_level(session, states->levels - 1);
+    session_go_back(session, session_newest(session), session->step.task);
 }
 
 void session_back_on_noted(struct session *session)
 {
     files_drop(&session->box.files);
-    if (session->step.err.kind == ERR_NONE && !session->states.want.birth &&
-        session_renew_later(session) < 0)
+    if (!session->states.want.birth && session_renew_later(session) < 0) {
         err_set(&session->step.err, ERR_HOST, "the interpreter has closed its channel");
-    back(session);
+        session_back_failed(session);
+        return;
+    }
+    session_is_at(session, session->states.goal);
+    end_back(session);
 }
 
 void session_back_on_restored(struct session *session)
 {
     session->states.lost |= session->box.files.lost;
     files_drop(&session->box.files);
-    if (session->step.err.kind != ERR_NONE)
-        back(session);
-    else
-        session_note_files(session, SESSION_BACK_NOTING);
+    session_note_files(session, SESSION_BACK_NOTING);
 }
 
 void session_back_on_porter(struct session *session)
 {
     const struct session_states *states = &session->states;
-    if (session->step.err.kind != ERR_NONE) {
-        back(session);
-        return;
-    }
     files_session_restore(session_await_files(session, SESSION_RESTORING),
                           states->want.snapped ? states->goal : BOX_STATES, states->want.kept_ns);
 }
@@ -68,7 +64,7 @@ void session_back_on_porter(struct session *session)
 void session_back_on_up(struct session *session)
 {
     if (session->step.err.kind != ERR_NONE)
-        back(session);
+        session_back_failed(session);
     else if (session->states.goal_files)
         session_need_porter(session, SESSION_BACK_PORTER);
     else
@@ -77,11 +73,9 @@ void session_back_on_up(struct session *session)
 
 void session_back_on_awake(struct session *session)
 {
-    if (session->step.err.kind == ERR_NONE && session->step.end != INJECT_OK)
+    if (session->step.end != INJECT_OK)
         err_set(&session->step.err, ERR_BUG, "the copy could not be woken: %s",
                 session_why_not(session));
-    if (session->step.err.kind != ERR_NONE)
-        session->box.interpreter = SESSION_I_DEAD; /* the copy may have left a process behind */
     session_back_on_up(session);
 }
 
@@ -95,44 +89,41 @@ void session_back_on_swept(struct session *session)
 {
     struct box_call wake = order_of(&session->states, BOX_OP_WAKE);
     session->states.goal_files = session->states.want.snapped || session_has_files(session);
-    if (session->step.err.kind != ERR_NONE) {
-        back(session);
-    } else if (session->states.want.birth) {
+    if (session->states.want.birth) {
         session_restart(session);
-    } else {
-        session_go_to_lineage(session, session->states.want.lineage);
-        session_order_channel(session, &wake, -1, SESSION_WAKING);
+        return;
     }
+    session_go_to_lineage(session, session->states.want.lineage);
+    session_order_channel(session, &wake, -1, SESSION_WAKING);
 }
 
-static bool is_dead(const struct session_step *step)
+/* The state cannot be woken: the session stays as it was. */
+void session_back_refused(struct session *session)
 {
-    return step->end == INJECT_DIED || step->end == INJECT_LOST ||
-           (step->end == INJECT_REFUSED && (step->error == ENOENT || step->error == ESTALE));
+    struct session_states *states = &session->states;
+    snprintf(states->stayed, sizeof states->stayed, "%.120s", session->step.err.text);
+    err_set(&session->step.err, ERR_HOST, "that state cannot be woken: %s", states->stayed);
+    end_back(session);
 }
 
 /* The live interpreter is still there. If its processes alone leave no room for another (EAGAIN), a
  * sweep makes room: the limit for copies allows enough. */
 void session_back_on_prepared(struct session *session)
 {
-    struct session_states *states = &session->states;
-    const struct session_step *step = &session->step;
-    bool answered = step->err.kind == ERR_NONE;
-    bool crowded = step->end == INJECT_REFUSED && step->error == EAGAIN;
-    if (answered && (step->end == INJECT_OK || crowded)) {
+    const struct session_states *states = &session->states;
+    uint32_t end = session->step.end;
+    int refusal = end == INJECT_REFUSED ? session->step.error : 0;
+    bool dead = end == INJECT_DIED || end == INJECT_LOST || refusal == ENOENT || refusal == ESTALE;
+    if (end == INJECT_OK || refusal == EAGAIN) {
         session_sweep(session, SESSION_SWEEPING);
         return;
     }
-    bool dead = answered && is_dead(step);
-    snprintf(states->stayed, sizeof states->stayed, "%.120s",
-             dead       ? "its copy is lost"
-             : answered ? session_why_not(session)
-                        : step->err.text);
-    err_set(&session->step.err, ERR_HOST, "that state cannot be woken: %s", states->stayed);
-    states->going_back = false;
+    err_set(&session->step.err, ERR_HOST, "%s",
+            dead ? "its copy is lost" : session_why_not(session));
+    session->states.going_back = false;
     if (dead)
         session_lost_state(session, states->goal, states->want.ticket);
-    end_back(session);
+    session_back_refused(session);
 }
 
 void session_go_back(struct session *session, uint32_t at, enum session_task task)

@@ -96,7 +96,7 @@ void session_cell_go(struct session *session)
 
 void session_cell_on_in_porter(struct session *session)
 {
-    if (session->step.err.kind != ERR_NONE || !session->queue.cell) {
+    if (!session->queue.cell) {
         session_cell_go(session);
         return;
     }
@@ -209,10 +209,6 @@ void session_cell_on_collected(struct session *session)
 void session_cell_on_out_porter(struct session *session)
 {
     struct engine_run *run = session->queue.cell;
-    if (session->step.err.kind != ERR_NONE) {
-        session_cell_on_collected(session);
-        return;
-    }
     files_session_collect(session_await_files(session, SESSION_OUT_FILES), run->request,
                           &run->result, run->since_ns, &session->box.seen);
 }

@@ -143,19 +143,21 @@ static void stay_without_files(struct session *session)
 {
     char why[96];
     snprintf(why, sizeof why, "its files could not be kept: %.64s", session->step.err.text);
+    files_drop(&session->box.files);
     stay_unprotected(session, why);
+}
+
+void session_keep_files_failed(struct session *session)
+{
+    if (!session->states.want.birth)
+        session_drop_copy(session, session->states.goal, session->states.want.ticket);
+    stay_without_files(session);
 }
 
 void session_keep_on_snapped(struct session *session)
 {
     files_drop(&session->box.files);
-    if (session->step.err.kind == ERR_NONE) {
-        accept(session, true);
-        return;
-    }
-    if (!session->states.want.birth)
-        session_drop_copy(session, session->states.goal, session->states.want.ticket);
-    stay_without_files(session);
+    accept(session, true);
 }
 
 /* Files that are as in the newest snapshot need no second copy. */
@@ -173,10 +175,7 @@ static void snap(struct session *session, enum session_stage stage)
 
 void session_keep_on_porter(struct session *session)
 {
-    if (session->step.err.kind != ERR_NONE)
-        session_keep_on_snapped(session);
-    else
-        snap(session, SESSION_SNAPPING);
+    snap(session, SESSION_SNAPPING);
 }
 
 const char *session_why_not(const struct session *session)
@@ -216,13 +215,17 @@ static void keep_files(struct session *session)
         accept(session, false);
 }
 
+void session_keep_failed(struct session *session)
+{
+    stay_unprotected(session, session->step.err.text);
+}
+
 void session_keep_on_parked(struct session *session)
 {
-    const struct err *err = &session->step.err;
-    if (err->kind == ERR_NONE && session->step.end == INJECT_OK)
+    if (session->step.end == INJECT_OK)
         keep_files(session);
     else
-        stay_unprotected(session, err->kind != ERR_NONE ? err->text : session_why_not(session));
+        stay_unprotected(session, session_why_not(session));
 }
 
 void session_protect(struct session *session)
@@ -266,12 +269,13 @@ void session_keep(struct session *session, enum session_task task)
 void session_keep_on_resnapped(struct session *session)
 {
     files_drop(&session->box.files);
-    session->states.kept[session->states.goal].snapped = session->step.err.kind == ERR_NONE;
+    session->states.kept[session->states.goal].snapped = true;
+    session_next(session);
+}
+
+void session_keep_put_failed(struct session *session)
+{
     session->step.task = SESSION_T_KEEP;
-    if (session->step.err.kind == ERR_NONE) {
-        session_next(session);
-        return;
-    }
     session->states.is_protected = false;
     session_leave_level(session, session->states.levels - 1);
     stay_without_files(session);

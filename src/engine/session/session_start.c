@@ -61,7 +61,8 @@ static void open_streams(struct session *session)
 
 /* --- starting --- */
 
-void session_start_on_ready(struct session *session)
+/* The interpreter waits, or a step failed. */
+void session_start_done(struct session *session)
 {
     session_ends(session, SESSION_UP);
 }
@@ -69,10 +70,9 @@ void session_start_on_ready(struct session *session)
 /* An interpreter that was exec'd says when it is ready. */
 void session_start_on_started(struct session *session)
 {
-    if (session->step.err.kind == ERR_NONE)
-        open_streams(session);
+    open_streams(session);
     if (session->step.err.kind != ERR_NONE) {
-        session_ends(session, SESSION_UP);
+        session_start_done(session);
         return;
     }
     own_close_fd(&session->streams.fd[RUN_IN]); /* each cell has its own */
@@ -82,7 +82,7 @@ void session_start_on_started(struct session *session)
     if (!session->box.forked)
         session_ask_driver(session, NULL, SESSION_GREETING);
     else
-        session_ends(session, SESSION_UP);
+        session_start_done(session);
 }
 
 /* A zygote may hang, or die again and again: after FORK_MS the session does without. */
@@ -114,20 +114,14 @@ void session_start_on_failed(struct session *session)
     session_start_again(session);
 }
 
-static void start(struct session *session)
+/* In a box that is built. */
+void session_start_begin(struct session *session)
 {
     session->step.err = ERR_INIT;
     session->box.fork_until_ns = clock_now_ns() + FORK_MS * CLOCK_MS;
     session_start_again(session);
 }
 
-void session_start_on_built(struct session *session)
-{
-    if (session->step.err.kind != ERR_NONE)
-        session_ends(session, SESSION_UP);
-    else
-        start(session);
-}
 
 /* Take an interpreter of the pool. */
 static bool take_waiting(struct session *session)
@@ -155,7 +149,7 @@ void session_open_box(struct session *session, enum session_task task)
     box->tenant.news = session_on_news;
     if (plan_session(&session->request, fonts ? engine->font_list : NULL, engine->font_fd,
                      &box->plan, &session->step.err) < 0) {
-        session_ends(session, SESSION_UP);
+        session_start_done(session);
         return;
     }
     if (take_waiting(session)) {
@@ -164,14 +158,14 @@ void session_open_box(struct session *session, enum session_task task)
     }
     box->id = pools_take_box(&engine->pools, &session->request, &box->tenant);
     if (box->id != HOUSE_NOBODY) {
-        start(session);
+        session_start_begin(session);
         return;
     }
     box->id = house_take(&engine->house, &box->tenant);
     if (box->id == HOUSE_NOBODY) {
         err_set(&session->step.err, ERR_BUSY, "every box is taken");
         err_hint(&session->step.err, "end a session ('cupel session rm'), or try again later");
-        session_ends(session, SESSION_UP);
+        session_start_done(session);
         return;
     }
     session_order(session, create, box->plan.plant_fds, create->create.plants.count,
@@ -183,15 +177,11 @@ void session_restart(struct session *session)
     begin_lineage(session);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&session->streams.fd[i]);
-    start(session);
+    session_start_begin(session);
 }
 
 void session_start_on_swept(struct session *session)
 {
-    if (session->step.err.kind != ERR_NONE) {
-        session_ends(session, SESSION_UP);
-        return;
-    }
     session_forget_states(session);
     session_restart(session);
 }

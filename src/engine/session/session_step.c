@@ -11,18 +11,11 @@ static const struct {
     enum session_event event;
     int limit_ms;
     void (*action)(struct session *session);
-    void (*failed)(struct session *session); /* NULL: the same */
+    void (*failed)(struct session *session);
 } steps[SESSION_ANY] = {
-#define ROW(stage, event, limit, ...) \
-    [SESSION_##stage] = { SESSION_E_##event, SESSION_##limit, __VA_ARGS__ },
-#define X(stage, event, limit, action, text) ROW(stage, event, limit, action, NULL)
-    SESSION_OWN_STAGES(X)
-#undef X
-#define X(stage, event, limit, action, text) ROW(stage, event, limit, action, session_ask_failed)
-    SESSION_ASK_STAGES(X)
-#undef X
-#define X(stage, event, limit, action, text) ROW(stage, event, limit, action, session_fork_failed)
-    SESSION_FORK_STAGES(X)
+#define X(stage, event, limit, action, failed, text) \
+    [SESSION_##stage] = { SESSION_E_##event, SESSION_##limit, session_##action, session_##failed },
+    SESSION_STAGES(X)
 #undef X
 };
 
@@ -31,7 +24,7 @@ static const struct {
     enum session_event event;
     void (*action)(struct session *session);
 } extras[] = {
-#define X(stage, event, action) { SESSION_##stage, SESSION_E_##event, action },
+#define X(stage, event, action) { SESSION_##stage, SESSION_E_##event, session_##action },
     SESSION_EXTRAS(X)
 #undef X
 };
@@ -41,7 +34,7 @@ static const struct {
     enum session_end end;
     void (*action)(struct session *session);
 } tasks[] = {
-#define X(task, end, action) { SESSION_T_##task, SESSION_##end, action },
+#define X(task, end, action) { SESSION_T_##task, SESSION_##end, session_##action },
     SESSION_TASKS(X)
 #undef X
 };
@@ -68,10 +61,8 @@ void session_step_done(struct session *session)
     loop_set_timer(&session->engine->loop, &session->step.timer, LOOP_NEVER);
     loop_remove(&session->engine->loop, &session->streams.words);
     loop_remove(&session->engine->loop, &session->streams.requests);
-    if (session->step.err.kind != ERR_NONE && steps[stage].failed)
-        steps[stage].failed(session);
-    else
-        steps[stage].action(session);
+    bool failed = session->step.err.kind != ERR_NONE;
+    (failed ? steps[stage].failed : steps[stage].action)(session);
 }
 
 void session_step_failed(struct session *session, enum err_kind kind, const char *text)
