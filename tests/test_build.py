@@ -14,7 +14,8 @@ ENV = {name: value for name, value in os.environ.items() if "MAKE" not in name a
 FOLDERS = ("src include drivers policy prompts dev tests/unit tests/fuzz tests/sanitize api docs man "
            "completions bench").split()
 BUILT = "host static shared pic gen stamp cupel broker init zygote.so policyc unit libcupel.a libcupel.so libcupel.so.0"
-pytestmark = pytest.mark.skipif(host.BUILD != host.REPO / "build", reason="asks about the ordinary build")
+pytestmark = [pytest.mark.skipif(host.BUILD != host.REPO / "build", reason="asks about the ordinary build"),
+              pytest.mark.sample(short=6)]
 
 
 @pytest.fixture
