@@ -69,7 +69,7 @@ FOUND = {
     "a bracket": ("print((1)", "syntax", 1, 6, None, "cut off"),
     "no body": ("def f():\nx = 1", "syntax", 2, 1, None, None),
     "prose": ("x = 1\nNow we print the sum of it", "syntax", 2, 8, None, "text outside code?"),
-    "a string": ("x = 'abc", "syntax", 1, 5, None, "a string ends where its line ends"),
+    "a string": ("x = 'abc", "syntax", 1, 5, None, "a string must end on its line"),
     "LaTeX": ("x = \\frac{1}{2}", "syntax", 1, 6, None, "LaTeX"),
     "no magic": ("x = 1\n%nosuchmagic", "syntax", 2, 1, None, None),
     "a fence": ("```python\nx = 1\n```", "syntax", 1, 1, None, "leave out"),
