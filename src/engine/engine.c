@@ -172,7 +172,7 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
     struct engine_run *run = run_new(engine, request, hooks);
-    if (queue_enter(&engine->queue, &run->place, client, err) < 0) {
+    if (queue_enter(&engine->queue, &run->queued, client, err) < 0) {
         run_drop(run);
         return NULL;
     }
@@ -185,10 +185,10 @@ static void on_admit(struct loop_timer *timer)
     struct engine *engine = loop_owner(timer, struct engine, admit);
     for (;;) {
         bool boxes = engine->house.taken < engine->house.limit;
-        struct queue_place *place = queue_next(&engine->queue, boxes);
-        if (!place)
+        struct queue_entry *entry = queue_next(&engine->queue, boxes);
+        if (!entry)
             return;
-        run_start(loop_owner(place, struct engine_run, place));
+        run_start(loop_owner(entry, struct engine_run, queued));
     }
 }
 

@@ -79,7 +79,7 @@ TEST(cli_line_knows_its_rows_and_shows_nothing_that_drives_a_terminal)
     setlocale(LC_CTYPE, "C.UTF-8");
     for (size_t i = 0; i < array_len(cases); i++) {
         own_buf out = BUF_INIT(4096);
-        struct cli_line_place place = { 0 };
+        struct cli_line_cursor place = { 0 };
         cli_line_show(str_of(cases[i].text), 10, &out, &place);
         CHECK_TEXT(buf_str(&out).at, cases[i].shown);
         CHECK_INT((int64_t)place.row, (int64_t)cases[i].row);

@@ -173,29 +173,29 @@ void cli_line_swap(struct cli_line *line)
 
 /* --- on a screen --- */
 
-static void advance(struct cli_line_place *place, size_t columns, size_t width)
+static void advance(struct cli_line_cursor *cursor, size_t columns, size_t width)
 {
-    if (place->column + columns > width) {
-        place->row++;
-        place->column = 0;
+    if (cursor->column + columns > width) {
+        cursor->row++;
+        cursor->column = 0;
     }
-    place->column += columns;
+    cursor->column += columns;
 }
 
 /* Shows a tab as blanks, any other control character as an escape. */
-static void show_odd(struct str one, size_t width, struct buf *out, struct cli_line_place *place)
+static void show_odd(struct str one, size_t width, struct buf *out, struct cli_line_cursor *cursor)
 {
     own_buf shown = BUF_INIT(256);
     if (one.at[0] == '\t')
-        buf_printf(&shown, "%*s", (int)(TAB_STOP - place->column % TAB_STOP), "");
+        buf_printf(&shown, "%*s", (int)(TAB_STOP - cursor->column % TAB_STOP), "");
     else
         cli_visible_text(one, &shown);
     for (size_t i = 0; i < shown.len; i++)
-        advance(place, 1, width);
+        advance(cursor, 1, width);
     buf_add_str(out, buf_str(&shown));
 }
 
-void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_line_place *place)
+void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_line_cursor *cursor)
 {
     for (size_t at = 0; at < text.len;) {
         int columns = 0;
@@ -204,17 +204,17 @@ void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_li
         own_buf plain = BUF_INIT(CLI_LINE_MAX);
         cli_visible_text(one, &plain);
         if (one.at[0] == '\t' || !str_eq(buf_str(&plain), one)) {
-            show_odd(one, width, out, place);
+            show_odd(one, width, out, cursor);
         } else {
-            advance(place, (size_t)columns, width);
+            advance(cursor, (size_t)columns, width);
             buf_add_str(out, one);
         }
         at += one.len;
     }
     /* Most terminals stay on a full row until more text comes: go to the next row at once. */
-    if (place->column == width) {
+    if (cursor->column == width) {
         buf_add_text(out, "\r\n");
-        place->row++;
-        place->column = 0;
+        cursor->row++;
+        cursor->column = 0;
     }
 }

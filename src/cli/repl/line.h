@@ -1,4 +1,4 @@
-/* A line that a person edits, and its place on a screen. Pure.
+/* A line that a person edits, and its position on a screen. Pure.
  * The cursor moves by clusters, the characters of a reader: a letter with its accents, a flag, or
  * a joined emoji. */
 #ifndef CLI_REPL_LINE_H
@@ -33,11 +33,11 @@ size_t cli_line_step(const struct cli_line *line, size_t at, bool forward, bool 
 void cli_line_cut(struct cli_line *line, size_t to, bool keep);
 void cli_line_swap(struct cli_line *line);
 
-struct cli_line_place {
+struct cli_line_cursor {
     size_t row, column;
 };
-/* Appends `text` as a screen of that width shows it from `place` on, which moves to its end.
+/* Appends `text` as a screen of that width shows it from `cursor` on, which moves to its end.
  * Control characters become visible text. */
-void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_line_place *place);
+void cli_line_show(struct str text, size_t width, struct buf *out, struct cli_line_cursor *cursor);
 
 #endif

@@ -141,9 +141,9 @@ static int do_get(struct cli_repl *repl, const char *path, const char *file, str
     const char *slash = strrchr(path, '/');
     const char *name = file[0] ? file : slash ? slash + 1 : path;
     const char *folder = repl->options.out ? repl->options.out : ".";
-    struct cli_session_place place = { .steward = repl->job.steward, .name = name };
+    struct cli_session_target target = { .steward = repl->job.steward, .name = name };
     if (need(name, "the name of a file", err) < 0 ||
-        cli_session_files_get(&repl->job.remote, repl->id, path, &place, err) < 0)
+        cli_session_files_get(&repl->job.remote, repl->id, path, &target, err) < 0)
         return -1;
     cli_term_note("saved %.200s/%.200s", folder, name);
     return 0;

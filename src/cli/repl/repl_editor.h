@@ -11,7 +11,7 @@
 struct cli_repl_editor {
     struct cli_repl_reader *reader;
     struct cli_line line;
-    struct cli_line_place shown; /* the cursor, counted from the prompt's row */
+    struct cli_line_cursor shown; /* the cursor, counted from the prompt's row */
     struct termios before;       /* the terminal's settings before */
     char **history;              /* the oldest first */
     size_t history_count, history_at;

@@ -78,16 +78,16 @@ static void draw(struct cli_repl_editor *editor, struct buf *out)
     struct str text = window_of(&editor->line, room > 2 * taken ? room - taken : taken);
     struct str before = { text.at, (size_t)(buf_str(&editor->line.text).at + editor->line.cursor -
                                             text.at) };
-    struct cli_line_place place = { 0 };
+    struct cli_line_cursor cursor = { 0 };
     go_home(editor, out);
     buf_add_text(out, ERASE);
-    cli_line_show(buf_str(&prompt), width, out, &place);
-    cli_line_show(text, width, out, &place);
-    editor->shown = place;
+    cli_line_show(buf_str(&prompt), width, out, &cursor);
+    cli_line_show(text, width, out, &cursor);
+    editor->shown = cursor;
     if (before.len == text.len)
         return;
     go_home(editor, out);
-    editor->shown = (struct cli_line_place){ 0 };
+    editor->shown = (struct cli_line_cursor){ 0 };
     cli_line_show(buf_str(&prompt), width, out, &editor->shown);
     cli_line_show(before, width, out, &editor->shown);
 }
@@ -121,24 +121,24 @@ void cli_repl_screen_leave(struct cli_repl_editor *editor)
         editor->line.cursor = editor->line.text.len;
         cli_repl_screen_draw(editor);
     }
-    editor->shown = (struct cli_line_place){ 0 };
+    editor->shown = (struct cli_line_cursor){ 0 };
 }
 
 void cli_repl_screen_line(struct cli_repl_editor *editor, struct str text)
 {
     own_buf out = BUF_INIT(OUT_MAX);
-    struct cli_line_place place = { 0 };
+    struct cli_line_cursor cursor = { 0 };
     size_t width = cli_term_size().columns;
-    cli_line_show(str_of(editor->reader->prompt), width, &out, &place);
-    cli_line_show(text, width, &out, &place);
-    buf_add_text(&out, place.column > 0 ? "\r\n" : "");
+    cli_line_show(str_of(editor->reader->prompt), width, &out, &cursor);
+    cli_line_show(text, width, &out, &cursor);
+    buf_add_text(&out, cursor.column > 0 ? "\r\n" : "");
     cli_term_write(STDOUT_FILENO, buf_str(&out));
 }
 
 void cli_repl_screen_clear(struct cli_repl_editor *editor)
 {
     cli_term_write(STDOUT_FILENO, STR("\033[H\033[2J"));
-    editor->shown = (struct cli_line_place){ 0 };
+    editor->shown = (struct cli_line_cursor){ 0 };
     cli_repl_screen_draw(editor);
 }
 

@@ -19,7 +19,7 @@
 struct session {
     struct cli_session_options options;
     struct cli_job job;
-    struct cli_session_place place;
+    struct cli_session_target target;
 };
 
 /* --- answers --- */
@@ -164,12 +164,12 @@ static int go_put(struct session *s, struct err *err)
 
 static int open_get(struct session *s, struct err *err)
 {
-    return cli_session_place_open(s->options.rest.at[0], s->options.file, &s->place, err);
+    return cli_session_target_open(s->options.rest.at[0], s->options.file, &s->target, err);
 }
 
 static int go_get(struct session *s, struct err *err)
 {
-    if (cli_session_files_get(&s->job.remote, s->options.id, s->options.rest.at[0], &s->place,
+    if (cli_session_files_get(&s->job.remote, s->options.id, s->options.rest.at[0], &s->target,
                               err) < 0)
         return -1;
     return s->options.run.json ? tell_json(s) : 0;
@@ -278,7 +278,7 @@ static int do_verb(struct session *s, enum cli_session_verb verb, struct err *er
 
 static int run_verb(enum cli_session_verb verb, int argc, char **argv)
 {
-    struct session s = { .options = CLI_SESSION_OPTIONS_INIT, .place = CLI_SESSION_PLACE_INIT };
+    struct session s = { .options = CLI_SESSION_OPTIONS_INIT, .target = CLI_SESSION_TARGET_INIT };
     struct err err = ERR_INIT;
     bool json = cli_run_options_ask_for_json(argc, argv);
     int code = 0;
@@ -289,7 +289,7 @@ static int run_verb(enum cli_session_verb verb, int argc, char **argv)
         cli_session_options_help(verb);
     else if (parsed < 0 || (code = do_verb(&s, verb, &err)) < 0)
         code = cli_term_refuse(&err, json);
-    cli_session_place_close(&s.place);
+    cli_session_target_close(&s.target);
     cli_job_done(&s.job);
     cli_session_options_done(&s.options);
     return code;

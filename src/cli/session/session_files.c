@@ -162,7 +162,7 @@ int cli_session_files_put(struct cli_remote *remote, const char *id,
     return rc;
 }
 
-int cli_session_place_open(const char *path, const char *file, struct cli_session_place *out,
+int cli_session_target_open(const char *path, const char *file, struct cli_session_target *out,
                            struct err *err)
 {
     if (file && strcmp(file, "-") == 0)
@@ -179,9 +179,9 @@ int cli_session_place_open(const char *path, const char *file, struct cli_sessio
     return cli_steward_open(folder[0] ? folder : ".", &out->steward, err);
 }
 
-void cli_session_place_close(struct cli_session_place *place)
+void cli_session_target_close(struct cli_session_target *target)
 {
-    cli_steward_close(&place->steward);
+    cli_steward_close(&target->steward);
 }
 
 /* At a terminal, without control characters. */
@@ -195,7 +195,7 @@ static void write_out(struct str bytes)
 }
 
 int cli_session_files_get(struct cli_remote *remote, const char *id, const char *path,
-                          struct cli_session_place *place, struct err *err)
+                          struct cli_session_target *target, struct err *err)
 {
     own_json ask = json_pack("{s:s, s:s, s:s}", "do", "get", "session", id, "path", path);
     if (!ask)
@@ -205,8 +205,8 @@ int cli_session_files_get(struct cli_remote *remote, const char *id, const char 
     struct str bytes = STR_NONE;
     if (remote->call.artifact_count > 0)
         bytes = buf_str(&remote->call.artifacts[0].content);
-    if (place->name)
-        return cli_steward_write(&place->steward, str_of(place->name), bytes, err);
+    if (target->name)
+        return cli_steward_write(&target->steward, str_of(target->name), bytes, err);
     write_out(bytes);
     return 0;
 }

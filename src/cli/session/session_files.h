@@ -20,17 +20,17 @@ int cli_session_files_put(struct cli_remote *remote, const char *id,
 
 /* Where an outgoing file is saved: a steward for the folder of `file`, and the name in it. file
  * NULL: the last part of `path`, in the current folder. "-": none. */
-struct cli_session_place {
+struct cli_session_target {
     struct cli_steward steward;
     const char *name; /* NULL: standard output */
 };
-#define CLI_SESSION_PLACE_INIT ((struct cli_session_place){ .steward = CLI_STEWARD_INIT })
-int cli_session_place_open(const char *path, const char *file, struct cli_session_place *out,
+#define CLI_SESSION_TARGET_INIT ((struct cli_session_target){ .steward = CLI_STEWARD_INIT })
+int cli_session_target_open(const char *path, const char *file, struct cli_session_target *out,
                            struct err *err);
-void cli_session_place_close(struct cli_session_place *place);
+void cli_session_target_close(struct cli_session_target *target);
 
 /* Gets a file and saves it there. The answer stays in `remote`. */
 int cli_session_files_get(struct cli_remote *remote, const char *id, const char *path,
-                          struct cli_session_place *place, struct err *err);
+                          struct cli_session_target *target, struct err *err);
 
 #endif

@@ -10,7 +10,7 @@
 #define WAITING_MAX 1024
 #define GOING_A_CPU 4
 #define GOING_LEAST 8
-#define KEPT_SHARE 4 /* one in so many slots is kept for clients without a run */
+#define KEPT_SHARE 4 /* one run in so many is kept for clients without a run */
 #define NEW_SHARE 0.1 /* weight of the newest run in the moving mean */
 
 void queue_init(struct queue *queue, unsigned going_max, unsigned waiting_max)
@@ -34,61 +34,61 @@ static int refuse(const struct queue *queue, struct err *err)
     return -1;
 }
 
-int queue_enter(struct queue *queue, struct queue_place *place, const void *client,
+int queue_enter(struct queue *queue, struct queue_entry *entry, const void *client,
                 struct err *err)
 {
     uint64_t turn = queue->turn;
     if (queue->waiting >= queue->waiting_max)
         return refuse(queue, err);
-    for (const struct queue_place *at = queue->first; at; at = at->after) {
+    for (const struct queue_entry *at = queue->first; at; at = at->after) {
         if (at->client == client && at->turn >= turn)
             turn = at->turn + 1;
     }
-    *place = (struct queue_place){ .client = client, .turn = turn, .waiting = true,
+    *entry = (struct queue_entry){ .client = client, .turn = turn, .waiting = true,
                                    .since_ns = clock_now_ns() };
-    *queue->end = place;
-    queue->end = &place->after;
+    *queue->end = entry;
+    queue->end = &entry->after;
     queue->waiting++;
     return 0;
 }
 
-static void take_out(struct queue *queue, struct queue_place *place)
+static void take_out(struct queue *queue, struct queue_entry *entry)
 {
-    struct queue_place **link = &queue->first;
-    while (*link != place)
+    struct queue_entry **link = &queue->first;
+    while (*link != entry)
         link = &(*link)->after;
-    *link = place->after;
-    if (!place->after)
+    *link = entry->after;
+    if (!entry->after)
         queue->end = link;
-    place->after = NULL;
-    place->waiting = false;
+    entry->after = NULL;
+    entry->waiting = false;
     queue->waiting--;
 }
 
 static bool has_running(const struct queue *queue, const void *client)
 {
-    const struct queue_place *at = queue->running;
+    const struct queue_entry *at = queue->running;
     while (at && at->client != client)
         at = at->after;
     return at != NULL;
 }
 
-static bool may_go(const struct queue *queue, const struct queue_place *place)
+static bool may_go(const struct queue *queue, const struct queue_entry *entry)
 {
-    bool last_places = queue->going >= queue->going_max - queue->going_max / KEPT_SHARE;
-    if (!place->client)
+    bool nearly_full = queue->going >= queue->going_max - queue->going_max / KEPT_SHARE;
+    if (!entry->client)
         return true;
-    if (queue->may_go && !queue->may_go(place->client))
+    if (queue->may_go && !queue->may_go(entry->client))
         return false;
-    return !last_places || !has_running(queue, place->client);
+    return !nearly_full || !has_running(queue, entry->client);
 }
 
-struct queue_place *queue_next(struct queue *queue, bool boxes)
+struct queue_entry *queue_next(struct queue *queue, bool boxes)
 {
-    struct queue_place *best = NULL;
+    struct queue_entry *best = NULL;
     if (queue->going >= queue->going_max)
         return NULL;
-    for (struct queue_place *at = queue->first; at; at = at->after) {
+    for (struct queue_entry *at = queue->first; at; at = at->after) {
         bool better = (boxes || at->housed) && (!best || at->turn < best->turn);
         if (better && may_go(queue, at))
             best = at;
@@ -104,19 +104,19 @@ struct queue_place *queue_next(struct queue *queue, bool boxes)
     return best;
 }
 
-void queue_leave(struct queue *queue, struct queue_place *place)
+void queue_leave(struct queue *queue, struct queue_entry *entry)
 {
-    if (place->waiting)
-        take_out(queue, place);
-    if (!place->going)
+    if (entry->waiting)
+        take_out(queue, entry);
+    if (!entry->going)
         return;
-    double ms = clock_ms_between(place->since_ns, clock_now_ns());
+    double ms = clock_ms_between(entry->since_ns, clock_now_ns());
     queue->run_ms += NEW_SHARE * (ms - queue->run_ms);
-    struct queue_place **link = &queue->running;
-    while (*link != place)
+    struct queue_entry **link = &queue->running;
+    while (*link != entry)
         link = &(*link)->after;
-    *link = place->after;
-    place->after = NULL;
+    *link = entry->after;
+    entry->after = NULL;
     queue->going--;
-    place->going = false;
+    entry->going = false;
 }

@@ -21,7 +21,7 @@ void run_drop(struct engine_run *run)
     *(run->before ? &run->before->after : &run->engine->runs) = run->after;
     if (run->after)
         run->after->before = run->before;
-    queue_leave(&run->engine->queue, &run->place);
+    queue_leave(&run->engine->queue, &run->queued);
     session_leave(&run->job);
     int hold = run->clean ? run_take_pipe(run, RUN_REQUESTS) : -1;
     run_unwatch(run);
@@ -48,7 +48,7 @@ static void end(struct engine_run *run, const struct err *err)
     struct engine *engine = run->engine;
     run->over = true;
     loop_set_timer(&engine->loop, &run->timer, LOOP_NEVER);
-    queue_leave(&engine->queue, &run->place);
+    queue_leave(&engine->queue, &run->queued);
     run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
     if (run->session)
         run->cell_ops->ended(run);
@@ -395,7 +395,7 @@ void run_start(struct engine_run *run)
 {
     struct engine *engine = run->engine;
     run->began_ns = clock_now_ns();
-    run->result.queue_ms = clock_ms_between(run->place.since_ns, run->began_ns);
+    run->result.queue_ms = clock_ms_between(run->queued.since_ns, run->began_ns);
     run->result.image = buf_strdup(str_of(engine->image.name));
     run->result.image_digest = buf_strdup(str_of(engine->image.digest));
     if (run->session) {

@@ -43,7 +43,7 @@ struct engine_run {
     struct engine *engine;
     const struct request *request;
     struct engine_hooks hooks;
-    struct queue_place place;
+    struct queue_entry queued;
     struct house_tenant tenant;
     struct session *session; /* of a cell, as the next three */
     const struct run_cell_ops *cell_ops;

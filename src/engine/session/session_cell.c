@@ -341,11 +341,11 @@ static void begin(struct session_job *job)
     struct session *session = run->session;
     struct err err = ERR_INIT;
     session->queue.cell = run;
-    if (queue_enter(&run->engine->queue, &run->place, run->place.client, &err) < 0) {
+    if (queue_enter(&run->engine->queue, &run->queued, run->queued.client, &err) < 0) {
         run_refuse(run, &err);
         return;
     }
-    run->place.housed = true;
+    run->queued.housed = true;
     session_await(session, SESSION_QUEUED);
     engine_admit(run->engine);
 }
@@ -366,7 +366,7 @@ struct engine_run *session_begin_cell(struct engine *engine, const struct reques
     run->session = session;
     run->cell_ops = &cell_ops;
     run->job = (struct session_job){ .begin = begin, .refuse = refuse };
-    run->place.client = client;
+    run->queued.client = client;
     memcpy(run->result.session, session->id, sizeof run->result.session);
     if (session_enter(session, &run->job, err) == 0)
         return run;

@@ -42,16 +42,16 @@ static void add_text_or_null(json_t *out, const json_t *from, const char *name, 
 }
 
 /* A line or a column: from 1. */
-static json_t *place_of(const json_t *from, const char *name)
+static json_t *position_of(const json_t *from, const char *name)
 {
-    json_int_t place = json_integer_value(json_object_get(from, name));
-    return place > 0 && place < INT32_MAX ? json_integer(place) : json_null();
+    json_int_t position = json_integer_value(json_object_get(from, name));
+    return position > 0 && position < INT32_MAX ? json_integer(position) : json_null();
 }
 
 static json_t *frame_of(const json_t *from)
 {
     own_json out = json_object();
-    own_json line = place_of(from, "line");
+    own_json line = position_of(from, "line");
     if (json_is_null(line) || !add_text(out, from, "function", NAME_MAX_BYTES))
         return NULL;
     json_object_set(out, "line", line);
@@ -76,8 +76,8 @@ static json_t *problem_of(const json_t *from)
         if (strcmp(kind, kinds[i]) != 0)
             continue;
         json_object_set_new(out, "kind", json_string(kinds[i]));
-        json_object_set_new(out, "line", place_of(from, "line"));
-        json_object_set_new(out, "column", place_of(from, "column"));
+        json_object_set_new(out, "line", position_of(from, "line"));
+        json_object_set_new(out, "column", position_of(from, "column"));
         add_text_or_null(out, from, "name", NAME_MAX_BYTES);
         if (!add_text(out, from, "message", WORDS_MAX_BYTES))
             return NULL;
