@@ -321,9 +321,10 @@ def slot_is_held(uid, slot):
 
 
 def mounts():
-    """Those that can be cupel's: the first file system that a box mounts is called "cupel"."""
+    """Those that can be cupel's, or our own: the first file system that a box mounts is called "cupel"."""
     rows = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return {" - ".join(row) for row in rows if "cupel" in row[0] or row[1].split()[1] == "cupel"}
+    return {" - ".join(row) for row in rows
+            if row[1].split()[1] == "cupel" or row[0].split()[4].startswith(("/tmp/cupel-tests-", "/run/cupel"))}
 
 
 def network_namespaces():

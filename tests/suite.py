@@ -2,7 +2,7 @@
 """Runs one form of the test suite: tests/suite.py short|full|long [argument of pytest]...
 
 First the tests that may run beside others, in CUPEL_JOBS worker processes (one more than there are processors,
-because many tests wait); a file stays in one worker. Then the tests marked `alone`. The durations go to
+because many tests wait); a file stays in one worker. Then the tests marked `alone` or `long`. The durations go to
 build/test-times.json, by form, and the twenty slowest are printed."""
 import importlib.util
 import json
@@ -40,8 +40,8 @@ def main(form, *args):
     paths = [] if any(arg.startswith("tests") or os.path.exists(arg) for arg in args) else [str(TESTS)]
     jobs = os.environ.get("CUPEL_JOBS", str(os.cpu_count() + 1))
     workers = ["-n", jobs, "--dist", "loadfile"] if importlib.util.find_spec("xdist") else []
-    codes = [run([*workers, "-m", "not alone", *args, *paths], form, took),
-             run(["-m", "alone", *args, *paths], form, took)]
+    codes = [run([*workers, "-m", "not alone and not long", *args, *paths], form, took),
+             run(["-m", "alone or long", *args, *paths], form, took)]
     keep(form, took)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{len(took)} tests in {time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU time; "

@@ -15,7 +15,7 @@ NAMES = sorted(name for path in (REPO / "tests/unit").glob("*.c")
 def unit(*args):
     with subprocess.Popen([UNIT, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                           errors="replace") as child:
-        said = child.communicate(timeout=120)[0]
+        said = child.communicate(timeout=240)[0]
     return child.returncode, said
 
 

@@ -71,7 +71,7 @@ static bool run_alone(const struct check_test *test)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(60);
+        alarm(180);
         test->run();
         fflush(stdout);
         exit(0); /* not _exit: the leak checker reports at exit */
