@@ -37,7 +37,9 @@ ifeq ($(SAN),)
 HOST_CFLAGS := $(BASE) -fPIE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 HOST_LDFLAGS := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
 else
-HOST_CFLAGS := $(BASE) -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+# clang alone reports NULL + 0, which is how an empty string is skipped here and which C2y defines.
+SANITIZE := -fsanitize=$(SAN) $(if $(findstring clang,$(CC)),-fno-sanitize=pointer-overflow -D__SANITIZE_ADDRESS__)
+HOST_CFLAGS := $(BASE) -fPIE $(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 HOST_LDFLAGS := -pie -fsanitize=$(SAN) $(LDFLAGS)
 endif
 # jansson and libcrypto's SHA-256 are linked statically: loading them costs more than using them.
@@ -60,10 +62,10 @@ STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack
 # Sanitized, they are dynamic programs on glibc: no sanitizer works in a static one. They have no
 # heap, so the runtime makes no system call behind their filters; undefined behaviour traps.
 ifneq ($(SAN),)
-UBSAN_TRAPS    := $(if $(findstring undefined,$(SAN)),-fsanitize=undefined -fsanitize-undefined-trap-on-error)
+ZYGOTE_SAN     := $(patsubst -fsanitize=%,-fsanitize=undefined,$(SANITIZE)) -fsanitize-undefined-trap-on-error
 STATIC_CC      := $(CC)
-STATIC_CFLAGS  := $(BASE) -fPIE -fsanitize=$(SAN) $(UBSAN_TRAPS) -fno-omit-frame-pointer
-STATIC_LDFLAGS := -pie -fsanitize=$(SAN) $(UBSAN_TRAPS)
+STATIC_CFLAGS  := $(BASE) -fPIE $(SANITIZE) -fsanitize-undefined-trap-on-error -fno-omit-frame-pointer
+STATIC_LDFLAGS := -pie -fsanitize=$(SAN) -fsanitize-undefined-trap-on-error
 STATIC_SAN     := tests/sanitize/options.c
 endif
 
@@ -80,7 +82,7 @@ STATIC_ONLY := $(filter-out $(STATIC_BASE) $(PARKING),$(BROKER_SRC) $(INIT_SRC))
 ZYGOTE_OWN  := $(wildcard src/box/zygote/*.c)
 ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/inside/enter.c src/box/wall/drop.c src/box/wall/landlock.c $(PORTER_SRC) \
                src/box/wall/posture.c src/base/io.c
-ZYGOTE_CFLAGS = $(BASE) $(UBSAN_TRAPS) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+ZYGOTE_CFLAGS = $(BASE) $(ZYGOTE_SAN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
 HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c src/*/*/*.c))
 EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
@@ -93,7 +95,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all run test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
+.PHONY: ci-build analyze all run test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
         check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -270,8 +272,26 @@ soak: deps-bench
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak.py
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) bench/soak_sessions.py
 
-asan: deps
-	@$(MAKE) --no-print-directory test B=build/asan SAN=address,undefined
+SANITIZED := CC=clang WERROR=1 B=build/asan SAN=address,undefined
+asan: deps-ci
+	@$(MAKE) --no-print-directory test $(SANITIZED)
+
+# gcc's analyzer on every source. Leaks are switched off: the zygote fills its heap on purpose, and gcc 12
+# loses a size that passes through __builtin_mul_overflow. The sanitizer finds real ones.
+ANALYZE := -fanalyzer -fanalyzer-verbosity=0 -Wno-analyzer-malloc-leak
+$(B)/analyzed/%: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
+	@mkdir -p $(@D)
+	$(Q)gcc $(filter-out -MMD -MP,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' $(ANALYZE) -Werror -S -o /dev/null $< && touch $@
+analyze: $(patsubst %.c,$(B)/analyzed/%,$(wildcard src/*/*.c src/*/*/*.c))
+
+# CI, beside the tests: the analyzer; clang's warnings as errors; the sanitizers in the unit, contract and
+# replay tests, and in broker, keeper, init and porter as real runs and sessions start them.
+ci-build: deps-ci
+	@$(MAKE) --no-print-directory -j2 analyze
+	@$(MAKE) --no-print-directory -j2 $(SANITIZED) all build/asan/unit replay
+	CUPEL_TESTS=short CUPEL=$(abspath build/asan/cupel) BUILD=$(abspath build/asan) $(PYTHON) -m pytest -q -p no:cacheprovider \
+	    tests/sanitize tests/test_unit.py tests/test_fuzz_replay.py \
+	    $(addprefix tests/flow/test_,contract_schema.py run_python.py run_inputs.py collect.py session.py)
 
 bench: deps-bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/bench

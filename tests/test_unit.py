@@ -5,10 +5,12 @@ import subprocess
 
 import pytest
 
-from host import BUILD, REPO
+from host import BUILD, REPO, SANITIZED
 
 UNIT = BUILD / "unit"
+# A sanitized program maps terabytes, which no transplant can copy.
 NAMES = sorted(name for path in (REPO / "tests/unit").glob("*.c")
+               if not (SANITIZED and path.name == "test_transplant_program.c")
                for name in re.findall(r"^TEST\((\w+)\)", path.read_text(), re.M))
 
 

@@ -159,7 +159,7 @@ int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t coun
     if (count > 0) {
         msg.msg_control = room.bytes;
         msg.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+        struct cmsghdr *head = &room.align;
         head->cmsg_level = SOL_SOCKET;
         head->cmsg_type = SCM_RIGHTS;
         head->cmsg_len = CMSG_LEN(sizeof(int) * count);

@@ -52,7 +52,7 @@ static void check_switches(struct cli_doctor_report *out)
     for (size_t i = 0; i < array_len(rows); i++) {
         char path[128];
         snprintf(path, sizeof path, SYSCTL "%s", rows[i].name);
-        *strchr(path + strlen(SYSCTL), '.') = '/';
+        path[strlen(SYSCTL) + strcspn(rows[i].name, ".")] = '/';
         long value = cli_doctor_number(path, rows[i].least);
         if (value >= rows[i].least)
             continue;
