@@ -47,7 +47,7 @@ def main(form, *args):
     print(f"{len(took)} tests in {time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU time; "
           f"load {os.getloadavg()[2]:.1f}; the slowest:")
     for name in sorted(took, key=took.get, reverse=True)[:20]:
-        print(f"{took[name]:7.1f} s  {name}")
+        print(f"{took[name]:7.1f} s  {name[:120]}")
     return max(codes)
 
 
