@@ -11,6 +11,8 @@ import pytest
 
 import host
 
+pytestmark = pytest.mark.both
+
 WAITS = """
 import time
 try:

@@ -11,6 +11,8 @@ import pytest
 
 import host
 
+pytestmark = pytest.mark.both  # the promise is about hosts without control groups
+
 MAPPINGS = """
 import ctypes, os, time
 libc = ctypes.CDLL(None)

@@ -172,7 +172,8 @@ def run_boxed(program, cupel, bait):
                           options={"env": {"CUPEL_TRACE": "1"}}, **fields)
 
 
-ALL = [pytest.param(Program(path), id=path.name) for path in PROGRAMS]
+ALL = [pytest.param(program, id=program.path.name, marks=[pytest.mark.both] if program.head.get("as") else [])
+       for program in map(Program, PROGRAMS)]
 CONTROLLED = [p for p in ALL if p.values[0].control != "none"]
 
 
