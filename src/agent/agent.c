@@ -88,12 +88,8 @@ static void keep_content(struct agent *agent, struct embed_artifact *from)
 {
     struct embed_artifact *place = kept_of(agent, from->path);
     if (!place) {
-        struct embed_artifact *more = buf_alloc_zero(agent->kept_count + 1, sizeof *more);
-        if (agent->kept_count)
-            memcpy(more, agent->kept, agent->kept_count * sizeof *more);
-        free(agent->kept);
-        agent->kept = more;
-        place = &more[agent->kept_count++];
+        agent->kept = buf_list_room(agent->kept, agent->kept_count, sizeof *agent->kept);
+        place = &agent->kept[agent->kept_count++];
         place->path = buf_strdup(str_of(from->path));
     }
     buf_done(&place->content);

@@ -57,3 +57,18 @@ char *base64_decode(struct str text, size_t *out_len)
     *out_len = len;
     return take_ptr(bytes);
 }
+
+char *base64_decode_exact(struct str text, size_t *out_len)
+{
+    size_t len = 0, pad = 0;
+    while (pad < 2 && pad < text.len && text.at[text.len - 1 - pad] == '=')
+        pad++;
+    own_str bytes = text.len % 4 == 0 ? base64_decode(text, &len) : NULL;
+    /* A line end or a stray '=' makes fewer bytes than the groups have. */
+    if (!bytes || len != text.len / 4 * 3 - pad)
+        return NULL;
+    if (pad > 0 && digit(text.at[text.len - 1 - pad]) & (pad == 1 ? 3 : 15))
+        return NULL;
+    *out_len = len;
+    return take_ptr(bytes);
+}

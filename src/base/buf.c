@@ -27,6 +27,17 @@ void *buf_alloc_zero(size_t count, size_t bytes)
     return memset(buf_alloc(total), 0, total);
 }
 
+void *buf_list_room(void *list, size_t count, size_t size)
+{
+    if (count & (count - 1))
+        return list;
+    void *larger = buf_alloc_zero(count ? count * 2 : 1, size);
+    if (count)
+        memcpy(larger, list, count * size);
+    free(list);
+    return larger;
+}
+
 char *buf_strdup(struct str text)
 {
     char *copy = buf_alloc(text.len + 1);

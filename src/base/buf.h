@@ -47,6 +47,9 @@ static inline struct str buf_str(const struct buf *buf)
 /* malloc, calloc, strdup that end the process instead of returning NULL. */
 void *buf_alloc(size_t bytes);
 void *buf_alloc_zero(size_t count, size_t bytes);
+/* Room for one more in a list that is full at each power of two; new members are zero. The caller
+ * replaces its list by the result. */
+void *buf_list_room(void *list, size_t count, size_t size);
 char *buf_strdup(struct str text);
 
 #endif

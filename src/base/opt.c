@@ -87,13 +87,8 @@ static const struct opt *find_letter(const struct parse *p, char letter)
 
 static void list_add(struct opt_list *list, const char *text)
 {
-    const char **longer = buf_alloc_zero(list->count + 1, sizeof *longer);
-    if (list->count > 0)
-        memcpy(longer, list->at, list->count * sizeof *longer);
-    free(list->at);
-    longer[list->count] = text;
-    list->at = longer;
-    list->count++;
+    list->at = buf_list_room(list->at, list->count, sizeof *list->at);
+    list->at[list->count++] = text;
 }
 
 /* Decimal digits with at most one point; no sign, no exponent, no "inf". */

@@ -80,8 +80,8 @@ static const struct {
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
-static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
-                  struct err *err)
+int frame_refuse(const char *field, const json_t *value, const char *bound, const char *why,
+                 struct err *err)
 {
     char brief[sizeof err->value] = "";
     if (value)
@@ -97,8 +97,8 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
             return 0;
         }
     }
-    return refuse("op", value, "one of run, cancel, interrupt, input, ping, info, session",
-                  value ? "unknown" : "required", err);
+    return frame_refuse("op", value, "one of run, cancel, interrupt, input, ping, info, session",
+                        value ? "unknown" : "required", err);
 }
 
 static int take_id(const json_t *value, struct frame_ask *out, struct err *err)
@@ -107,7 +107,7 @@ static int take_id(const json_t *value, struct frame_ask *out, struct err *err)
         return 0;
     struct str id = json_is_string(value) ? json_str(value) : STR_NONE;
     if (id.len == 0 || id.len > FRAME_ID_MAX || memchr(id.at, 0, id.len))
-        return refuse("id", value, "text of 1 to 64 bytes", "not an id", err);
+        return frame_refuse("id", value, "text of 1 to 64 bytes", "not an id", err);
     out->id = id;
     return 0;
 }
@@ -116,7 +116,7 @@ static int take_flag(const json_t *root, enum member member, bool *out, struct e
 {
     const json_t *value = json_object_get(root, member_names[member]);
     if (value && !json_is_boolean(value))
-        return refuse(member_names[member], value, "true or false", "not a boolean", err);
+        return frame_refuse(member_names[member], value, "true or false", "not a boolean", err);
     *out = json_is_true(value);
     return 0;
 }
@@ -132,12 +132,12 @@ static int check_members(const json_t *root, enum frame_op op, struct err *err)
             known |= strcmp(name, member_names[m]) == 0 ? BIT(m) : 0;
         if (ops[op].may != ANY_MEMBER && !(known & ops[op].may)) {
             own_str shown = buf_strdup((struct str){ name, strnlen(name, 60) });
-            return refuse(shown, value, ops[op].members, "unknown", err);
+            return frame_refuse(shown, value, ops[op].members, "unknown", err);
         }
     }
     for (int m = 0; m < M_COUNT; m++)
         if ((ops[op].must & BIT(m)) && !json_object_get(root, member_names[m]))
-            return refuse(member_names[m], NULL, ops[op].members, "required", err);
+            return frame_refuse(member_names[m], NULL, ops[op].members, "required", err);
     return 0;
 }
 
@@ -152,8 +152,8 @@ static int take_input(struct frame_ask *out, struct err *err)
     out->text = json_is_string(text) ? json_str(text) : STR_NONE;
     if (out->end == (text != NULL) || (text && !json_is_string(text)) ||
         out->text.len > FRAME_INPUT_MAX)
-        return refuse("text", text, "a string of at most 65536 bytes, or \"end\": true",
-                      "not a line of input", err);
+        return frame_refuse("text", text, "a string of at most 65536 bytes, or \"end\": true",
+                            "not a line of input", err);
     return 0;
 }
 
@@ -163,7 +163,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     if (!out->root)
         return -1;
     if (!json_is_object(out->root))
-        return refuse("", out->root, "an object with 'op'", "not an object", err);
+        return frame_refuse("", out->root, "an object with 'op'", "not an object", err);
     if (take_op(json_object_get(out->root, "op"), out, err) < 0 ||
         take_id(json_object_get(out->root, "id"), out, err) < 0 ||
         check_members(out->root, out->op, err) < 0)
@@ -171,10 +171,10 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     out->request = json_object_get(out->root, "request");
     out->stdin_base64 = json_object_get(out->root, "stdin_base64");
     if (out->stdin_base64 && !json_is_string(out->stdin_base64))
-        return refuse("stdin_base64", out->stdin_base64, "a string", "not a string", err);
+        return frame_refuse("stdin_base64", out->stdin_base64, "a string", "not a string", err);
     if (out->stdin_base64 && json_object_get(out->request, "stdin"))
-        return refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
-                      "given together with request.stdin", err);
+        return frame_refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
+                            "given together with request.stdin", err);
     return out->op == FRAME_SESSION ||
                    (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&

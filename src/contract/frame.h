@@ -81,6 +81,9 @@ struct frame_session {
 };
 /* Reads the rest of a frame whose op is FRAME_SESSION. */
 int frame_session_read(const struct frame_ask *ask, struct frame_session *out, struct err *err);
+/* Refuses a member of a frame: -1. */
+int frame_refuse(const char *field, const json_t *value, const char *bound, const char *why,
+                 struct err *err);
 extern const char *const frame_do_names[FRAME_DOS];
 
 enum frame_kind {

@@ -16,15 +16,6 @@ const char *const frame_do_names[FRAME_DOS] = {
     [FRAME_DO_INTERRUPT] = "interrupt",
 };
 
-static int refuse(const char *field, const json_t *value, const char *bound, const char *why,
-                  struct err *err)
-{
-    char brief[sizeof err->value] = "";
-    if (value)
-        json_brief(value, brief, sizeof brief);
-    return err_input(err, field, brief, bound, "field '%.60s' of a frame is %s", field, why);
-}
-
 /* --- one function for each member --- */
 
 typedef int take(const json_t *value, struct frame_session *out, struct err *err);
@@ -35,7 +26,8 @@ static int take_session(const json_t *value, struct frame_session *out, struct e
     if (!text || strlen(text) != REQUEST_SESSION_LEN || strncmp(text, "s_", 2) != 0 ||
         strspn(text + 2, "0123456789abcdef") != REQUEST_SESSION_LEN - 2 ||
         json_string_length(value) != REQUEST_SESSION_LEN)
-        return refuse("session", value, "s_ and 24 hexadecimal digits", "not a session id", err);
+        return frame_refuse("session", value, "s_ and 24 hexadecimal digits", "not a session id",
+                            err);
     out->session = text;
     return 0;
 }
@@ -43,7 +35,7 @@ static int take_session(const json_t *value, struct frame_session *out, struct e
 static int take_request(const json_t *value, struct frame_session *out, struct err *err)
 {
     if (!json_is_object(value))
-        return refuse("request", value, "an object", "not an object", err);
+        return frame_refuse("request", value, "an object", "not an object", err);
     out->request = (json_t *)(uintptr_t)value;
     return 0;
 }
@@ -56,7 +48,7 @@ static int take_whole(const char *field, const json_t *value, int64_t least, int
     snprintf(bound, sizeof bound, "a whole number from %lld to %lld", (long long)least,
              (long long)most);
     if (!json_is_integer(value) || number < least || number > most)
-        return refuse(field, value, bound, "out of range", err);
+        return frame_refuse(field, value, bound, "out of range", err);
     *out = number;
     return 0;
 }
@@ -79,7 +71,7 @@ static int take_levels(const json_t *value, struct frame_session *out, struct er
 static int take_names(const json_t *value, struct frame_session *out, struct err *err)
 {
     if (!json_is_boolean(value))
-        return refuse("names", value, "true or false", "not a boolean", err);
+        return frame_refuse("names", value, "true or false", "not a boolean", err);
     out->names = json_is_true(value);
     return 0;
 }
@@ -87,7 +79,7 @@ static int take_names(const json_t *value, struct frame_session *out, struct err
 static int take_files(const json_t *value, struct frame_session *out, struct err *err)
 {
     if (!json_is_array(value) || json_array_size(value) == 0)
-        return refuse("files", value, "an array of files", "not an array, or empty", err);
+        return frame_refuse("files", value, "an array of files", "not an array, or empty", err);
     out->files = (json_t *)(uintptr_t)value;
     return 0;
 }
@@ -96,7 +88,7 @@ static int take_path(const json_t *value, struct frame_session *out, struct err 
 {
     size_t len = json_string_length(value);
     if (len == 0 || len > REQUEST_PATH_MAX || memchr(json_string_value(value), 0, len))
-        return refuse("path", value, "text of 1 to 1024 bytes", "not a path", err);
+        return frame_refuse("path", value, "text of 1 to 1024 bytes", "not a path", err);
     out->path = json_string_value(value);
     return 0;
 }
@@ -109,8 +101,8 @@ static int take_plain(const char *field, const json_t *value, const char **out, 
     const char *text = json_string_value(value);
     size_t len = json_string_length(value);
     if (!text || len == 0 || len > FRAME_NAME_MAX || strspn(text, plain) != len)
-        return refuse(field, value, "1 to 64 letters, digits, '_', '.', '-'",
-                      "not a checkpoint name", err);
+        return frame_refuse(field, value, "1 to 64 letters, digits, '_', '.', '-'",
+                            "not a checkpoint name", err);
     *out = text;
     return 0;
 }
@@ -129,7 +121,7 @@ static int take_code(const json_t *value, struct frame_session *out, struct err 
 {
     if (!json_is_string(value) || json_string_length(value) > REQUEST_CODE_MAX ||
         memchr(json_string_value(value), 0, json_string_length(value)))
-        return refuse("code", value, "text without NUL", "not program text", err);
+        return frame_refuse("code", value, "text without NUL", "not program text", err);
     out->code = json_str(value);
     return 0;
 }
@@ -147,7 +139,7 @@ static int take_upload(const json_t *value, struct frame_session *out, struct er
 static int take_more(const json_t *value, struct frame_session *out, struct err *err)
 {
     if (!json_is_boolean(value))
-        return refuse("more", value, "true or false", "not a boolean", err);
+        return frame_refuse("more", value, "true or false", "not a boolean", err);
     out->more = json_is_true(value);
     return 0;
 }
@@ -201,7 +193,7 @@ static int take_do(const json_t *value, struct frame_session *out, struct err *e
             return 0;
         }
     }
-    return refuse("do", value, bound, value ? "unknown" : "required", err);
+    return frame_refuse("do", value, bound, value ? "unknown" : "required", err);
 }
 
 static int find_member(const char *name)
@@ -226,17 +218,17 @@ int frame_session_read(const struct frame_ask *ask, struct frame_session *out, s
         bool around = strcmp(name, "op") == 0 || strcmp(name, "id") == 0 || strcmp(name, "do") == 0;
         if (!around && (m < 0 || !(dos[out->what].may & BIT(m)))) {
             own_str shown = buf_strdup((struct str){ name, strnlen(name, 60) });
-            return refuse(shown, value, "a field of this kind of frame", "unknown", err);
+            return frame_refuse(shown, value, "a field of this kind of frame", "unknown", err);
         }
         if (!around && members[m].take(value, out, err) < 0)
             return -1;
     }
     for (int m = 0; m < M_COUNT; m++) {
         if ((dos[out->what].must & BIT(m)) && !json_object_get(ask->root, members[m].name))
-            return refuse(members[m].name, NULL, "there", "required", err);
+            return frame_refuse(members[m].name, NULL, "there", "required", err);
     }
     if ((out->more || out->upload) && json_array_size(out->files) != 1)
-        return refuse("files", out->files, "one file, with 'more' or 'upload'",
-                      "more than one file", err);
+        return frame_refuse("files", out->files, "one file, with 'more' or 'upload'",
+                            "more than one file", err);
     return 0;
 }

@@ -59,7 +59,6 @@ struct request {
     const json_t *call; /* {"function", "args", "kwargs"} or NULL */
     struct request_file *files;
     size_t file_count;
-    size_t file_room; /* capacity of files */
     const char *image; /* "host" */
     const char *image_digest; /* "sha256:..." where the request pins one, else NULL */
     const struct limits_profile *profile;
@@ -106,8 +105,5 @@ int request_check_path(struct str path, const char *field, struct err *err);
  * bit), for provenance.inputs_sha256; request_hash.c lists the exact bytes. out_hex has
  * HASH_HEX_ROOM bytes. */
 void request_inputs_sha256(const struct request *request, char *out_hex);
-
-/* The tables as data, for the test that compares api/ with the code. */
-json_t *request_describe(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "contract/request_int.h"
@@ -74,52 +75,6 @@ int request_check_input_bytes(const struct request *request, const char *field, 
     return -1;
 }
 
-/* Six bits of a base64 digit, or -1. */
-static int digit(char c)
-{
-    static const struct {
-        char from, to;
-        int first;
-    } runs[] = {
-        { 'a', 'z', 26 }, { 'A', 'Z', 0 }, { '0', '9', 52 }, { '+', '+', 62 }, { '/', '/', 63 },
-    };
-    for (size_t i = 0; i < array_len(runs); i++) {
-        if (c >= runs[i].from && c <= runs[i].to)
-            return runs[i].first + (c - runs[i].from);
-    }
-    return -1;
-}
-
-/* Strict RFC 4648: whole groups of four, correct padding, unused bits zero, nothing else. One
- * content has one spelling. NULL for any other text. */
-static char *decode(struct str text, size_t *out_len)
-{
-    if (text.len % 4 != 0)
-        return NULL;
-    size_t pad = 0;
-    while (pad < 2 && pad < text.len && text.at[text.len - 1 - pad] == '=')
-        pad++;
-    own_str bytes = buf_alloc(text.len / 4 * 3 + 1);
-    size_t len = 0;
-    uint32_t bits = 0;
-    unsigned held = 0;
-    for (size_t i = 0; i < text.len - pad; i++) {
-        int six = digit(text.at[i]);
-        if (six < 0)
-            return NULL;
-        bits = (bits << 6 | (uint32_t)six) & 0xffff;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            bytes[len++] = (char)(bits >> held & 0xff);
-        }
-    }
-    if (bits & ((1u << held) - 1))
-        return NULL;
-    *out_len = len;
-    return take_ptr(bytes);
-}
-
 static int take_base64(struct request_file *file, const json_t *value, uint64_t most,
                        const char *field, struct err *err)
 {
@@ -130,7 +85,7 @@ static int take_base64(struct request_file *file, const json_t *value, uint64_t 
     if (least_size > most + 2)
         return request_refuse_size(field, least_size, most, "bytes", err);
     size_t len = 0;
-    file->owned = decode(json_str(value), &len);
+    file->owned = base64_decode_exact(json_str(value), &len);
     if (!file->owned)
         return request_refuse(field, value, "RFC 4648 base64 with padding and no white space",
                               "not base64", err);
@@ -187,12 +142,12 @@ static int check_later(const json_t *value, const char *prefix, struct err *err)
     return 0;
 }
 
-/* Fills the next entry of request->files, which has room; counts it even on failure, so that
- * request_done frees it. */
+/* Counts the file even on failure, so that request_done frees it. */
 static int take_one(struct request *request, const json_t *value, struct err *err)
 {
     char prefix[FILE_FIELD_ROOM], field[FILE_FIELD_ROOM + 16];
     snprintf(prefix, sizeof prefix, "files[%zu]", request->file_count);
+    request->files = buf_list_room(request->files, request->file_count, sizeof *request->files);
     struct request_file *file = &request->files[request->file_count++];
     if (!json_is_object(value))
         return request_refuse(prefix, value, "an object", "not an object", err);
@@ -284,8 +239,6 @@ int request_take_files(struct request_intake *intake, const json_t *value, struc
     size_t count = json_array_size(value);
     if (count > REQUEST_FILES_MAX)
         return request_refuse_size("files", count, REQUEST_FILES_MAX, "files", err);
-    request->files = buf_alloc_zero(count + 1, sizeof *request->files);
-    request->file_room = count + 1;
     for (size_t i = 0; i < count; i++) {
         if (take_one(request, json_array_get(value, i), err) < 0)
             return -1;
@@ -293,20 +246,6 @@ int request_take_files(struct request_intake *intake, const json_t *value, struc
     if (request_check_input_bytes(request, "files", err) < 0)
         return -1;
     return check_clashes(request, err);
-}
-
-static struct request_file *add_place(struct request *request)
-{
-    if (request->file_count == request->file_room) {
-        size_t room = request->file_room ? request->file_room * 2 : 8;
-        struct request_file *files = buf_alloc_zero(room, sizeof *files);
-        if (request->file_count)
-            memcpy(files, request->files, request->file_count * sizeof *files);
-        free(request->files);
-        request->files = files;
-        request->file_room = room;
-    }
-    return &request->files[request->file_count];
 }
 
 int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
@@ -320,7 +259,8 @@ int request_add_file(struct request *request, const char *path, char *bytes, siz
         return request_refuse_size("files", index + 1, REQUEST_FILES_MAX, "files", err);
     if (request_check_path(str_of(path), field, err) < 0)
         return -1;
-    struct request_file *file = add_place(request);
+    request->files = buf_list_room(request->files, index, sizeof *request->files);
+    struct request_file *file = &request->files[index];
     *file = (struct request_file){ buf_strdup(str_of(path)), { content, len }, NULL, readonly };
     request->file_count++;
     int result = 0;

@@ -123,18 +123,6 @@ void result_done(struct result *result)
     *result = (struct result){ .exit_code = -1, .memory_peak_bytes = -1 };
 }
 
-/* Room for one more in a list that is full at each power of two. */
-static void *grown(void *list, size_t count, size_t size)
-{
-    if (count & (count - 1))
-        return list;
-    void *larger = buf_alloc_zero(count ? count * 2 : 1, size);
-    if (count)
-        memcpy(larger, list, count * size);
-    free(list);
-    return larger;
-}
-
 static int compare_paths(const struct result_artifact *artifact, struct str path)
 {
     size_t shorter = artifact->path_len < path.len ? artifact->path_len : path.len;
@@ -146,7 +134,7 @@ void result_add_artifact(struct result *result, struct str path, char *content, 
                          const char *sha256)
 {
     size_t at = result->artifact_count;
-    result->artifacts = grown(result->artifacts, at, sizeof *result->artifacts);
+    result->artifacts = buf_list_room(result->artifacts, at, sizeof *result->artifacts);
     while (at > 0 && compare_paths(&result->artifacts[at - 1], path) > 0)
         at--;
     struct result_artifact *one = &result->artifacts[at];
@@ -183,7 +171,8 @@ void result_add_skipped(struct result *result, struct str path, const char *reas
         return;
     }
     bool rest = result->skipped_count == RESULT_SKIPPED_MAX;
-    result->skipped = grown(result->skipped, result->skipped_count, sizeof *result->skipped);
+    result->skipped =
+        buf_list_room(result->skipped, result->skipped_count, sizeof *result->skipped);
     result->skipped[result->skipped_count++] = (struct result_skipped){
         .path = buf_strdup(rest ? STR("") : path),
         .path_len = rest ? 0 : path.len,
@@ -201,7 +190,7 @@ void result_add_denied(struct result *result, const char *call, uint64_t count)
             return;
         }
     }
-    result->denied = grown(result->denied, result->denied_count, sizeof *result->denied);
+    result->denied = buf_list_room(result->denied, result->denied_count, sizeof *result->denied);
     result->denied[result->denied_count++] = (struct result_denied){ call, count };
 }
 

@@ -163,7 +163,7 @@ struct walk {
     const struct image_owned *owned;
     struct buf path; /* absolute path of the current directory */
     char **found;    /* absolute paths that no package owns, heap */
-    size_t count, room;
+    size_t count;
 };
 
 static void walk_done(struct walk *walk)
@@ -176,15 +176,7 @@ static void walk_done(struct walk *walk)
 
 static void walk_keep(struct walk *walk)
 {
-    if (walk->count == walk->room) {
-        size_t room = walk->room ? walk->room * 2 : 256;
-        char **longer = buf_alloc_zero(room, sizeof *longer);
-        if (walk->count > 0)
-            memcpy(longer, walk->found, walk->count * sizeof *longer);
-        free(walk->found);
-        walk->found = longer;
-        walk->room = room;
-    }
+    walk->found = buf_list_room(walk->found, walk->count, sizeof *walk->found);
     walk->found[walk->count++] = buf_strdup(buf_str(&walk->path));
 }
 

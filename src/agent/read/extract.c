@@ -5,7 +5,6 @@
  * invented. Thoughts are never searched for code. */
 #include "agent/read/extract.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

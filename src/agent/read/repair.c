@@ -34,12 +34,8 @@ int64_t agent_repair_count(struct agent_repair *repair, uint64_t print)
             return ++repair->seen[i].times;
     if (repair->count >= SEEN_MAX)
         return 1;
-    struct agent_repair_seen *more = buf_alloc_zero(repair->count + 1, sizeof *more);
-    if (repair->count)
-        memcpy(more, repair->seen, repair->count * sizeof *more);
-    free(repair->seen);
-    repair->seen = more;
-    more[repair->count++] = (struct agent_repair_seen){ print, 1 };
+    repair->seen = buf_list_room(repair->seen, repair->count, sizeof *repair->seen);
+    repair->seen[repair->count++] = (struct agent_repair_seen){ print, 1 };
     return 1;
 }
 

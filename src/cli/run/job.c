@@ -96,35 +96,34 @@ void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
     result_init(&job->result);
 }
 
-void cli_job_done(struct cli_job *job)
+/* End one run; the engine and the connection stay. */
+static void forget_run(struct cli_job *job)
 {
-    engine_close(job->engine);
-    cli_steward_close(&job->steward);
     request_done(&job->request);
     buf_done(&job->stdin_bytes);
     result_done(&job->result);
-    cli_remote_close(&job->remote);
     cli_figures_done(&job->figures);
     free(job->lost);
     job->lost = NULL;
     cli_stream_done(&job->out);
     cli_stream_done(&job->err_stream);
+}
+
+void cli_job_done(struct cli_job *job)
+{
+    engine_close(job->engine);
+    cli_steward_close(&job->steward);
+    forget_run(job);
+    cli_remote_close(&job->remote);
     cli_run_inputs_done(&job->inputs);
     own_close_fd(&job->interrupt_fd);
 }
 
 void cli_job_again(struct cli_job *job)
 {
-    request_done(&job->request);
-    buf_done(&job->stdin_bytes);
-    result_done(&job->result);
+    forget_run(job);
     result_init(&job->result);
     cli_remote_forget(&job->remote);
-    cli_figures_done(&job->figures);
-    free(job->lost);
-    job->lost = NULL;
-    cli_stream_done(&job->out);
-    cli_stream_done(&job->err_stream);
     job->last = NULL;
 }
 

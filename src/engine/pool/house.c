@@ -74,10 +74,8 @@ static void note(struct house *house, const struct box_news *news)
         house->box[box].created = true;
     if (news->kind == BOX_NEWS_FAILED && !house->box[box].created)
         house->box[box].empty = true; /* a box that failed to build leaves nothing */
-    if (news->kind == BOX_NEWS_EMPTY) {
+    if (news->kind == BOX_NEWS_EMPTY)
         house->box[box].empty = true;
-        house->last_kill_to_empty_us = news->stats.kill_to_empty_us;
-    }
     struct house_tenant *tenant = house->box[box].tenant;
     if (tenant || !house->box[box].taken)
         return;

@@ -36,7 +36,6 @@ struct house {
     struct err broken;                  /* of kind ERR_NONE while the broker works */
     void (*on_broken)(struct house *house);   /* nothing can run any more */
     void (*on_released)(struct house *house); /* a box is free again */
-    int64_t last_kill_to_empty_us;
 };
 
 /* The broker is already open. 0, or -1 with errno. */

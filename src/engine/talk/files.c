@@ -34,7 +34,7 @@ static void remember(struct files_job *job)
     files_seen_done(job->seen);
     *job->seen = (struct files_seen){ job->entries, job->count };
     job->entries = NULL;
-    job->count = job->room = 0;
+    job->count = 0;
 }
 
 void files_finish(struct files_job *job)

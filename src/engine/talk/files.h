@@ -62,7 +62,7 @@ struct files_job {
     bool lists_dirs;
     uint32_t cut; /* enum box_cut: why the list is incomplete */
     struct files_entry *entries;
-    size_t count, room;
+    size_t count;
     uint64_t bytes_taken, files_taken;
     bool bytes_hit, count_hit; /* a cap was reached on the way out */
     /* The file that is being read, in parts. */

@@ -41,15 +41,7 @@ static int by_input_path(const void *a, const void *b)
 
 static void add_entry(struct files_job *job, const struct box_porter_entry *told, const char *path)
 {
-    if (job->count == job->room) {
-        size_t room = job->room ? job->room * 2 : 64;
-        struct files_entry *more = buf_alloc_zero(room, sizeof *more);
-        if (job->count)
-            memcpy(more, job->entries, job->count * sizeof *more);
-        free(job->entries);
-        job->entries = more;
-        job->room = room;
-    }
+    job->entries = buf_list_room(job->entries, job->count, sizeof *job->entries);
     job->entries[job->count++] = (struct files_entry){
         .path = buf_strdup((struct str){ path, told->path_len }), .len = told->path_len,
         .type = told->type <= BOX_ENTRY_OTHER ? told->type : BOX_ENTRY_OTHER,
