@@ -204,7 +204,4 @@ void result_refusal_read(const json_t *error, struct err *out);
  * result. */
 int result_from_json(json_t *json, struct result *out, struct err *err);
 
-/* The tables as data, for the test that compares api/ with the code. */
-json_t *result_describe(void);
-
 #endif

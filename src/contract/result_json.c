@@ -1,7 +1,7 @@
-/* The result as the contract's JSON. Runs in any process that answers; pure. One table for each
- * JSON object: its rows are the members in their order, and result_describe() reads them too. Names
- * and texts from the box may not be UTF-8: they become valid text, with the exact bytes beside it
- * if needed. */
+/* The result as the contract's JSON. Runs in any process that answers; pure. Every member is always
+ * there, in the contract's order; a test compares them with api/result.schema.json. Names and texts
+ * from the box may not be UTF-8: they become valid text, with the exact bytes beside it if
+ * needed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,18 +12,9 @@
 
 #define RESULT_SCHEMA 1
 
-struct member {
-    const char *name;
-    json_t *(*make)(const struct result *result);
-};
-
-static json_t *make_object(const struct member *members, size_t count,
-                           const struct result *result)
+static void put(json_t *out, const char *name, json_t *value)
 {
-    json_t *out = json_object();
-    for (size_t i = 0; i < count; i++)
-        json_object_set_new(out, members[i].name, members[i].make(result));
-    return out;
+    json_object_set_new(out, name, value);
 }
 
 static json_t *text_or_null(const char *text)
@@ -53,132 +44,30 @@ static json_t *stream_text(const struct result_stream *stream, bool exact)
     return str_is_utf8(buf_str(&text)) ? NULL : base64_json(buf_str(&text));
 }
 
-static json_t *make_schema(const struct result *result attr_unused)
+static json_t *whole_or_null(int64_t value, bool is_there)
 {
-    return json_integer(RESULT_SCHEMA);
+    return is_there ? json_integer(value) : json_null();
 }
 
-static json_t *make_run(const struct result *result)
+static json_t *error_object(const struct result_error *error)
 {
-    return json_text(str_of(result->run));
-}
-
-static json_t *make_status(const struct result *result)
-{
-    return json_string(result_status_name(result->status));
-}
-
-static json_t *make_exit_code(const struct result *result)
-{
-    return result->exit_code < 0 ? json_null() : json_integer(result->exit_code);
-}
-
-static json_t *make_signal(const struct result *result)
-{
-    return result->signal == 0 ? json_null() : json_integer(result->signal);
-}
-
-static json_t *make_limits_hit(const struct result *result)
-{
-    return array_of(result->limits_hit);
-}
-
-static json_t *make_stdout(const struct result *result)
-{
-    return stream_text(&result->out, false);
-}
-
-static json_t *make_stderr(const struct result *result)
-{
-    return stream_text(&result->err_stream, false);
-}
-
-static json_t *make_stdout_bytes(const struct result *result)
-{
-    return json_integer((json_int_t)result->out.total_bytes);
-}
-
-static json_t *make_stderr_bytes(const struct result *result)
-{
-    return json_integer((json_int_t)result->err_stream.total_bytes);
-}
-
-static json_t *make_truncated(const struct result *result)
-{
-    return json_boolean(result->out.truncated || result->err_stream.truncated);
-}
-
-static json_t *make_results(const struct result *result)
-{
-    return array_of(result->results);
-}
-
-static json_t *make_error_kind(const struct result *result)
-{
-    return json_string(result_error_name(result->error.kind));
-}
-
-static json_t *make_error_name(const struct result *result)
-{
-    return text_or_null(result->error.name);
-}
-
-static json_t *make_error_message(const struct result *result)
-{
-    return json_text(str_of(result->error.message));
-}
-
-static json_t *make_error_line(const struct result *result)
-{
-    return result->error.line > 0 ? json_integer(result->error.line) : json_null();
-}
-
-static json_t *make_error_column(const struct result *result)
-{
-    return result->error.column > 0 ? json_integer(result->error.column) : json_null();
-}
-
-static json_t *make_error_snippet(const struct result *result)
-{
-    return text_or_null(result->error.snippet);
-}
-
-static json_t *make_error_traceback(const struct result *result)
-{
-    return text_or_null(result->error.traceback);
-}
-
-static json_t *make_error_frames(const struct result *result)
-{
-    return array_of(result->error.frames);
-}
-
-static json_t *make_error_values(const struct result *result)
-{
-    return array_of(result->error.values);
-}
-
-static json_t *make_error_hint(const struct result *result)
-{
-    return text_or_null(result->error.hint);
-}
-
-static const struct member error_members[] = {
-    { "kind", make_error_kind },       { "name", make_error_name },
-    { "message", make_error_message }, { "line", make_error_line },
-    { "column", make_error_column },   { "snippet", make_error_snippet },
-    { "traceback", make_error_traceback }, { "frames", make_error_frames },
-    { "values", make_error_values },   { "hint", make_error_hint },
-};
-
-static json_t *make_error(const struct result *result)
-{
-    if (result->error.kind == RESULT_E_NONE)
+    if (error->kind == RESULT_E_NONE)
         return json_null();
-    return make_object(error_members, array_len(error_members), result);
+    json_t *out = json_object();
+    put(out, "kind", json_string(result_error_name(error->kind)));
+    put(out, "name", text_or_null(error->name));
+    put(out, "message", json_text(str_of(error->message)));
+    put(out, "line", whole_or_null(error->line, error->line > 0));
+    put(out, "column", whole_or_null(error->column, error->column > 0));
+    put(out, "snippet", text_or_null(error->snippet));
+    put(out, "traceback", text_or_null(error->traceback));
+    put(out, "frames", array_of(error->frames));
+    put(out, "values", array_of(error->values));
+    put(out, "hint", text_or_null(error->hint));
+    return out;
 }
 
-static json_t *make_denied(const struct result *result)
+static json_t *denied_rows(const struct result *result)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < result->denied_count; i++)
@@ -197,7 +86,7 @@ static json_t *path_row(struct str path)
     return row;
 }
 
-static json_t *make_artifacts(const struct result *result)
+static json_t *artifact_rows(const struct result *result)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < result->artifact_count; i++) {
@@ -211,7 +100,7 @@ static json_t *make_artifacts(const struct result *result)
     return out;
 }
 
-static json_t *make_skipped(const struct result *result)
+static json_t *skipped_rows(const struct result *result)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < result->skipped_count; i++) {
@@ -223,181 +112,40 @@ static json_t *make_skipped(const struct result *result)
     return out;
 }
 
-/* Network and cache come later; their members are already there. */
-static json_t *make_null(const struct result *result attr_unused)
+static json_t *metrics_object(const struct result *result)
 {
-    return json_null();
+    json_t *out = json_object();
+    put(out, "queue_ms", milliseconds(result->queue_ms));
+    put(out, "start_ms", milliseconds(result->start_ms));
+    put(out, "wall_ms", milliseconds(result->wall_ms));
+    put(out, "collect_ms", milliseconds(result->collect_ms));
+    put(out, "cpu_ms", milliseconds(result->cpu_ms));
+    put(out, "memory_peak_bytes",
+        whole_or_null(result->memory_peak_bytes, result->memory_peak_bytes >= 0));
+    put(out, "warm", json_boolean(result->warm));
+    return out;
 }
 
-static json_t *make_false(const struct result *result attr_unused)
+static json_t *isolation_object(const struct result *result)
 {
-    return json_false();
+    json_t *out = json_object();
+    put(out, "tier", text_or_null(result->tier));
+    put(out, "image", text_or_null(result->image));
+    put(out, "walls", array_of(result->walls));
+    put(out, "missing", array_of(result->missing));
+    return out;
 }
 
-static json_t *make_no_rows(const struct result *result attr_unused)
+static json_t *provenance_object(const struct result *result)
 {
-    return json_array();
+    json_t *out = json_object();
+    put(out, "code_sha256", text_or_null(result->code_sha256));
+    put(out, "inputs_sha256", text_or_null(result->inputs_sha256));
+    put(out, "image_digest", text_or_null(result->image_digest));
+    put(out, "limits", limits_to_json(&result->limits));
+    put(out, "engine", json_string("cupel " CUPEL_VERSION));
+    return out;
 }
-
-static json_t *make_session(const struct result *result)
-{
-    return result->session[0] ? json_string(result->session) : json_null();
-}
-
-static json_t *make_cell(const struct result *result)
-{
-    return result->cell ? json_integer(result->cell) : json_null();
-}
-
-static json_t *make_state(const struct result *result)
-{
-    return json_string(result_state_name(result->state));
-}
-
-static json_t *make_queue_ms(const struct result *result)
-{
-    return milliseconds(result->queue_ms);
-}
-
-static json_t *make_start_ms(const struct result *result)
-{
-    return milliseconds(result->start_ms);
-}
-
-static json_t *make_wall_ms(const struct result *result)
-{
-    return milliseconds(result->wall_ms);
-}
-
-static json_t *make_collect_ms(const struct result *result)
-{
-    return milliseconds(result->collect_ms);
-}
-
-static json_t *make_cpu_ms(const struct result *result)
-{
-    return milliseconds(result->cpu_ms);
-}
-
-static json_t *make_memory_peak(const struct result *result)
-{
-    return result->memory_peak_bytes < 0 ? json_null() : json_integer(result->memory_peak_bytes);
-}
-
-static json_t *make_warm(const struct result *result)
-{
-    return json_boolean(result->warm);
-}
-
-static const struct member metrics_members[] = {
-    { "queue_ms", make_queue_ms }, { "start_ms", make_start_ms },
-    { "wall_ms", make_wall_ms },   { "collect_ms", make_collect_ms },
-    { "cpu_ms", make_cpu_ms },     { "memory_peak_bytes", make_memory_peak },
-    { "warm", make_warm },
-};
-
-static json_t *make_metrics(const struct result *result)
-{
-    return make_object(metrics_members, array_len(metrics_members), result);
-}
-
-static json_t *make_tier(const struct result *result)
-{
-    return text_or_null(result->tier);
-}
-
-static json_t *make_image(const struct result *result)
-{
-    return text_or_null(result->image);
-}
-
-static json_t *make_walls(const struct result *result)
-{
-    return array_of(result->walls);
-}
-
-static json_t *make_missing(const struct result *result)
-{
-    return array_of(result->missing);
-}
-
-static const struct member isolation_members[] = {
-    { "tier", make_tier },
-    { "image", make_image },
-    { "walls", make_walls },
-    { "missing", make_missing },
-};
-
-static json_t *make_isolation(const struct result *result)
-{
-    return make_object(isolation_members, array_len(isolation_members), result);
-}
-
-static json_t *make_code_sha256(const struct result *result)
-{
-    return text_or_null(result->code_sha256);
-}
-
-static json_t *make_inputs_sha256(const struct result *result)
-{
-    return text_or_null(result->inputs_sha256);
-}
-
-static json_t *make_image_digest(const struct result *result)
-{
-    return text_or_null(result->image_digest);
-}
-
-static json_t *make_limits(const struct result *result)
-{
-    return limits_to_json(&result->limits);
-}
-
-static json_t *make_engine(const struct result *result attr_unused)
-{
-    return json_string("cupel " CUPEL_VERSION);
-}
-
-static const struct member provenance_members[] = {
-    { "code_sha256", make_code_sha256 },
-    { "inputs_sha256", make_inputs_sha256 },
-    { "image_digest", make_image_digest },
-    { "limits", make_limits },
-    { "engine", make_engine },
-};
-
-static json_t *make_provenance(const struct result *result)
-{
-    return make_object(provenance_members, array_len(provenance_members), result);
-}
-
-static const struct member result_members[] = {
-    { "schema", make_schema },
-    { "run", make_run },
-    { "status", make_status },
-    { "exit_code", make_exit_code },
-    { "signal", make_signal },
-    { "limits_hit", make_limits_hit },
-    { "stdout", make_stdout },
-    { "stderr", make_stderr },
-    { "stdout_bytes", make_stdout_bytes },
-    { "stderr_bytes", make_stderr_bytes },
-    { "truncated", make_truncated },
-    { "results", make_results },
-    { "error", make_error },
-    { "denied", make_denied },
-    { "artifacts", make_artifacts },
-    { "skipped", make_skipped },
-    { "session", make_session },
-    { "cell", make_cell },
-    { "state", make_state },
-    { "metrics", make_metrics },
-    { "isolation", make_isolation },
-    { "network", make_no_rows },
-    { "provenance", make_provenance },
-    { "cached", make_false },
-    { "cached_age_s", make_null },
-};
 
 /* Only if the text cannot hold the bytes. */
 static void add_exact(json_t *out, const char *name, const struct result_stream *stream)
@@ -435,41 +183,35 @@ static void add_state(json_t *out, const struct result *result)
 
 json_t *result_to_json(const struct result *result)
 {
-    json_t *out = make_object(result_members, array_len(result_members), result);
+    json_t *out = json_object();
+    put(out, "schema", json_integer(RESULT_SCHEMA));
+    put(out, "run", json_text(str_of(result->run)));
+    put(out, "status", json_string(result_status_name(result->status)));
+    put(out, "exit_code", whole_or_null(result->exit_code, result->exit_code >= 0));
+    put(out, "signal", whole_or_null(result->signal, result->signal != 0));
+    put(out, "limits_hit", array_of(result->limits_hit));
+    put(out, "stdout", stream_text(&result->out, false));
+    put(out, "stderr", stream_text(&result->err_stream, false));
+    put(out, "stdout_bytes", json_integer((json_int_t)result->out.total_bytes));
+    put(out, "stderr_bytes", json_integer((json_int_t)result->err_stream.total_bytes));
+    put(out, "truncated", json_boolean(result->out.truncated || result->err_stream.truncated));
+    put(out, "results", array_of(result->results));
+    put(out, "error", error_object(&result->error));
+    put(out, "denied", denied_rows(result));
+    put(out, "artifacts", artifact_rows(result));
+    put(out, "skipped", skipped_rows(result));
+    put(out, "session", result->session[0] ? json_string(result->session) : json_null());
+    put(out, "cell", whole_or_null(result->cell, result->cell != 0));
+    put(out, "state", json_string(result_state_name(result->state)));
+    put(out, "metrics", metrics_object(result));
+    put(out, "isolation", isolation_object(result));
+    put(out, "network", json_array()); /* network and cache come later */
+    put(out, "provenance", provenance_object(result));
+    put(out, "cached", json_false());
+    put(out, "cached_age_s", json_null());
     add_exact(out, "stdout_base64", &result->out);
     add_exact(out, "stderr_base64", &result->err_stream);
     add_names(out, result->names);
     add_state(out, result);
-    return out;
-}
-
-static json_t *member_names(const struct member *members, size_t count)
-{
-    json_t *out = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(out, json_string(members[i].name));
-    return out;
-}
-#define MEMBER_NAMES(members) member_names(members, array_len(members))
-
-json_t *result_describe(void)
-{
-    json_t *out = json_object(), *statuses = json_array(), *errors = json_array();
-    for (size_t i = 0; i < RESULT_STATUS_COUNT; i++)
-        json_array_append_new(statuses, json_string(result_statuses[i].name));
-    for (size_t i = 1; i < RESULT_ERROR_COUNT; i++)
-        json_array_append_new(errors, json_string(result_errors[i]));
-    json_object_set_new(out, "statuses", statuses);
-    json_object_set_new(out, "error_kinds", errors);
-    json_object_set_new(out, "fields", MEMBER_NAMES(result_members));
-    json_t *beside =
-        json_pack("[s, s, s, s]", "stdout_base64", "stderr_base64", "state_cell", "lost");
-    for (size_t i = 0; i < array_len(names_members); i++)
-        json_array_append_new(beside, json_string(names_members[i].name));
-    json_object_set_new(out, "fields_beside", beside);
-    json_object_set_new(out, "error", MEMBER_NAMES(error_members));
-    json_object_set_new(out, "metrics", MEMBER_NAMES(metrics_members));
-    json_object_set_new(out, "isolation", MEMBER_NAMES(isolation_members));
-    json_object_set_new(out, "provenance", MEMBER_NAMES(provenance_members));
     return out;
 }
