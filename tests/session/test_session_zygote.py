@@ -1,11 +1,12 @@
 """Sessions of an engine whose zygotes do not get ready, as on a host whose Python they cannot use: a session does
-not wait for ever, and says that it is not protected, and why."""
+not wait for ever, and says that it is not protected, and why. And forks of a session that is older than the zygotes."""
 import contextlib
 import os
 import signal
 import threading
 import time
 
+import cells
 import facts
 import pytest
 
@@ -101,3 +102,36 @@ def test_zygotes_that_die_before_they_are_ready_keep_no_session_waiting(hurt):
             assert host.wait_until(lambda: not zygotes(client), 20), "they rest"
             assert len(thread.hit) >= 6
             check_session(client)
+
+
+LIBC = "next(line.split('-')[0] for line in open('/proc/self/maps') if 'libc.so' in line)"
+ARGUMENTS = "open('/proc/self/cmdline').read()"
+
+
+@pytest.mark.full
+def test_a_fork_works_in_an_interpreter_of_a_later_zygote(session, engine, client):
+    """Two zygotes have different memory layouts, so every mapping moves."""
+    session.run("import json, numpy as np\nx = list(range(50000)); y = np.ones(1 << 20)\n"
+                "f = open('f', 'w+'); f.write('abc')")
+    if not cells.is_protected(session):
+        pytest.skip("nothing can be kept for this user")
+    layout = session.value(LIBC)
+    for pid in facts.below(engine.process.pid)["zygote"]:
+        os.kill(pid, signal.SIGKILL)
+
+    def is_later():
+        other = sessions.Session(client)
+        differs = other.value(LIBC) != layout
+        other.end()
+        return differs
+
+    assert host.wait_until(is_later, 60, 0.5), "no new zygote"
+    fork = session.fork()
+    assert fork.value(LIBC) == layout
+    assert fork.value("sum(x), y.sum(), f.tell()") == "(1249975000, 1048576.0, 3)"
+    assert fork.value("import sqlite3, threading, subprocess\n"
+                      "t = threading.Thread(target=x.append, args=(1,)); t.start(); t.join()\n"
+                      "subprocess.check_output(['echo', 'hi'])") == "b'hi\\n'"
+    assert fork.value("sum(map(len, [bytearray(n) for n in range(1, 60000, 7)]))") == "257155714"
+    assert fork.value(ARGUMENTS) == session.value(ARGUMENTS)
+    fork.end()
