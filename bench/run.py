@@ -15,7 +15,7 @@ import warm
 
 def main():
     common.RESULTS.unlink(missing_ok=True)
-    print(f"cupel bench on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
+    print(f"figures of cupel on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
     common.record({"bench": "machine", "what": common.machine(), "at": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
     # warm first: it looks at the load, which the others leave behind.
     broken = [part.__name__ for part in (warm, ask, cold, collect, kill, leak) if part.main()]

@@ -1,5 +1,5 @@
-/* Bare interpreters, as a script would start them, with the least that can be spent
- * on it: posix_spawn (which does not copy our memory), no shell, no pipe. */
+/* Starts bare interpreters as a script would, at the lowest cost: posix_spawn (which does not
+ * copy our memory), no shell, no pipe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -74,7 +74,7 @@ static void wait_for_all(const pid_t *pids, unsigned count)
     }
 }
 
-/* The next of ours that ends; other children of this process are left alone. */
+/* Waits for the next interpreter to end; leaves other children of this process alone. */
 static int next_end(const pid_t *pids, unsigned count, const char *name, unsigned *out,
                     struct err *err)
 {

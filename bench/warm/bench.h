@@ -1,4 +1,4 @@
-/* What the files of build/bench share: rows, figures, and the code that measures them.
+/* Shared by the files of build/bench: rows, figures, and the code that measures them.
  * Runs as the caller; engines are processes of their own. One thread: the program forks,
  * and its own cost is part of every figure. */
 #ifndef BENCH_WARM_BENCH_H
@@ -31,25 +31,24 @@ struct bench_summary {
 };
 struct bench_summary bench_summarize(const struct bench_samples *samples);
 
-/* --- bare.c: what we are compared with --- */
+/* --- bare.c: the interpreters that we are compared with --- */
 
 /* A bare interpreter: posix_spawn to reaped. -1 with an err where it does not start or
  * does not end with 0. */
 int bench_bare(const char *const argv[], double *out_ms, struct err *err);
-/* `at_once` of them, started anew as they end, for so long: how many ended a second. */
+/* Keeps `at_once` of them running for window_ms: how many ended in a second. */
 int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms,
                         double *out_rate, struct err *err);
-/* What it prints, as a number. */
+/* Its output, as a number. */
 int bench_bare_number(const char *const argv[], double *out, struct err *err);
 
-/* --- host.c: what the kernel counts --- */
+/* --- host.c: counters of the kernel --- */
 
 /* Time of all processors but idle and stolen, since the start of the machine. */
 double bench_cpu_ms(void);
 double bench_available_kib(void);
 /* Of a process and all its descendants: user and system time; and memory, each page once,
- * without those of files, which are the host's and shared by whoever else runs (0: this
- * user may not see it). */
+ * without pages of files, which other processes share (0: this user may not read it). */
 double bench_tree_cpu_ms(pid_t root);
 double bench_tree_pss_kib(pid_t root);
 void bench_nap(int ms);
@@ -58,7 +57,7 @@ void bench_nap(int ms);
 
 struct bench_client {
     struct embed_link link;
-    char *answer; /* the frame that comes in */
+    char *answer; /* the incoming frame */
     size_t got;
 };
 
@@ -66,7 +65,7 @@ enum { BENCH_BY_DEMAND = -1 };
 
 struct bench_engine {
     pid_t guard; /* the process that starts the engine, and ends it when we are gone */
-    int leash;   /* closed: it is to end */
+    int leash;   /* the guard ends when this closes */
     char folder[256];
     struct bench_client client;
 };
@@ -90,9 +89,9 @@ int bench_send(struct bench_client *client, const struct buf *frame, struct err 
 int bench_receive(struct bench_client *client, struct err *err);
 /* Does the answer hold that text? */
 bool bench_has(const struct bench_client *client, const char *text);
-/* -1 with what the answer, of a run or a refusal, says went wrong. */
+/* -1 with the error of the answer, be it a result or a refusal. */
 int bench_explain(const struct bench_client *client, struct err *err);
-/* Is the answer the result of a run that went well? Is it warm: was anything ready? */
+/* Is the answer the result of a successful run? Was the run warm? */
 int bench_check(const struct bench_client *client, bool *out_warm, struct err *err);
 /* From the first byte of the request to the last of its result. */
 int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms,
@@ -114,28 +113,29 @@ int bench_wait_full(struct bench_client *client, const char *name,
 struct bench_session {
     struct bench_client *client;
     char id[40];
-    char unprotected[160]; /* why it will not be */
+    char unprotected[160]; /* why the session has no protection */
     struct buf info;       /* the frame that asks */
 };
 /* memory_bytes 0: as the profile has it. */
 int bench_session_open(struct bench_client *client, int64_t memory_bytes,
                            struct bench_session *out, struct err *err);
-/* The one that the last answer gave: a fork. */
+/* The session that the last answer names: a fork. */
 int bench_session_adopt(struct bench_client *client, struct bench_session *out,
                             struct err *err);
 /* Ends it. */
 void bench_session_done(struct bench_session *session);
-/* The bytes of a cell, and of what else is done with it, made once. */
+/* The bytes of a cell, and of another order to the session, made once. */
 int bench_session_cell(const struct bench_session *session, const char *code,
                            struct buf *out, struct err *err);
 int bench_session_frame(const struct bench_session *session, const char *what,
                             struct buf *out, struct err *err);
-/* Send a frame and have its answer, whatever the result is; -1 where it was refused. */
+/* Sends a frame and reads its answer, good or bad; -1 if the engine refused it. */
 int bench_session_ask(struct bench_session *session, const struct buf *frame,
                           struct err *err);
-/* A cell that must go well. */
+/* A cell that must succeed. */
 int bench_session_run(struct bench_session *session, const char *code, struct err *err);
-/* Ask until it is protected; false where it rests and is not, and `unprotected` says why. */
+/* Asks until the session is protected; false if it is idle and unprotected: `unprotected` says
+ * why. */
 int bench_session_protected(struct bench_session *session, bool *out, struct err *err);
 
 /* --- peer.c: an ipykernel, driven by bench/ipykernel_peer.py --- */
@@ -148,7 +148,7 @@ struct bench_peer {
 /* *out_there: false where the host has no ipykernel. */
 int bench_peer_open(struct bench_peer *out, bool *out_there, struct err *err);
 void bench_peer_close(struct bench_peer *peer);
-/* Have an order of that file done: how long it took there. */
+/* Sends an order to that program: how long it took there. */
 int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms,
                        struct err *err);
 
@@ -158,11 +158,11 @@ struct bench_figure {
     char name[32], skipped[256]; /* skipped: why there is no figure */
     const char *what, *unit, *baseline;
     struct bench_summary bare, ours;
-    double value;         /* what is judged */
+    double value;         /* compared with gate and stretch */
     double gate, stretch; /* 0: none */
-    bool at_most;         /* the value is to be small */
+    bool at_most;         /* a small value is good */
     size_t each;          /* runs in one sample; 0: one */
-    size_t warm;          /* runs of ours whose result says so */
+    size_t warm;          /* runs of ours that were warm */
     bool counts_warm;
 };
 
@@ -172,7 +172,7 @@ struct bench_options {
     struct opt_operands rows; /* as typed; none: all */
 };
 
-/* What rows measure with. */
+/* The state of one call of the program. */
 struct bench {
     struct bench_options options;
     size_t rounds;
@@ -181,7 +181,7 @@ struct bench {
     bool open;
     json_t *figures; /* an array */
 };
-/* The engine with that pool, started where another or none is open. */
+/* Opens an engine with that pool, unless it is open already. */
 int bench_use_engine(struct bench *bench, int pool, struct err *err);
 void bench_drop_engine(struct bench *bench);
 /* figure.c: one more figure, as JSON. */
@@ -198,7 +198,7 @@ struct bench_row {
 };
 extern const struct bench_row bench_rows[];
 extern const size_t bench_row_count;
-/* Is the row meant by that word: its name, or `session` for all that are in sessions? */
+/* Does the word name this row? `session` names all rows in sessions. */
 bool bench_row_is(const struct bench_row *row, const char *word);
 
 /* cost.c */
@@ -211,12 +211,12 @@ int bench_idle(struct bench *bench, const struct bench_row *row,
 int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *figure,
                          struct err *err);
 /* memory.c */
-/* What the machine has available, over a while. */
+/* The median of the available memory over a second. */
 double bench_steady_kib(void);
 int bench_memory(struct bench *bench, const struct bench_row *row,
                      struct bench_figure *figure, struct err *err);
 
-/* talk.c: times in a session, and what of it is timed */
+/* talk.c: times in a session; each take_* times one kind of sample */
 int bench_talk(struct bench *bench, const struct bench_row *row,
                    struct bench_figure *figure, struct err *err);
 struct bench_series;
@@ -233,31 +233,31 @@ int bench_session_memory(struct bench *bench, const struct bench_row *row,
 int bench_session_idle(struct bench *bench, const struct bench_row *row,
                            struct bench_figure *figure, struct err *err);
 
-/* What is said in a session, and what it is compared with. */
+/* A row in a session: its cells, and its peer. */
 struct bench_talk {
     int (*take)(struct bench_series *series, struct err *err);
     bool guarded;       /* each sample begins when the session is protected */
     const char *before; /* the cell that makes the state */
-    const char *first;  /* a cell that goes before the one that is timed */
+    const char *first;  /* a cell before the timed one */
     const char *cell;
-    const char *order;  /* what else is asked of the session; NULL: nothing */
+    const char *order;  /* another order to the session; NULL: none */
     const char *bare[4];
     char peer;          /* an order for ipykernel, in place of bare; 0: none */
-    unsigned times;     /* samples of ours for one of the other */
-    size_t most;        /* rounds, where the other is slow; 0: all */
+    unsigned times;     /* samples of ours for one of the peer */
+    size_t most;        /* rounds at most, for a slow peer; 0: all */
     int gap_ms;
     int64_t memory_bytes;
-    const char *aside_name, *aside; /* what is timed on the way; NULL: nothing */
+    const char *aside_name, *aside; /* a second time of the same sample; NULL: none */
 };
 
-/* What is run, and what it is compared with. */
+/* A row of single runs: its code, and its bare peer. */
 struct bench_job {
     const char *language, *code;
     const char *bare[4];
     const char *pool;  /* whose occupants it uses */
     int size;          /* of the engine's pools */
     unsigned times;    /* runs of ours for one bare run */
-    int gap_ms;        /* before each run; 0: bursts of what waits */
+    int gap_ms;        /* before each run; 0: bursts as long as the pool */
     double tail_gate, tail_stretch; /* p99 over p50, at most; 0: not judged */
 };
 

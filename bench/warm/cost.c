@@ -1,6 +1,6 @@
-/* The rows of build/bench that are no time of one run: processor time, runs a second,
- * memory, and what an idle engine takes. The counters are
- * those of the whole machine, so that nothing of ours can hide in the kernel. */
+/* The rows that are no time of one run: processor time, runs a second, and the cost of an idle
+ * engine. The counters are those of the whole machine, so that no cost of ours hides in the
+ * kernel. */
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static void meter_done(struct meter *meter)
     buf_done(&meter->frame);
 }
 
-/* Of what else goes on here: the part of one core. */
+/* The load of other processes, as a part of one core. */
 static double background(const struct meter *meter)
 {
     double from = bench_cpu_ms();
@@ -65,7 +65,7 @@ static int run_bare(const struct meter *meter, struct err *err)
     return 0;
 }
 
-/* One slice, with the background on both sides of it taken off: ms a run. */
+/* One slice, less the background before and after it: ms a run. */
 static int meter_slice(const struct meter *meter,
                        int (*run)(const struct meter *meter, struct err *err),
                        struct bench_samples *out, struct err *err)
@@ -129,7 +129,7 @@ static void crowd_done(struct crowd *crowd)
     buf_done(&crowd->frame);
 }
 
-/* An answer came, perhaps: the client's next request goes out, unless it is over. */
+/* If the answer is complete, sends the client's next request, unless the time is over. */
 static int crowd_turn(struct crowd *crowd, struct bench_client *client, bool over,
                       unsigned *going, struct err *err)
 {
@@ -172,7 +172,7 @@ static int crowd_run(struct crowd *crowd, int window_ms, double *out_rate, struc
     return 0;
 }
 
-/* What waits at the start would flatter: it is used up before anything counts. */
+/* Full pools at the start would flatter the figure: a first window uses them up. */
 static int rate_slice(struct bench *bench, const struct bench_job *job,
                       struct crowd *crowd, struct bench_samples *ours,
                       struct bench_samples *bare, struct err *err)
@@ -232,7 +232,7 @@ int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *fig
     bench_nap(window_ms);
     double whole = bench_tree_cpu_ms(engine), before = whole;
     int64_t begin = clock_now_ns(), from = begin;
-    if (whole <= 0) /* its start alone took more: we do not see it */
+    if (whole <= 0) /* its start alone took more: /proc hides it */
         return err_set(err, ERR_HOST, "'/proc' does not show the engine, process %d",
                        (int)engine);
     for (int i = 0; i < SLICES; i++) {

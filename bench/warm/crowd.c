@@ -1,5 +1,5 @@
-/* The rows of build/bench on many sessions at once: what one more takes of the memory,
- * and what a hundred that rest take of the processors. */
+/* The rows on many sessions at once: the memory of one more session, and the processor time
+ * of a hundred idle ones. */
 #include <stdio.h>
 
 #include "base/attr.h"
@@ -20,7 +20,7 @@ static void crowd_done(struct crowd *crowd)
         bench_session_done(&crowd->at[--crowd->count]);
 }
 
-/* One after another, each with its cell, until its state is kept or will not be. */
+/* Opens sessions one after another, each with its cell, and waits for its protection. */
 static int fill(struct crowd *crowd, struct bench_client *client, unsigned count,
                 const char *code, struct err *err)
 {
@@ -49,8 +49,8 @@ static int await_pools(struct bench_client *client, struct bench_pool *out,
 
 /* --- memory --- */
 
-/* The parts of its processes, and what the machine lacks for all of it, page tables and
- * kernel objects too, where nobody else takes or frees any. */
+/* The memory of the engine's processes; and the drop of available memory, which includes page
+ * tables and kernel objects but also the changes of other processes. */
 struct taken {
     double pss_kib, kib;
 };
@@ -67,7 +67,7 @@ static int add_sessions(struct bench_client *client, const char *code, struct ta
 {
     attr_cleanup(crowd_done) struct crowd crowd = { .count = 0 };
     struct bench_pool pool;
-    /* Once around first: what the first ones leave in caches is not theirs. */
+    /* A first round fills the caches, which no session owns. */
     if (await_pools(client, &pool, err) < 0 || fill(&crowd, client, MEMORY_COUNT, code, err) < 0)
         return -1;
     crowd_done(&crowd);
@@ -126,7 +126,7 @@ int bench_session_memory(struct bench *bench, const struct bench_row *row,
     return 0;
 }
 
-/* --- a hundred that rest --- */
+/* --- a hundred idle sessions --- */
 
 int bench_session_idle(struct bench *bench, const struct bench_row *row,
                            struct bench_figure *figure, struct err *err)

@@ -1,6 +1,6 @@
 /* An engine of our own: `cupel serve`, of $CUPEL or build/cupel.
- * 1. The guard is forked by us, starts `cupel serve`, and waits for the leash to close,
- *    which it does however we end; then it ends the engine and removes its folder.
+ * 1. We fork the guard. It starts `cupel serve` and waits until the leash closes, which happens
+ *    however we end; then it ends the engine and removes its folder.
  * 2. One engine at a time: another guard would hold the leash of the first.
  * 3. A client costs little: bytes made before, one send, one recv, no JSON read. */
 #include <errno.h>
@@ -64,7 +64,7 @@ static pid_t start_engine(const char *folder, int pool)
 
 attr_noreturn static void guard(const char *folder, int pool, int leash)
 {
-    /* A session of its own: Ctrl-C is for the one who measures, and ends us by the leash. */
+    /* A session of its own: Ctrl-C reaches the measuring process only, and the leash ends us. */
     setsid();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
@@ -189,7 +189,7 @@ int bench_send(struct bench_client *client, const struct buf *frame, struct err 
                  : err_set(err, ERR_BUG, "the engine took half a request");
 }
 
-/* Exactly one frame: of a run without events nothing comes but its end. */
+/* Exactly one frame: a run without events sends nothing but its end. */
 int bench_receive(struct bench_client *client, struct err *err)
 {
     ssize_t n = recv(client->link.fd, client->answer + client->got, ANSWER_MAX - client->got, 0);
@@ -268,7 +268,7 @@ static void read_state(const json_t *info, const char *name, struct bench_pool *
             out->wanted = number_in(one, "wanted");
         }
     }
-    /* One that still starts would take its share of the machine. */
+    /* A zygote that still starts would use the machine. */
     const json_t *zygotes = json_object_get(state, "zygotes");
     out->zygotes = json_array_size(zygotes) > 0;
     json_array_foreach(zygotes, i, one) {

@@ -76,7 +76,7 @@ struct process {
     bool below;
 };
 
-/* The name may hold anything, also parentheses: what counts comes after the last. */
+/* The name may contain parentheses: the fields follow the last one. */
 static bool read_process(const char *name, struct process *out)
 {
     char path[64], text[1024];
@@ -151,7 +151,7 @@ double bench_tree_cpu_ms(pid_t root)
     return ticks_to_ms(ticks);
 }
 
-/* False where this user may not see it; one that has ended meanwhile has none. */
+/* False if this user may not read it; a process that has ended counts as 0. */
 static bool add_pss(pid_t pid, double *sum)
 {
     static const char *const fields[] = { "Pss_Anon:", "Pss_Shmem:" };

@@ -1,6 +1,6 @@
-/* What one more waiting interpreter takes of the machine's memory, page tables and
- * kernel objects and all: MemAvailable before and after a pool of one kind has grown,
- * which it does by itself when it is found empty. */
+/* The memory of one more waiting interpreter, with its page tables and kernel objects:
+ * MemAvailable before and after a pool of one kind has grown. A pool grows when requests find
+ * it empty. */
 #include <stdio.h>
 
 #include "base/attr.h"
@@ -8,12 +8,12 @@
 #include "cli/term/term.h"
 
 #define TRIES 40
-#define GROWN_LEAST 6 /* of one kind: fewer drown in what else goes on */
+#define GROWN_LEAST 6 /* of one kind: fewer drown in the noise */
 #define SETTLE_MS 1000
 #define LOOKS 15
 #define KIB 1024.0
-/* More at once than wait, but no more than the empty boxes can take: these are no
- * part of the figure, and must not grow too. */
+/* More requests at once than interpreters wait, but not more than the empty boxes can take:
+ * the pool of boxes is no part of the figure and must not grow too. */
 #define MORE 2
 #define AT_ONCE_MAX 32
 
@@ -28,7 +28,7 @@ double bench_steady_kib(void)
     return bench_summarize(&looks).p50;
 }
 
-/* So many of them at once, on one connection. */
+/* Sends `count` requests at once, on one connection. */
 static int flood(struct bench_client *client, const struct bench_job *job, unsigned count,
                  struct err *err)
 {
@@ -62,7 +62,7 @@ static int grow(struct bench_client *client, const struct bench_job *job,
                 double *out_kib, struct err *err)
 {
     struct bench_pool at_first, boxes_first, now;
-    /* Once around without growth: what the first runs leave in caches is not theirs. */
+    /* First rounds without growth fill the caches, which no interpreter owns. */
     for (int i = 0; i < 3; i++) {
         if (bench_wait_full(client, job->pool, &at_first, err) < 0 ||
             flood(client, job, at_first.ready, err) < 0)

@@ -26,7 +26,7 @@ __asm__(".section .rodata\n"
         ".incbin \"bench/ipykernel_peer.py\"\n"
         ".byte 0\n.previous\n");
 
-/* A session of its own: Ctrl-C is for the one who measures, and ends it by the socket. */
+/* A session of its own: Ctrl-C reaches the measuring process only, and the socket ends it. */
 static int spawn(int end, pid_t *out)
 {
     static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", lang[] = "LANG=C.UTF-8";
@@ -117,7 +117,7 @@ int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms,
                : err_set(err, ERR_HOST, "the ipykernel to compare with said '%s'", line);
 }
 
-/* By order too: the engine's guard may hold a copy of our end. */
+/* Ends it by an order too: the engine's guard may hold a copy of our end. */
 void bench_peer_close(struct bench_peer *peer)
 {
     static const char quit = 'q';

@@ -1,5 +1,5 @@
-/* The rows of build/bench, and how the times of single runs are taken: bare runs and
- * ours in the same rounds, ours back to back in bursts of what waits, or after gaps. */
+/* The rows, and the times of single runs: bare runs and ours in the same rounds, ours back to
+ * back in bursts as long as the pool, or after gaps. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static int measure_times(struct bench *bench, const struct bench_row *row,
 #define TALK bench_talk, NULL
 #define TIMES measure_times
 
-/* Those with the same engine stand together. */
+/* Rows with the same engine stand together. */
 const struct bench_row bench_rows[] = {
     { "pool", "print(1) from the pool, back to back", "ms", BARE_PRINT, 60, 130, false, TIMES,
       &pool_burst, NULL },
@@ -180,9 +180,9 @@ static int take_bare(struct series *series, struct err *err)
     return 0;
 }
 
-/* Some of ours, then the bare runs that belong to them. Without gaps ours are no more
- * than what waits: the next would meet an empty pool. With gaps the look at the pool
- * comes before the gap, so that it wakes nobody who is measured. */
+/* Some runs of ours, then the bare runs that belong to them. Without gaps a burst is no longer
+ * than the pool: the next run would find it empty. With gaps we look at the pool before the
+ * gap, so that the look wakes no measured process. */
 static int take_round(struct series *series, size_t rounds, struct err *err)
 {
     const struct bench_job *job = series->job;

@@ -1,6 +1,5 @@
-/* One session of the engine that is measured, as a client has it.
- * Frames are made before anything is timed, and answers are looked at for a few words
- * only; JSON is read where something went wrong. */
+/* One session of the measured engine, as a client sees it. Frames are made before the timing
+ * starts; answers are searched for a few words, and parsed only after a failure. */
 #include <stdio.h>
 #include <string.h>
 
@@ -110,7 +109,7 @@ int bench_session_run(struct bench_session *session, const char *code, struct er
     return bench_run(session->client, &frame, &ms, &warm, err);
 }
 
-/* The last answer says that it rests, and yet it is not protected. */
+/* The last answer says that the session is idle and unprotected. */
 static void note_why(struct bench_session *session)
 {
     struct str text;

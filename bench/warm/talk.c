@@ -1,5 +1,5 @@
-/* The rows of build/bench that are times in a session: what is sent, and what is timed.
- * Ours and the peer's are taken in the same rounds. */
+/* The rows that are times in a session. Samples of ours and of the peer are taken in the same
+ * rounds. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int run(struct bench_series *series, const struct buf *frame, double *out
     return bench_run(series->session.client, frame, out_ms, &warm, err);
 }
 
-/* --- what is timed; the session is protected, and no gap has been yet --- */
+/* --- one sample each; the session is protected, and the gap is still to come --- */
 
 int bench_take_cell(struct bench_series *series, struct err *err)
 {
@@ -74,7 +74,7 @@ int bench_take_protection(struct bench_series *series, struct err *err)
     return 0;
 }
 
-/* The death is seen when its result is here. The next cell needs a name from before. */
+/* The result tells of the death. The next cell needs a name from before. */
 int bench_take_death(struct bench_series *series, struct err *err)
 {
     struct bench_client *client = series->session.client;
@@ -106,7 +106,7 @@ int bench_take_undo(struct bench_series *series, struct err *err)
     return 0;
 }
 
-/* Beside the one that is open, so that every row has one. */
+/* A second session: every row keeps one open. */
 int bench_take_new(struct bench_series *series, struct err *err)
 {
     struct bench_session fresh = { 0 };
@@ -150,7 +150,7 @@ int bench_take_fork(struct bench_series *series, struct err *err)
     return 0;
 }
 
-/* Two answers in any order: when that to the cell was here. */
+/* Reads two answers in any order: the time of the answer to the cell. */
 static int receive_both(struct bench_client *client, int64_t *out_ns, struct err *err)
 {
     static const char id[] = "\"id\":\"c\"";
@@ -171,7 +171,7 @@ static int receive_both(struct bench_client *client, int64_t *out_ns, struct err
     return 0;
 }
 
-/* A cell that is sent right after the fork waits for as long as the parent is held up. */
+/* A cell sent right after the fork waits as long as the fork stops the parent. */
 int bench_take_pause(struct bench_series *series, struct err *err)
 {
     struct bench_client *client = series->session.client;
@@ -213,7 +213,7 @@ static int take_bare(struct bench_series *series, struct err *err)
     return rc;
 }
 
-/* 1: it is skipped, and the figure says why. */
+/* 1: the row is skipped, and the figure says why. */
 static int prepare(struct bench_series *series, struct bench_figure *figure,
                    struct err *err)
 {
@@ -270,7 +270,7 @@ static int take_all(struct bench_series *series, struct err *err)
     return 0;
 }
 
-/* What is timed on the way, and not judged. */
+/* The second time of the samples, which is not judged. */
 static void add_aside(struct bench *bench, const struct bench_series *series,
                       const struct bench_figure *of)
 {
