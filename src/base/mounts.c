@@ -101,7 +101,7 @@ struct reader {
     char text[32768]; /* a path of PATH_MAX, with each byte escaped to four */
 };
 
-/* Handle every whole line, and the start of a line that is too long: its path is there. */
+/* Handle every whole line, and the start of a line that is too long: it has the path. */
 static int take_lines(struct reader *in)
 {
     bool full = in->have == sizeof in->text - 1;

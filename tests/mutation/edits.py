@@ -430,7 +430,7 @@ EDITS = {
     # the zygote keeps the pid namespace of the last box
     "ZYGOTE_PID_NS": [never("src/box/zygote/zygote.c", "setns(service->own_pid_ns")],
     # the zygote's image is a file that can be written to
-    "IMAGE_SEALS": [
+    "FROZEN_SEALS": [
         ("src/box/zygote/freeze.c", "failed = fcntl(file, F_ADD_SEALS, seals);", "failed = 0 && seals;"),
     ],
     # a box gets any root that was laid out, whatever lies in it

@@ -247,7 +247,7 @@ READY = [
     Mutant("ZYGOTE_BOX_FDS",
            warm("posture", "the_zygote_holds_the_brokers_socket_and_nothing_else", "plain-root")),
     Mutant("ZYGOTE_PID_NS", warm("mutants", "a_zygote_keeps_no_namespace_of_a_box")),
-    Mutant("IMAGE_SEALS", warm("mutants", "the_image_of_a_zygote_is_sealed")),
+    Mutant("FROZEN_SEALS", warm("mutants", "the_frozen_memory_of_a_zygote_is_sealed")),
     Mutant("TEMPLATE_PLANTS",
            flow("serve", "a_run_has_the_result_of_every_other_door", "root-javascript")),
     Mutant("SHELF_PEAK", warm("mutants", "the_memory_peak_is_a_runs_own", None)),

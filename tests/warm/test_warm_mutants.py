@@ -24,7 +24,7 @@ def zygotes(engine):
     return found
 
 
-def image_files(pid):
+def frozen_files(pid):
     """Names under /proc/PID/map_files of the parts of its frozen memory."""
     for line in facts.proc(pid, "maps").splitlines():
         if "/memfd:frozen" in line:
@@ -32,13 +32,13 @@ def image_files(pid):
 
 
 @sees_all
-def test_the_image_of_a_zygote_is_sealed(zygotes):
+def test_the_frozen_memory_of_a_zygote_is_sealed(zygotes):
     for pid in zygotes:
-        names = list(image_files(pid))
+        names = list(frozen_files(pid))
         assert names, "the control: it has one"
         for name in names:
-            with open(f"/proc/{pid}/map_files/{name}", "rb", 0) as image:
-                assert fcntl.fcntl(image, F_GET_SEALS) & SEALED == SEALED, (pid, name)
+            with open(f"/proc/{pid}/map_files/{name}", "rb", 0) as file:
+                assert fcntl.fcntl(file, F_GET_SEALS) & SEALED == SEALED, (pid, name)
 
 
 @sees_all

@@ -43,7 +43,7 @@ struct broker_keep {
     pid_t keeper; /* 0: none */
     pid_t warden; /* with one uid only (box/proto/warden.h); 0: none */
     int sock;     /* with the keeper; -1: none */
-    bool kept;    /* it has parked a copy: its end is told */
+    bool kept;    /* it has parked a copy: tell the engine of its end */
     struct broker_keep_order {
         uint8_t op, state; /* enum keeper_op */
         uint64_t ticket;
@@ -61,7 +61,7 @@ struct broker_keep {
 
 /* Killing every process of a box but init and the parked copies. */
 struct broker_sweep {
-    bool on, asked; /* asked: SWEPT is told at the end */
+    bool on, asked; /* asked: send SWEPT at the end */
     int64_t since_ns, again_ns;
     unsigned rounds;
     pid_t pid; /* a child in the box's pid namespace that kills; 0: none */

@@ -192,7 +192,8 @@ static struct broker_box *box_of(struct broker *broker, pid_t pid, pid_t **out_f
     return NULL;
 }
 
-/* A zygote, a parked copy (whose end the keeper has seen), or a fork whose box is not known yet. */
+/* A process of no box died: a zygote, a parked copy (whose end the keeper has seen), or a fork with
+ * an unknown box. */
 static void on_other_death(struct broker *broker, pid_t pid, int status, const struct rusage *used)
 {
     for (uint32_t i = 0; i < BOX_ZYGOTES_MAX; i++) {

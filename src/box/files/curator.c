@@ -42,7 +42,7 @@ static bool in_base(const struct curator_level *level, const char *name, mode_t 
            (out->st_mode & S_IFMT) == type;
 }
 
-/* Compare bytes: true only if nobody wrote meanwhile. The key is then updated in every snapshot
+/* Compare bytes: true only if no process wrote meanwhile. The key is then updated in every snapshot
  * that has this file. */
 static bool same_after_all(const struct curator_level *level, const char *name, int from,
                            const struct stat *here)

@@ -25,8 +25,8 @@ struct box_probe_walls {
 int box_probe_walls(struct box_probe_walls *out);
 
 struct box_probe_seccomp {
-    bool filter;       /* SECCOMP_RET_KILL_PROCESS is there */
-    bool notification; /* SECCOMP_RET_USER_NOTIF is there */
+    bool filter;       /* the kernel has SECCOMP_RET_KILL_PROCESS */
+    bool notification; /* the kernel has SECCOMP_RET_USER_NOTIF */
 };
 void box_probe_seccomp(struct box_probe_seccomp *out);
 

@@ -102,7 +102,7 @@ struct box_plants {
     uint32_t count;
     char name[BOX_PLANTS_MAX][BOX_PLANT_NAME];
     char font_list[BOX_PLANT_NAME]; /* the plant that /tmp/.matplotlib links to, or "" */
-    uint32_t again; /* the same files will come again: make a template */
+    uint32_t again; /* later boxes will have the same files: make a template */
     uint32_t late_code; /* main.sh leads to a descriptor of the process that opens it:
                          * drivers/cells.sh */
 };
