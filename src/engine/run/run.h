@@ -33,7 +33,7 @@ enum run_stage {
 /* How a session takes part in the runs that are its cells. */
 struct run_cell_ops {
     void (*start)(struct engine_run *run); /* the engine admits the cell */
-    void (*done)(struct engine_run *run);  /* the driver is done */
+    void (*done)(struct engine_run *run); /* the driver is done */
     void (*swept)(struct engine_run *run); /* every process of the cell is dead */
     void (*ended)(struct engine_run *run); /* on_end was called */
     void (*explain)(struct engine_run *run); /* add what became of the session to the result */
@@ -55,7 +55,7 @@ struct engine_run {
     uint32_t box; /* HOUSE_NOBODY: none yet */
     struct plan plan;
     struct pool_taken taken; /* if it came from a pool */
-    bool pooled, forked;     /* the occupant already waited; it is a zygote's child */
+    bool pooled, forked; /* the occupant already waited; it is a zygote's child */
     struct files_job files;
     struct run_pipe pipe[RUN_PIPES];
     int counter[BOX_COUNTERS];

@@ -101,7 +101,7 @@ static int refuse_get(struct files_job *job, int error)
     if (error == ENOENT || error == ENOTDIR)
         return err_set(&job->err, ERR_ABSENT, "no such file in the session");
     return err_input(&job->err, "path", NULL, "a regular file that can be read",
-                     error == EACCES ? "the file cannot be read: its owner removed the permission"
+                     error == EACCES   ? "the file cannot be read: its owner removed the permission"
                      : error == EAGAIN ? "the file cannot be read: the code holds a lease on it"
                                        : "it is not a regular file");
 }
@@ -139,8 +139,7 @@ void files_session_get(struct files_job *job, struct str path, uint64_t max)
 
 /* --- snapshots --- */
 
-static int hear_kept(struct files_job *job, const struct box_porter_answer *word,
-                     const char *bytes)
+static int hear_kept(struct files_job *job, const struct box_porter_answer *word, const char *bytes)
 {
     static const struct {
         int error;

@@ -182,18 +182,18 @@ struct session_states {
     bool is_protected;      /* the newest level is that state */
     unsigned since;         /* cells since the newest level */
     char unprotected[96];   /* why it is not protected */
-    char news[200];         /* of a death or loss since the last cell, for info and the next cell */
+    char news[200]; /* of a death or loss since the last cell, for info and the next cell */
     enum result_state last; /* how the last cell or undo left the state */
-    uint64_t tickets;       /* given so far */
-    int64_t held_bytes;     /* of the box, at the last copy */
+    uint64_t tickets; /* given so far */
+    int64_t held_bytes; /* of the box, at the last copy */
     bool maps[2]; /* did the last two copies have files in shared memory maps? */
     /* While the session keeps a state, or goes back to one: */
-    uint32_t goal;            /* its index */
+    uint32_t goal; /* its index */
     struct session_kept want; /* that state: the entry may be lost meanwhile */
     bool going_back, keeper_gone; /* the keeper died meanwhile */
-    bool goal_files;    /* there are files to restore, or to remove */
-    char stayed[128];   /* why going back did not begin: the session is as it was; or "" */
-    uint32_t lost;      /* bits of BOX_LOST: parts that did not come back, or over to the child */
+    bool goal_files; /* there are files to restore, or to remove */
+    char stayed[128]; /* why going back did not begin: the session is as it was; or "" */
+    uint32_t lost; /* bits of BOX_LOST: parts that did not come back, or over to the child */
     int64_t asked_cell; /* undo: which state the client wants */
 };
 
@@ -201,7 +201,7 @@ struct session_states {
 struct session_fork {
     struct session *parent, *child;
     struct engine_ask *waiting; /* of the parent: other forks */
-    struct engine_ask *ask;     /* of the child, and all of these */
+    struct engine_ask *ask; /* of the child, and all of these */
     struct session_pin pin;
     struct session_job carry;
     unsigned carrying; /* porters at work */

@@ -65,7 +65,7 @@ void session_ask_failed(struct session *session)
 }
 
 void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *text,
-                       const char *hint)
+                        const char *hint)
 {
     struct err err = ERR_INIT;
     err_set(&err, kind, "%s", text);

@@ -72,8 +72,8 @@ void session_ask_on_put_porter(struct session *session)
     static uint32_t uploads; /* the last number given */
     const struct engine_ask *ask = session->queue.ask;
     struct files_part part = { .upload = (uint32_t)ask->what->upload, .more = ask->what->more };
-    struct files_job *job =
-        session_await_files(session, part.more ? SESSION_PUTTING_PART : SESSION_PUTTING);
+    struct files_job *job = session_await_files(session,
+                                                part.more ? SESSION_PUTTING_PART : SESSION_PUTTING);
     if (!part.more && !part.upload) {
         files_session_put(job, ask->request.files, ask->request.file_count);
         return;
@@ -118,9 +118,9 @@ void session_ask_on_listed(struct session *session)
     for (size_t i = 0; i < session->box.files.count; i++) {
         const struct files_entry *entry = &session->box.files.entries[i];
         struct str path = { entry->path, entry->len };
-        json_array_append_new(list, json_pack("{s:o, s:s, s:I}", "path", json_text(path), "type",
-                                              types[entry->type], "size_bytes",
-                                              (json_int_t)entry->size));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:I}", "path", json_text(path), "type",
+                                        types[entry->type], "size_bytes", (json_int_t)entry->size));
     }
     json_object_set_new(ask->answer, "files", list);
     json_object_set_new(ask->answer, "cut", json_boolean(session->box.files.cut != 0));

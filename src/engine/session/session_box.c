@@ -184,8 +184,8 @@ void session_ask_driver(struct session *session, char *line, enum session_stage 
     streams->words = (struct loop_source){ streams->fd[RUN_WORDS], LOOP_HANDLER(on_words) };
     bool failed = loop_add(loop, &streams->words, EPOLLIN) < 0;
     if (!run_write_some(streams->fd[RUN_REQUESTS], &streams->to_driver)) {
-        streams->requests =
-            (struct loop_source){ streams->fd[RUN_REQUESTS], LOOP_HANDLER(on_requests) };
+        streams->requests = (struct loop_source){ streams->fd[RUN_REQUESTS],
+                                                  LOOP_HANDLER(on_requests) };
         failed |= loop_add(loop, &streams->requests, EPOLLOUT) < 0;
     }
     if (failed)

@@ -47,9 +47,8 @@ static void write_line(struct session *session, struct engine_run *run)
     driver_expect(&run->driver);
     run->line = request->language == REQUEST_BASH
                     ? plan_bash_cell(request, session->queue.cells, run->driver.nonce)
-                    : plan_cell_line(request, bare ? &session->request : NULL,
-                                     session->queue.cells, run->driver.nonce,
-                                     session->streams.hush, run->hooks.input);
+                    : plan_cell_line(request, bare ? &session->request : NULL, session->queue.cells,
+                                     run->driver.nonce, session->streams.hush, run->hooks.input);
     run->to_driver = str_of(run->line);
     if (request->language == REQUEST_PYTHON)
         run->to_stdin = request->stdin_text;
@@ -252,15 +251,19 @@ static void explain(struct engine_run *run)
     if (session->life.ended[0]) {
         buf_printf(&text, "the session ended: %s", session->life.ended);
     } else if (state == RESULT_STATE_ROLLED_BACK) {
-        buf_printf(&text, "the session goes on from %s: what came later is undone, and background "
-                   "processes have ended", result_state_text(states->cell, name));
+        buf_printf(&text,
+                   "the session goes on from %s: what came later is undone, and background "
+                   "processes have ended",
+                   result_state_text(states->cell, name));
         session_lost_text(states->lost, &text);
     } else if (state == RESULT_STATE_LOST) {
         buf_add_text(&text, "the interpreter was started anew: names are gone, files are as the "
                             "cell left them");
     } else if (state == RESULT_STATE_KEPT && states->stayed[0]) {
-        buf_printf(&text, "what the cell did is kept: the state before it cannot be brought back: "
-                   "%s", states->stayed);
+        buf_printf(&text,
+                   "what the cell did is kept: the state before it cannot be brought back: "
+                   "%s",
+                   states->stayed);
     } else {
         return;
     }

@@ -192,12 +192,10 @@ void session_fork_on_turn(struct session *child)
 {
     struct session *parent = child->fork.parent;
     int ends[2];
-    if (!is_still_kept(child)) {
-        session_next(parent);
-        return;
-    }
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        fail(child, ERR_HOST, "its files could not be carried over");
+    bool kept = is_still_kept(child);
+    if (!kept || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+        if (kept)
+            fail(child, ERR_HOST, "its files could not be carried over");
         session_next(parent);
         return;
     }
@@ -233,13 +231,11 @@ void session_fork_on_porter(struct session *child)
 
 void session_fork_on_opened(struct session *child)
 {
-    if (child->step.err.kind != ERR_NONE) {
+    if (child->step.err.kind != ERR_NONE)
         session_fork_failed(child);
+    else if (!is_still_kept(child))
         return;
-    }
-    if (!is_still_kept(child))
-        return;
-    if (!child->box.forked)
+    else if (!child->box.forked)
         fail(child, ERR_HOST, "no zygote is there");
     else if (child->fork.parent->states.kept[child->fork.pin.at].snapped)
         session_need_porter(child, SESSION_FORK_PORTER);

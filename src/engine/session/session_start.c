@@ -96,8 +96,8 @@ void session_start_again(struct session *session)
         session_await(session, SESSION_LOOKING);
         return;
     }
-    session->box.forked = may_fork && pools_session_zygote(pools, &session->request,
-                                                           &order->start.zygote);
+    session->box.forked = may_fork &&
+                          pools_session_zygote(pools, &session->request, &order->start.zygote);
     order->op = session->box.forked ? BOX_OP_FORK : BOX_OP_START;
     order->start.rehearsal = ZYGOTE_NO_REHEARSAL;
     session_order_channel(session, order, session->box.forked ? -1 : session->box.plan.exec_block,
@@ -121,7 +121,6 @@ void session_start_begin(struct session *session)
     session->box.fork_until_ns = clock_now_ns() + FORK_MS * CLOCK_MS;
     session_start_again(session);
 }
-
 
 /* Take an interpreter of the pool. */
 static bool take_waiting(struct session *session)

@@ -12,7 +12,6 @@
 #include "box/proto/proto.h"
 #include "engine/run/run.h"
 
-
 /* --- what is lost --- */
 
 static const char *const words[] = {
@@ -104,8 +103,8 @@ static json_t *checkpoints_json(const struct session *session)
     for (int i = 0; i < BOX_STATES; i++) {
         const struct session_kept *kept = &session->states.kept[i];
         if (kept->used && kept->name[0])
-            json_array_append_new(list, json_pack("{s:s, s:I}", "name", kept->name, "cell",
-                                                  (json_int_t)kept->cell));
+            json_array_append_new(
+                list, json_pack("{s:s, s:I}", "name", kept->name, "cell", (json_int_t)kept->cell));
     }
     return list;
 }
@@ -154,10 +153,10 @@ json_t *session_info(const struct session *session)
         (json_int_t)(life->max_ns / CLOCK_S), "profile", session->request.profile->name, "limits",
         limits_to_json(&session->request.limits));
     json_t *more = json_pack(
-        "{s:{s:i, s:i}, s:o, s:o, s:s, s:I, s:o, s:[], s:n}", "undo", "levels",
-        undo_levels(states), "most", (int)states->levels_max, "checkpoints",
-        checkpoints_json(session), "memory_peak_bytes", peak < 0 ? json_null() : json_integer(peak),
-        "state", result_state_name(states->last), "state_cell", (json_int_t)states->cell, "news",
+        "{s:{s:i, s:i}, s:o, s:o, s:s, s:I, s:o, s:[], s:n}", "undo", "levels", undo_levels(states),
+        "most", (int)states->levels_max, "checkpoints", checkpoints_json(session),
+        "memory_peak_bytes", peak < 0 ? json_null() : json_integer(peak), "state",
+        result_state_name(states->last), "state_cell", (json_int_t)states->cell, "news",
         news_json(states->news), "shares", "ended");
     json_object_update(info, more);
     json_decref(more);
