@@ -204,23 +204,18 @@ static json_t *files_json(const struct agent *agent)
     return files;
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return text && *text ? json_text(str_of(text)) : json_null();
-}
-
 static json_t *report_of(struct agent *agent)
 {
     own_str script = agent_script(agent->steps);
     json_t *report = json_pack("{s:s, s:s, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}",
                      "task", agent->id, "status", agent_status_name(agent->status), "answer",
-                     text_or_null(agent->answer), "evidence", agent->steps, "checks",
+                     json_text_or_null(agent->answer), "evidence", agent->steps, "checks",
                      agent->checks, "artifacts", agent->artifacts, "steps",
                      (json_int_t)agent->spent.steps, "cost",
                      agent_budget_cost(&agent->spent, clock_now_ns()), "reason",
-                     text_or_null(agent->reason), "hint", text_or_null(agent->hint), "plan",
-                     agent->plan ? json_incref(agent->plan) : json_object(), "script",
-                     text_or_null(script));
+                     json_text_or_null(agent->reason), "hint", json_text_or_null(agent->hint),
+                     "plan", agent->plan ? json_incref(agent->plan) : json_object(), "script",
+                     json_text_or_null(script));
     return report;
 }
 

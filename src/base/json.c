@@ -76,6 +76,11 @@ json_t *json_read(struct str text, size_t max_bytes, struct err *err)
     return NULL;
 }
 
+json_t *json_text_or_null(const char *text)
+{
+    return text && *text ? json_text(str_of(text)) : json_null();
+}
+
 json_t *json_text(struct str bytes)
 {
     json_t *whole = json_stringn(bytes.at ? bytes.at : "", bytes.len);

@@ -37,6 +37,8 @@ static inline struct str json_get_str(const json_t *object, const char *name)
     return json_is_string(value) ? json_str(value) : STR("");
 }
 
+/* A text, or null where it is NULL or empty. */
+json_t *json_text_or_null(const char *text);
 /* A JSON string from bytes that may not be UTF-8: each bad byte becomes U+FFFD. */
 json_t *json_text(struct str bytes);
 /* Text of `value`, heap, caller frees. Real numbers get the fewest digits that read back as the

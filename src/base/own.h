@@ -4,6 +4,7 @@
 #ifndef BASE_OWN_H
 #define BASE_OWN_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,6 +21,14 @@ static inline void own_close_fd(int *fd)
     *fd = -1;
 }
 
+static inline void own_close_dir(DIR **dir)
+{
+    int saved = errno;
+    if (*dir)
+        closedir(*dir);
+    errno = saved;
+}
+
 static inline void own_free_str(char **text)
 {
     free(*text);
@@ -27,6 +36,7 @@ static inline void own_free_str(char **text)
 }
 
 #define own_fd attr_cleanup(own_close_fd) int
+#define own_dirp attr_cleanup(own_close_dir) DIR *
 #define own_str attr_cleanup(own_free_str) char *
 
 static inline int take_fd(int *fd)

@@ -5,27 +5,21 @@
 
 #include <stdio.h>
 
-/* err.value is JSON text unless it had to be cut. */
-static json_t *text_or_null(const char *text)
-{
-    return *text ? json_text(str_of(text)) : json_null();
-}
-
 static json_t *refused_value(const char *value)
 {
     json_t *parsed = *value ? json_loads(value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
-    return parsed ? parsed : text_or_null(value);
+    return parsed ? parsed : json_text_or_null(value);
 }
 
 json_t *result_refusal(const struct err *err)
 {
     json_t *error = json_object();
     json_object_set_new(error, "kind", json_string(err_kind_name(err->kind)));
-    json_object_set_new(error, "field", text_or_null(err->field));
+    json_object_set_new(error, "field", json_text_or_null(err->field));
     json_object_set_new(error, "value", refused_value(err->value));
-    json_object_set_new(error, "bound", text_or_null(err->bound));
+    json_object_set_new(error, "bound", json_text_or_null(err->bound));
     json_object_set_new(error, "message", json_text(str_of(err->text)));
-    json_object_set_new(error, "hint", text_or_null(err->hint));
+    json_object_set_new(error, "hint", json_text_or_null(err->hint));
     return json_pack("{s:o}", "error", error);
 }
 

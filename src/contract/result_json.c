@@ -17,11 +17,6 @@ static void put(json_t *out, const char *name, json_t *value)
     json_object_set_new(out, name, value);
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return text && *text ? json_text(str_of(text)) : json_null();
-}
-
 static json_t *array_of(json_t *array)
 {
     return array ? json_incref(array) : json_array();
@@ -55,15 +50,15 @@ static json_t *error_object(const struct result_error *error)
         return json_null();
     json_t *out = json_object();
     put(out, "kind", json_string(result_error_name(error->kind)));
-    put(out, "name", text_or_null(error->name));
+    put(out, "name", json_text_or_null(error->name));
     put(out, "message", json_text(str_of(error->message)));
     put(out, "line", whole_or_null(error->line, error->line > 0));
     put(out, "column", whole_or_null(error->column, error->column > 0));
-    put(out, "snippet", text_or_null(error->snippet));
-    put(out, "traceback", text_or_null(error->traceback));
+    put(out, "snippet", json_text_or_null(error->snippet));
+    put(out, "traceback", json_text_or_null(error->traceback));
     put(out, "frames", array_of(error->frames));
     put(out, "values", array_of(error->values));
-    put(out, "hint", text_or_null(error->hint));
+    put(out, "hint", json_text_or_null(error->hint));
     return out;
 }
 
@@ -129,8 +124,8 @@ static json_t *metrics_object(const struct result *result)
 static json_t *isolation_object(const struct result *result)
 {
     json_t *out = json_object();
-    put(out, "tier", text_or_null(result->tier));
-    put(out, "image", text_or_null(result->image));
+    put(out, "tier", json_text_or_null(result->tier));
+    put(out, "image", json_text_or_null(result->image));
     put(out, "walls", array_of(result->walls));
     put(out, "missing", array_of(result->missing));
     return out;
@@ -139,9 +134,9 @@ static json_t *isolation_object(const struct result *result)
 static json_t *provenance_object(const struct result *result)
 {
     json_t *out = json_object();
-    put(out, "code_sha256", text_or_null(result->code_sha256));
-    put(out, "inputs_sha256", text_or_null(result->inputs_sha256));
-    put(out, "image_digest", text_or_null(result->image_digest));
+    put(out, "code_sha256", json_text_or_null(result->code_sha256));
+    put(out, "inputs_sha256", json_text_or_null(result->inputs_sha256));
+    put(out, "image_digest", json_text_or_null(result->image_digest));
     put(out, "limits", limits_to_json(&result->limits));
     put(out, "engine", json_string("cupel " CUPEL_VERSION));
     return out;

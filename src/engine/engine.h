@@ -129,4 +129,10 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
  * "wanted"}],"zygotes":[{"name","state","generation","forks"}]}. */
 json_t *engine_describe(const struct engine *engine);
 
+/* The path of the state directory, as CUPEL_STATE, XDG_STATE_HOME or HOME name it. *out_named:
+ * CUPEL_STATE does. False: there is none. */
+bool engine_state_path(char *path, size_t room, bool *out_named);
+/* Makes every missing directory of the path, 0700. 1 if the last one is new, 0, or -1. */
+int engine_state_make(char *path);
+
 #endif

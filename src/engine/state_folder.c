@@ -14,8 +14,6 @@
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
 
-/* Makes every missing directory of the path, 0700. 1 if the last one is new, 0 if it existed,
- * -1. */
 static int make_path(char *path)
 {
     for (char *slash = path + 1;; slash++) {
@@ -30,7 +28,15 @@ static int make_path(char *path)
     }
 }
 
-static bool pick_path(char *path, size_t room, bool *out_named)
+int engine_state_make(char *path)
+{
+    mode_t callers = umask(077); /* it may lock us out of our own folder */
+    int made = make_path(path);
+    umask(callers);
+    return made;
+}
+
+bool engine_state_path(char *path, size_t room, bool *out_named)
 {
     const char *named = getenv("CUPEL_STATE"), *xdg = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
@@ -67,11 +73,9 @@ int state_open(int *out_fd, struct err *err)
     char path[PATH_MAX];
     bool named;
     *out_fd = -1;
-    if (!pick_path(path, sizeof path, &named))
+    if (!engine_state_path(path, sizeof path, &named))
         return 0;
-    mode_t callers = umask(077); /* it may lock us out of our own folder */
-    int made = make_path(path);
-    umask(callers);
+    int made = engine_state_make(path);
     own_fd fd = made < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && is_usable(fd, made == 1 || !named)) {
         *out_fd = take_fd(&fd);

@@ -75,12 +75,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void close_dir(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
-
 /* The directories beside `stem` (".../python3.") whose names continue it. */
 static void dirs_add_stem(int root_dirfd, const char *stem, struct dirs *dirs)
 {
@@ -88,7 +82,7 @@ static void dirs_add_stem(int root_dirfd, const char *stem, struct dirs *dirs)
     char path[512];
     snprintf(path, sizeof path, "%.*s", (int)(last - stem - 1), stem);
     int fd = image_root_open(root_dirfd, path, O_RDONLY | O_DIRECTORY);
-    attr_cleanup(close_dir) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    own_dirp dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir)
         return;
     for (struct dirent *entry; (entry = readdir(dir));) {
@@ -221,7 +215,7 @@ static int walk_entry(struct walk *walk, int dirfd, const struct dirent *entry, 
 /* Takes fd over. */
 static int walk_dir(struct walk *walk, int fd, int depth, struct err *err)
 {
-    attr_cleanup(close_dir) DIR *dir = fdopendir(fd);
+    own_dirp dir = fdopendir(fd);
     if (!dir || depth > DEPTH_MAX) {
         err_set(err, ERR_LIMIT, "'%.200s' is nested deeper than %d", walk->path.at, DEPTH_MAX);
         if (!dir)

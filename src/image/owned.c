@@ -72,12 +72,6 @@ static void sort_paths(struct image_owned *owned)
     qsort(owned->paths, owned->count, sizeof *owned->paths, by_text);
 }
 
-static void close_dir(DIR **dir)
-{
-    if (*dir)
-        closedir(*dir);
-}
-
 int image_owned_read(int root_dirfd, const char *const *prefixes, size_t prefix_count,
                      struct image_owned *out, struct err *err)
 {
@@ -86,7 +80,7 @@ int image_owned_read(int root_dirfd, const char *const *prefixes, size_t prefix_
         sort_paths(out);
         return 0;
     }
-    attr_cleanup(close_dir) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    own_dirp dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir)
         return err_sys(err, "read '/var/lib/dpkg/info'");
     own_buf text = BUF_INIT(LIST_MAX);

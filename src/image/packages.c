@@ -6,11 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own.h"
+
 #define DEBIAN "/usr/lib/python3/dist-packages"
 
 static size_t look_in(const char *lib, char out[][IMAGE_PACKAGES_ROOM], size_t count)
 {
-    DIR *dir = opendir(lib);
+    own_dirp dir = opendir(lib);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         if (count == IMAGE_PACKAGES_MAX || strncmp(entry->d_name, "python3.", 8) != 0)
             continue;
@@ -18,8 +20,6 @@ static size_t look_in(const char *lib, char out[][IMAGE_PACKAGES_ROOM], size_t c
                            entry->d_name);
         count += len < IMAGE_PACKAGES_ROOM && access(out[count], X_OK) == 0;
     }
-    if (dir)
-        closedir(dir);
     return count;
 }
 

@@ -83,13 +83,13 @@ static struct words read_words(const json_t *body)
 {
     const json_t *error = json_object_get(body, "error");
     const json_t *from = json_is_object(error) ? error : body;
-    struct words words = { { llm_field(from, "type"), llm_field(from, "code"),
-                             llm_field(json_object_get(from, "details"), "error_code"),
-                             llm_field(from, "message") } };
+    struct words words = { { json_get_str(from, "type"), json_get_str(from, "code"),
+                             json_get_str(json_object_get(from, "details"), "error_code"),
+                             json_get_str(from, "message") } };
     if (json_is_string(error))
         words.said[MESSAGE] = json_str(error);
     if (words.said[MESSAGE].len == 0) /* servers made with FastAPI */
-        words.said[MESSAGE] = llm_field(body, "detail");
+        words.said[MESSAGE] = json_get_str(body, "detail");
     return words;
 }
 

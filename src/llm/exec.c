@@ -62,15 +62,13 @@ static pid_t parent_of(pid_t pid)
 
 static void kill_children(void)
 {
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     for (const struct dirent *entry; proc && (entry = readdir(proc));) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         /* Only we reap our children, so the number is still valid. */
         if (pid > 0 && parent_of(pid) == getpid())
             kill(pid, SIGKILL);
     }
-    if (proc)
-        closedir(proc);
 }
 
 /* Repeats until no descendant is left: a dead process's children become ours. Does not wait for a

@@ -21,18 +21,13 @@ const struct llm_wire *llm_wire_find(struct str name)
     return NULL;
 }
 
-struct str llm_field(const json_t *object, const char *field)
-{
-    return json_str(json_object_get(object, field));
-}
-
 json_t *llm_data_url(const json_t *image)
 {
     own_buf url = BUF_INIT(SIZE_MAX / 2);
     buf_add_text(&url, "data:");
-    buf_add_str(&url, llm_field(image, "mime"));
+    buf_add_str(&url, json_get_str(image, "mime"));
     buf_add_text(&url, ";base64,");
-    buf_add_str(&url, llm_field(image, "base64"));
+    buf_add_str(&url, json_get_str(image, "base64"));
     return json_text(buf_str(&url));
 }
 
@@ -47,7 +42,7 @@ json_t *llm_joined_text(const json_t *parts)
             continue;
         if (text.len > 0)
             buf_add_text(&text, "\n");
-        buf_add_str(&text, llm_field(part, "text"));
+        buf_add_str(&text, json_get_str(part, "text"));
     }
     return json_text(buf_str(&text));
 }
@@ -137,8 +132,8 @@ void llm_reader_show(struct llm_reader *reader, struct str text, bool is_text)
 static bool is_error(const json_t *data)
 {
     const json_t *error = json_object_get(data, "error");
-    return (error && !json_is_null(error)) || str_is(llm_field(data, "type"), "error") ||
-           str_is(llm_field(data, "object"), "error");
+    return (error && !json_is_null(error)) || str_is(json_get_str(data, "type"), "error") ||
+           str_is(json_get_str(data, "object"), "error");
 }
 
 void llm_reader_event(struct llm_reader *reader, struct str data)

@@ -86,8 +86,6 @@ void llm_reader_show(struct llm_reader *reader, struct str text, bool is_text);
 /* Classifies a server's error object, for HTTP status `status` (0: inside a stream). */
 void llm_error_judge(struct llm_reply *reply, int status, const json_t *body);
 
-/* A string field of an object, or an empty one. */
-struct str llm_field(const json_t *object, const char *field);
 /* "data:MIME;base64,..." of an image part. */
 json_t *llm_data_url(const json_t *image);
 /* The texts of parts joined by line feeds. */

@@ -54,7 +54,7 @@ static json_t *write_result(const json_t *part)
 static json_t *write_part(const json_t *part)
 {
     if (llm_part_is(part, "text"))
-        return is_blank(llm_field(part, "text"))
+        return is_blank(json_get_str(part, "text"))
                    ? NULL
                    : json_pack("{s:s,s:O}", "type", "text", "text", json_object_get(part, "text"));
     if (llm_part_is(part, "image"))
@@ -65,7 +65,7 @@ static json_t *write_part(const json_t *part)
                          "input", json_object_get(part, "arguments"));
     if (llm_part_is(part, "tool_result"))
         return write_result(part);
-    if (llm_part_is(part, "raw") && str_is(llm_field(part, "wire"), WIRE))
+    if (llm_part_is(part, "raw") && str_is(json_get_str(part, "wire"), WIRE))
         return json_incref(json_object_get(part, "block"));
     return NULL;
 }
@@ -101,7 +101,7 @@ static json_t *write_messages(const json_t *messages)
         write_parts(json_object_get(message, "content"), blocks);
         if (json_array_size(blocks) == 0)
             continue;
-        if (last && str_eq(llm_field(last, "role"), llm_field(message, "role")))
+        if (last && str_eq(json_get_str(last, "role"), json_get_str(message, "role")))
             json_array_extend(json_object_get(last, "content"), blocks);
         else
             json_array_append_new(out, json_pack("{s:O,s:O}", "role",
@@ -167,7 +167,7 @@ static void read_usage(struct llm_reader *reader, const json_t *usage)
 
 static void read_refusal(struct llm_reply *reply, const json_t *details)
 {
-    struct str category = llm_field(details, "category");
+    struct str category = json_get_str(details, "category");
     snprintf(reply->detail, sizeof reply->detail, "the model declined to reply%s%.*s",
              category.len > 0 ? ": " : "", (int)str_cut_utf8(category, 100),
              category.len > 0 ? category.at : "");
@@ -182,7 +182,7 @@ static void read_stop(struct llm_reader *reader, const json_t *from)
                  { "stop_sequence", LLM_STOP_END },
                  { "tool_use", LLM_STOP_TOOLS },
                  { "max_tokens", LLM_STOP_LENGTH } };
-    struct str reason = llm_field(from, "stop_reason");
+    struct str reason = json_get_str(from, "stop_reason");
     if (reason.len == 0)
         return;
     reader->filtered = str_is(reason, "refusal");
@@ -203,9 +203,9 @@ static void read_block_start(struct llm_reader *reader, const json_t *data)
     if (!piece)
         return;
     piece->block = json_deep_copy(block);
-    llm_reader_say(reader, &piece->text, llm_field(block, "text"));
-    llm_reader_add(reader, &piece->text, llm_field(block, "thinking"));
-    llm_reader_add(reader, &piece->seal, llm_field(block, "signature"));
+    llm_reader_say(reader, &piece->text, json_get_str(block, "text"));
+    llm_reader_add(reader, &piece->text, json_get_str(block, "thinking"));
+    llm_reader_add(reader, &piece->seal, json_get_str(block, "signature"));
 }
 
 static void read_delta(struct llm_reader *reader, const json_t *data)
@@ -218,10 +218,10 @@ static void read_delta(struct llm_reader *reader, const json_t *data)
             piece = &reader->pieces[i];
     if (!piece)
         return;
-    llm_reader_say(reader, &piece->text, llm_field(delta, "text"));
-    llm_reader_add(reader, &piece->text, llm_field(delta, "partial_json"));
-    llm_reader_add(reader, &piece->text, llm_field(delta, "thinking"));
-    llm_reader_add(reader, &piece->seal, llm_field(delta, "signature"));
+    llm_reader_say(reader, &piece->text, json_get_str(delta, "text"));
+    llm_reader_add(reader, &piece->text, json_get_str(delta, "partial_json"));
+    llm_reader_add(reader, &piece->text, json_get_str(delta, "thinking"));
+    llm_reader_add(reader, &piece->seal, json_get_str(delta, "signature"));
 }
 
 static void read_block_stop(struct llm_reader *reader, const json_t *data)
@@ -262,7 +262,7 @@ static void event(struct llm_reader *reader, const json_t *data)
         { "message_stop", read_message_stop },
     };
     for (size_t i = 0; i < array_len(rows); i++)
-        if (str_is(llm_field(data, "type"), rows[i].type)) {
+        if (str_is(json_get_str(data, "type"), rows[i].type)) {
             reader->began = true;
             rows[i].read(reader, data);
         }
@@ -303,7 +303,7 @@ static int collect_piece(struct llm_reader *reader, struct llm_piece *piece, boo
     if (llm_part_is(block, "tool_use")) {
         if (cut)
             return 0;
-        return llm_parts_call(parts, llm_field(block, "id"), llm_field(block, "name"),
+        return llm_parts_call(parts, json_get_str(block, "id"), json_get_str(block, "name"),
                               piece->ended ? read_input(piece) : NULL, reader->made_ids);
     }
     if (llm_part_is(block, "thinking")) {

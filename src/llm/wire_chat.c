@@ -58,7 +58,7 @@ static void add_user(json_t *messages, json_t *content)
 {
     json_t *last = json_array_get(messages, json_array_size(messages) - 1);
     const json_t *before = json_object_get(last, "content");
-    if (!str_is(llm_field(last, "role"), "user") || !json_is_string(before) ||
+    if (!str_is(json_get_str(last, "role"), "user") || !json_is_string(before) ||
         !json_is_string(content)) {
         json_array_append_new(messages,
                               json_pack("{s:s,s:o}", "role", "user", "content", content));
@@ -82,7 +82,7 @@ static void write_user(const json_t *parts, json_t *messages)
             write_result(part, messages, rest);
     json_array_foreach(parts, i, part)
         if (llm_part_is(part, "image") ||
-            (llm_part_is(part, "text") && llm_field(part, "text").len > 0))
+            (llm_part_is(part, "text") && json_get_str(part, "text").len > 0))
             json_array_append(rest, part);
     if (json_array_size(rest) > 0)
         add_user(messages, write_content(rest));
@@ -106,7 +106,7 @@ static void write_assistant(const json_t *parts, json_t *messages)
     {
         if (llm_part_is(part, "tool_call"))
             json_array_append_new(calls, write_call(part));
-        else if (llm_part_is(part, "raw") && str_is(llm_field(part, "wire"), WIRE))
+        else if (llm_part_is(part, "raw") && str_is(json_get_str(part, "wire"), WIRE))
             json_object_update(message, json_object_get(part, "block"));
     }
     bool silent = json_str(text).len == 0, calling = json_array_size(calls) > 0;
@@ -142,7 +142,7 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
     json_array_foreach(request->messages, i, message)
     {
         const json_t *parts = json_object_get(message, "content");
-        if (str_is(llm_field(message, "role"), "assistant"))
+        if (str_is(json_get_str(message, "role"), "assistant"))
             write_assistant(parts, messages);
         else
             write_user(parts, messages);
@@ -180,7 +180,7 @@ static void read_usage(struct llm_usage *to, const json_t *usage)
 static struct llm_piece *call_piece(struct llm_reader *reader, const json_t *call, bool is_whole)
 {
     struct llm_piece *last = NULL;
-    struct str id = llm_field(call, "id");
+    struct str id = json_get_str(call, "id");
     int64_t index = llm_count(call, "index"), highest = -1;
     for (size_t i = 0; i < reader->piece_count; i++) {
         struct llm_piece *piece = &reader->pieces[i];
@@ -202,9 +202,9 @@ static void read_call(struct llm_reader *reader, const json_t *call, bool is_who
     if (!piece)
         return;
     if (piece->id.len == 0)
-        llm_reader_add(reader, &piece->id, llm_field(call, "id"));
+        llm_reader_add(reader, &piece->id, json_get_str(call, "id"));
     if (piece->name.len == 0)
-        llm_reader_add(reader, &piece->name, llm_field(function, "name"));
+        llm_reader_add(reader, &piece->name, json_get_str(function, "name"));
     if (json_is_object(arguments)) {
         own_str text = json_write(arguments, JSON_COMPACT);
         llm_reader_add(reader, &piece->text, str_of(text));
@@ -222,14 +222,14 @@ static void read_text(struct llm_reader *reader, const json_t *content)
         llm_reader_say(reader, &piece->text, json_str(content));
     json_array_foreach(content, i, part)
         if (llm_part_is(part, "text") && (piece = llm_reader_piece(reader, TEXT_PIECE)))
-            llm_reader_say(reader, &piece->text, llm_field(part, "text"));
+            llm_reader_say(reader, &piece->text, json_get_str(part, "text"));
 }
 
 static void read_reasoning(struct llm_reader *reader, const json_t *delta)
 {
     static const char *const names[] = { "reasoning_content", "reasoning" };
     for (size_t i = 0; i < array_len(names); i++) {
-        struct str text = llm_field(delta, names[i]);
+        struct str text = json_get_str(delta, names[i]);
         struct llm_piece *piece = text.len > 0 ? llm_reader_piece(reader, REASONING_PIECE) : NULL;
         if (!piece)
             continue;
@@ -261,7 +261,7 @@ static void read_finish(struct llm_reader *reader, struct str reason)
 
 static void read_delta(struct llm_reader *reader, const json_t *delta, bool is_whole)
 {
-    struct str refusal = llm_field(delta, "refusal");
+    struct str refusal = json_get_str(delta, "refusal");
     size_t i;
     json_t *call;
     read_reasoning(reader, delta);
@@ -283,7 +283,7 @@ static void event(struct llm_reader *reader, const json_t *data)
         return;
     reader->began = true;
     read_delta(reader, json_object_get(choice, "delta"), false);
-    read_finish(reader, llm_field(choice, "finish_reason"));
+    read_finish(reader, json_get_str(choice, "finish_reason"));
 }
 
 static void whole(struct llm_reader *reader, const json_t *body)
@@ -293,7 +293,7 @@ static void whole(struct llm_reader *reader, const json_t *body)
     if (!json_is_object(json_object_get(choice, "message")))
         return;
     read_delta(reader, json_object_get(choice, "message"), true);
-    read_finish(reader, llm_field(choice, "finish_reason"));
+    read_finish(reader, json_get_str(choice, "finish_reason"));
     reader->began = reader->ended = true;
 }
 

@@ -51,7 +51,7 @@ static void write_user(const json_t *parts, json_t *items)
         if (llm_part_is(part, "tool_result"))
             json_array_append_new(items, write_result(part));
         else if (llm_part_is(part, "image") ||
-                 (llm_part_is(part, "text") && llm_field(part, "text").len > 0))
+                 (llm_part_is(part, "text") && json_get_str(part, "text").len > 0))
             json_array_append_new(content, write_input(part));
     }
     if (json_array_size(content) > 0)
@@ -74,12 +74,12 @@ static void write_assistant(const json_t *parts, json_t *items)
     size_t i;
     json_array_foreach(parts, i, part)
     {
-        if (llm_part_is(part, "text") && llm_field(part, "text").len > 0)
+        if (llm_part_is(part, "text") && json_get_str(part, "text").len > 0)
             json_array_append_new(items, json_pack("{s:s,s:O}", "role", "assistant", "content",
                                                    json_object_get(part, "text")));
         else if (llm_part_is(part, "tool_call"))
             json_array_append_new(items, write_call(part));
-        else if (llm_part_is(part, "raw") && str_is(llm_field(part, "wire"), WIRE))
+        else if (llm_part_is(part, "raw") && str_is(json_get_str(part, "wire"), WIRE))
             json_array_append(items, json_object_get(part, "block"));
     }
     drop_loose_reasoning(items);
@@ -105,7 +105,7 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
     json_array_foreach(request->messages, i, message)
     {
         const json_t *parts = json_object_get(message, "content");
-        if (str_is(llm_field(message, "role"), "assistant"))
+        if (str_is(json_get_str(message, "role"), "assistant"))
             write_assistant(parts, items);
         else
             write_user(parts, items);
@@ -151,11 +151,11 @@ static void read_item(struct llm_reader *reader, const json_t *item)
     json_array_foreach(content, i, inner)
     {
         if (llm_part_is(inner, "output_text"))
-            llm_reader_add(reader, &piece->text, llm_field(inner, "text"));
+            llm_reader_add(reader, &piece->text, json_get_str(inner, "text"));
         if (llm_part_is(inner, "refusal") && reader->reply->outcome == LLM_OK) {
             reader->filtered = true;
             llm_copy(reader->reply->detail, sizeof reader->reply->detail,
-                     llm_field(inner, "refusal"));
+                     json_get_str(inner, "refusal"));
         }
     }
 }
@@ -163,8 +163,8 @@ static void read_item(struct llm_reader *reader, const json_t *item)
 /* The last event, or the complete reply: how it ended, and all items if none came before. */
 static void read_response(struct llm_reader *reader, const json_t *response)
 {
-    struct str status = llm_field(response, "status");
-    struct str why = llm_field(json_object_get(response, "incomplete_details"), "reason");
+    struct str status = json_get_str(response, "status");
+    struct str why = json_get_str(json_object_get(response, "incomplete_details"), "reason");
     size_t i;
     json_t *item;
     if (str_is(status, "failed")) {
@@ -189,10 +189,11 @@ static void event(struct llm_reader *reader, const json_t *data)
 {
     static const char *const last[] = { "response.completed", "response.incomplete",
                                         "response.failed" };
-    struct str type = llm_field(data, "type");
+    struct str type = json_get_str(data, "type");
     if (type.len > 9 && memcmp(type.at, "response.", 9) == 0)
         reader->began = true;
-    llm_reader_show(reader, llm_field(data, "delta"), str_is(type, "response.output_text.delta"));
+    llm_reader_show(reader, json_get_str(data, "delta"),
+                    str_is(type, "response.output_text.delta"));
     if (str_is(type, "response.output_item.done"))
         read_item(reader, json_object_get(data, "item"));
     for (size_t i = 0; i < array_len(last); i++)
@@ -217,11 +218,11 @@ static int collect(struct llm_reader *reader, json_t *parts)
         if (llm_part_is(item, "message")) {
             llm_parts_text(parts, buf_str(&piece->text));
         } else if (llm_part_is(item, "function_call")) {
-            bool cut = str_is(llm_field(item, "status"), "incomplete") ||
+            bool cut = str_is(json_get_str(item, "status"), "incomplete") ||
                        (reader->reply->stop == LLM_STOP_LENGTH && i + 1 == reader->piece_count);
             json_t *arguments = cut ? NULL
                                     : llm_call_arguments(json_object_get(item, "arguments"));
-            if (llm_parts_call(parts, llm_field(item, "call_id"), llm_field(item, "name"),
+            if (llm_parts_call(parts, json_get_str(item, "call_id"), json_get_str(item, "name"),
                                arguments, reader->made_ids) < 0 &&
                 reader->reply->stop != LLM_STOP_LENGTH)
                 return -1;

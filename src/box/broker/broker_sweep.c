@@ -105,7 +105,7 @@ static bool for_each_left(const struct broker_box *box,
                           bool (*enough)(const struct broker_box *box, pid_t pid))
 {
     bool found = false;
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     if (!proc)
         return true;
     for (const struct dirent *entry; !found && (entry = readdir(proc));) {
@@ -113,7 +113,6 @@ static bool for_each_left(const struct broker_box *box,
         found = pid > 0 && is_inside(box, pid) && !broker_sweep_spares(box, pid) &&
                 !is_kept(box, pid) && enough(box, pid);
     }
-    closedir(proc);
     return found;
 }
 

@@ -96,12 +96,10 @@ static int64_t open_files(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     if (stat(path, &st) < 0 || st.st_size > 0)
         return st.st_size > 0 ? st.st_size : 0;
-    DIR *dir = opendir(path);
+    own_dirp dir = opendir(path);
     int64_t count = -2; /* "." and ".." */
     while (dir && readdir(dir))
         count++;
-    if (dir)
-        closedir(dir);
     return count > 0 ? count : 0;
 }
 
@@ -113,13 +111,11 @@ static int64_t files_bytes(pid_t pid)
     if (count <= FEW_FILES)
         return 0;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *dir = opendir(path);
+    own_dirp dir = opendir(path);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         ssize_t n = readlinkat(dirfd(dir), entry->d_name, link, sizeof link);
         pollers += n == sizeof poller - 1 && memcmp(link, poller, (size_t)n) == 0;
     }
-    if (dir)
-        closedir(dir);
     return (count - FEW_FILES) * FILE_BYTES + pollers * (count - pollers) * WATCH_BYTES;
 }
 
@@ -138,7 +134,7 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
     struct broker_glance glance = { .more = sockets_used(box->init) != 0 };
     int64_t pages = -box->shared_bytes;
     uint64_t space = 0;
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     for (pid_t pid; proc && (pid = broker_tally_next(proc, &space)) > 0;) {
         if (space != box->pid_ns_ino)
             continue;
@@ -149,8 +145,6 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
         glance.own_tasks += pid == box->occupant ? threads : 0;
         glance.more |= open_files(pid) > FEW_FILES;
     }
-    if (proc)
-        closedir(proc);
     glance.bytes = (pages > 0 ? pages : 0) + disk_bytes(box);
     return glance;
 }
@@ -165,7 +159,7 @@ int64_t broker_tally(const struct broker_box *box, bool resting, int64_t enough)
 {
     uint64_t space = 0;
     int64_t pages = -box->shared_bytes, others = disk_bytes(box);
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     for (pid_t pid; proc && (pid = broker_tally_next(proc, &space)) > 0;) {
         if (space != box->pid_ns_ino || is_left_out(box, pid, resting))
             continue;
@@ -174,8 +168,6 @@ int64_t broker_tally(const struct broker_box *box, bool resting, int64_t enough)
         if (pages + others > enough)
             break;
     }
-    if (proc)
-        closedir(proc);
     return (pages > 0 ? pages : 0) + others;
 }
 

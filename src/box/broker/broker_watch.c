@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <time.h>
 
+#include "base/own.h"
 #include "base/clock.h"
 
 #define OTHERS_MS 1000
@@ -29,7 +30,7 @@ static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
     int64_t total = 0;
     bool alone = true;
     uint64_t space = 0;
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     if (!proc)
         return -1;
     for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
@@ -38,7 +39,6 @@ static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
         total += one(pid);
         alone = alone && (pid == box->occupant || broker_sweep_spares(box, pid));
     }
-    closedir(proc);
     if (out_alone)
         *out_alone = alone;
     return total;
@@ -82,7 +82,7 @@ static bool is_still(struct broker_box *box)
 static void look_for_others(struct broker *broker)
 {
     uint64_t space = 0;
-    DIR *proc = opendir("/proc");
+    own_dirp proc = opendir("/proc");
     if (!proc)
         return;
     for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
@@ -92,7 +92,6 @@ static void look_for_others(struct broker *broker)
                 box->watched.alone = pid == box->occupant || broker_sweep_spares(box, pid);
         }
     }
-    closedir(proc);
 }
 
 static bool any_is_alone(const struct broker *broker)

@@ -238,7 +238,7 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
     char prefix[32];
     int len = base_prefix(prefix, sizeof prefix);
     for (int i = 0; i < BOX_CG_COUNT; i++) {
-        DIR *dir = h->parent[i][0] ? opendir(h->parent[i]) : NULL;
+        own_dirp dir = h->parent[i][0] ? opendir(h->parent[i]) : NULL;
         for (const struct dirent *entry; dir && (entry = readdir(dir));) {
             char *end;
             if (strncmp(entry->d_name, prefix, (size_t)len) != 0)
@@ -252,8 +252,6 @@ void hierarchy_sweep(const struct hierarchy *h, const struct slot *slot)
             if (stale)
                 sweep_base(dirfd(dir), entry->d_name);
         }
-        if (dir)
-            closedir(dir);
     }
 }
 

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "base/io.h"
 #include "box/inside/mount_usr.h"
 
@@ -86,7 +87,7 @@ static int copy_from(int from, const char *path)
 static int copy_links(const char *from, const char *to)
 {
     char target[512], source[300], path[300];
-    DIR *dir = opendir(from);
+    own_dirp dir = opendir(from);
     int failed = !dir || mkdir(to, 0755) < 0;
     for (const struct dirent *entry; !failed && (entry = readdir(dir));) {
         struct stat st;
@@ -107,8 +108,6 @@ static int copy_links(const char *from, const char *to)
                 close(fd);
         }
     }
-    if (dir)
-        closedir(dir);
     return failed ? -1 : 0;
 }
 

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "base/mounts.h"
 
 #define SAFE (MS_NOSUID | MS_NODEV)
@@ -141,7 +142,7 @@ static int assemble(struct work *work, size_t len, int depth)
     bool lib = strcmp(work->path, "/usr/lib") == 0;
     if (lib && mount_own(work) < 0)
         return -1;
-    DIR *dir = opendir(work->path);
+    own_dirp dir = opendir(work->path);
     int failed = !dir && errno != EACCES;
     for (const struct dirent *entry; dir && !failed && (entry = readdir(dir));) {
         const char *name = entry->d_name;
@@ -155,10 +156,6 @@ static int assemble(struct work *work, size_t len, int depth)
         if (!failed)
             work->path[len] = 0;
     }
-    int saved = errno;
-    if (dir)
-        closedir(dir);
-    errno = saved;
     return failed ? -1 : 0;
 }
 

@@ -31,12 +31,6 @@ void cli_ask_draw_done(struct cli_ask_draw *draw)
 
 /* --- small parts --- */
 
-struct str cli_ask_draw_text(const json_t *data, const char *member)
-{
-    const json_t *text = json_object_get(data, member);
-    return json_is_string(text) ? json_str(text) : STR("");
-}
-
 void cli_ask_draw_style(struct cli_ask_draw *draw, int style)
 {
     buf_add_text(&draw->out, cli_term_style(draw->fd, (enum cli_term_style)style));
@@ -93,7 +87,7 @@ static void draw_passing(struct cli_ask_draw *draw, bool at_once)
 /* The model's streaming text is not drawn: plan, code and answer follow as events. */
 static void on_text(struct cli_ask_draw *draw, const json_t *data)
 {
-    draw->written += cli_ask_draw_text(data, "text").len;
+    draw->written += json_get_str(data, "text").len;
     draw_passing(draw, /* at_once= */ false);
 }
 
@@ -104,7 +98,7 @@ static void on_phase(struct cli_ask_draw *draw, const json_t *data)
     } phases[] = { { "plan", "planning" },   { "generate", "the model is writing" },
                    { "execute", "running" }, { "verify", "checking" },
                    { "answer", "asking for the answer" } };
-    struct str name = cli_ask_draw_text(data, "phase");
+    struct str name = json_get_str(data, "phase");
     draw->phase = NULL;
     draw->written = 0;
     for (size_t i = 0; i < array_len(phases); i++)
@@ -119,10 +113,10 @@ static void on_task(struct cli_ask_draw *draw, const json_t *data)
 {
     size_t i;
     json_t *file;
-    cli_ask_draw_line(draw, CLI_BOLD, "", cli_ask_draw_text(data, "question"));
+    cli_ask_draw_line(draw, CLI_BOLD, "", json_get_str(data, "question"));
     cli_ask_draw_style(draw, CLI_DIM);
     buf_add_text(&draw->out, "model  ");
-    cli_visible_line(cli_ask_draw_text(data, "model"), 100, &draw->out);
+    cli_visible_line(json_get_str(data, "model"), 100, &draw->out);
     cli_ask_draw_style(draw, CLI_PLAIN);
     if (json_is_true(json_object_get(data, "scripted"))) {
         cli_ask_draw_style(draw, CLI_YELLOW);
@@ -135,7 +129,7 @@ static void on_task(struct cli_ask_draw *draw, const json_t *data)
     {
         cli_ask_draw_style(draw, CLI_DIM);
         buf_add_text(&draw->out, "file   ");
-        cli_visible_line(cli_ask_draw_text(file, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
+        cli_visible_line(json_get_str(file, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
         buf_add_text(&draw->out, " (");
         cli_term_add_size(&draw->out, json_number_value(json_object_get(file, "size_bytes")));
         buf_add_text(&draw->out, ")");
@@ -155,7 +149,7 @@ static void on_plan(struct cli_ask_draw *draw, const json_t *data)
             cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "plan   " : "       ", json_str(entry));
     json_array_foreach(json_object_get(data, "requirements"), i, entry)
         cli_ask_draw_line(draw, CLI_DIM, i == 0 ? "prove  " : "       ",
-                          cli_ask_draw_text(entry, "text"));
+                          json_get_str(entry, "text"));
 }
 
 void cli_ask_draw_repair(struct cli_ask_draw *draw, const json_t *data)
@@ -170,7 +164,7 @@ void cli_ask_draw_repair(struct cli_ask_draw *draw, const json_t *data)
     snprintf(before, sizeof before, "repair %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT ": ",
              json_integer_value(json_object_get(data, "attempt")),
              json_integer_value(json_object_get(data, "of")));
-    cli_ask_draw_line(draw, CLI_YELLOW, before, cli_ask_draw_text(data, "why"));
+    cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
 
 static void on_wait(struct cli_ask_draw *draw, const json_t *data)
@@ -178,7 +172,7 @@ static void on_wait(struct cli_ask_draw *draw, const json_t *data)
     char before[64];
     snprintf(before, sizeof before, "wait   %.1f s: ",
              json_number_value(json_object_get(data, "seconds")));
-    cli_ask_draw_line(draw, CLI_YELLOW, before, cli_ask_draw_text(data, "why"));
+    cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
 
 /* --- the table --- */

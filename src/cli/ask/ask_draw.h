@@ -38,8 +38,6 @@ void cli_ask_draw_event(struct cli_ask_draw *draw, const char *kind, const json_
 #define CLI_ASK_DRAW_WIDTH 160 /* characters of a quoting line */
 
 void cli_ask_draw_flush(struct cli_ask_draw *draw);
-/* A member's text, "" if there is none. */
-struct str cli_ask_draw_text(const json_t *data, const char *member);
 /* A line of ours: style, indent, then the text made visible and cut to one line. */
 void cli_ask_draw_line(struct cli_ask_draw *draw, int style, const char *before, struct str text);
 /* Starts and ends a style on draw->fd; nothing without colour. */

@@ -39,8 +39,8 @@ static struct str next_line(struct str *rest)
 
 void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
 {
-    struct str purpose = cli_ask_draw_text(data, "purpose");
-    struct str rest = cli_ask_draw_text(data, "code");
+    struct str purpose = json_get_str(data, "purpose");
+    struct str rest = json_get_str(data, "code");
     size_t count = count_lines(rest);
     bool cut = count > CODE_LINES;
     char before[48];
@@ -79,9 +79,9 @@ static void draw_line_of(struct cli_ask_draw *draw, struct buf *line)
  * keeps only as many bytes as are shown. */
 void cli_ask_draw_output(struct cli_ask_draw *draw, const json_t *data)
 {
-    bool second = str_is(cli_ask_draw_text(data, "stream"), "stderr");
+    bool second = str_is(json_get_str(data, "stream"), "stderr");
     struct buf *begun = &draw->begun[second];
-    struct str rest = cli_ask_draw_text(data, "text");
+    struct str rest = json_get_str(data, "text");
     while (rest.len > 0) {
         bool ends = memchr(rest.at, '\n', rest.len) != NULL;
         struct str line = next_line(&rest);
@@ -122,9 +122,9 @@ static void add_name(struct buf *out, const json_t *entry)
     const json_t *length = json_object_get(entry, "length");
     size_t i;
     json_t *side;
-    cli_visible_line(cli_ask_draw_text(entry, "name"), 40, out);
+    cli_visible_line(json_get_str(entry, "name"), 40, out);
     buf_add_text(out, " (");
-    cli_visible_line(cli_ask_draw_text(entry, "type"), 30, out);
+    cli_visible_line(json_get_str(entry, "type"), 30, out);
     json_array_foreach(shape, i, side)
         buf_printf(out, "%s%" JSON_INTEGER_FORMAT, i == 0 ? " " : "×", json_integer_value(side));
     if (!json_is_array(shape) && json_is_integer(length))
@@ -160,7 +160,7 @@ static void add_files(struct buf *out, const json_t *result)
             return;
         }
         buf_add_text(out, i == 0 ? "; made " : ", ");
-        cli_visible_line(cli_ask_draw_text(file, "path"), 80, out);
+        cli_visible_line(json_get_str(file, "path"), 80, out);
     }
 }
 
@@ -184,11 +184,11 @@ static void add_error(struct buf *out, const json_t *error)
     if (!json_is_object(error))
         return;
     buf_add_text(out, ": ");
-    if (cli_ask_draw_text(error, "name").len > 0) {
-        cli_visible_line(cli_ask_draw_text(error, "name"), 60, out);
+    if (json_get_str(error, "name").len > 0) {
+        cli_visible_line(json_get_str(error, "name"), 60, out);
         buf_add_text(out, ": ");
     }
-    cli_visible_line(cli_ask_draw_text(error, "message"), CLI_ASK_DRAW_WIDTH, out);
+    cli_visible_line(json_get_str(error, "message"), CLI_ASK_DRAW_WIDTH, out);
     if (json_is_integer(line))
         buf_printf(out, " (line %" JSON_INTEGER_FORMAT ")", json_integer_value(line));
 }
@@ -210,7 +210,7 @@ static void draw_value(struct cli_ask_draw *draw, const json_t *result)
 {
     const json_t *values = json_object_get(result, "results");
     size_t count = json_array_size(values);
-    struct str text = count > 0 ? cli_ask_draw_text(json_array_get(values, count - 1), "text/plain")
+    struct str text = count > 0 ? json_get_str(json_array_get(values, count - 1), "text/plain")
                                 : STR("");
     for (size_t i = 0; text.len > 0 && i < 6; i++)
         cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "  = " : "    ", next_line(&text));
@@ -222,7 +222,7 @@ void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data)
 {
     const json_t *result = json_object_get(data, "result");
     const json_t *wall = json_object_get(json_object_get(result, "metrics"), "wall_ms");
-    struct str status = cli_ask_draw_text(data, "status");
+    struct str status = json_get_str(data, "status");
     bool good = str_is(status, "ok");
     end_output(draw);
     draw_value(draw, result);
@@ -234,13 +234,13 @@ void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data)
         buf_add_text(&draw->out, ", as before: the same code on an unchanged state");
     } else if (!json_is_object(result)) {
         buf_add_text(&draw->out, ": ");
-        cli_visible_line(fault_of(cli_ask_draw_text(data, "observation")), CLI_ASK_DRAW_WIDTH,
+        cli_visible_line(fault_of(json_get_str(data, "observation")), CLI_ASK_DRAW_WIDTH,
                          &draw->out);
     } else {
         if (json_is_number(wall))
             add_time(&draw->out, json_number_value(wall));
         add_error(&draw->out, json_object_get(result, "error"));
-        add_changes(&draw->out, result, cli_ask_draw_text(data, "state"));
+        add_changes(&draw->out, result, json_get_str(data, "state"));
     }
     buf_add_text(&draw->out, "\n");
     draw->in_cell = false;

@@ -19,8 +19,8 @@ void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data)
                      { "fail", "✗", "", CLI_RED },
                      { "skip", "-", ", not made", CLI_DIM },
                      { "no_verdict", "?", ", no verdict", CLI_YELLOW } };
-    struct str outcome = cli_ask_draw_text(data, "outcome");
-    struct str detail = cli_ask_draw_text(data, "detail");
+    struct str outcome = json_get_str(data, "outcome");
+    struct str detail = json_get_str(data, "detail");
     size_t i = 0;
     while (i + 1 < array_len(outcomes) && !str_is(outcome, outcomes[i].outcome))
         i++;
@@ -30,7 +30,7 @@ void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data)
     cli_ask_draw_style(draw, outcomes[i].style);
     buf_printf(&draw->out, "  %s ", outcomes[i].mark);
     cli_ask_draw_style(draw, CLI_PLAIN);
-    cli_visible_line(cli_ask_draw_text(data, "check"), 100, &draw->out);
+    cli_visible_line(json_get_str(data, "check"), 100, &draw->out);
     buf_add_text(&draw->out, outcomes[i].after);
     if (detail.len > 0) {
         cli_ask_draw_style(draw, CLI_DIM);
@@ -118,8 +118,8 @@ static const struct {
 
 static void draw_status(struct cli_ask_draw *draw, const json_t *report)
 {
-    struct str status = cli_ask_draw_text(report, "status");
-    struct str reason = cli_ask_draw_text(report, "reason");
+    struct str status = json_get_str(report, "status");
+    struct str reason = json_get_str(report, "reason");
     size_t i = 0;
     while (i + 1 < array_len(statuses) && !str_is(status, statuses[i].name))
         i++;
@@ -129,8 +129,8 @@ static void draw_status(struct cli_ask_draw *draw, const json_t *report)
     buf_printf(&draw->out, ": %s\n", statuses[i].meaning);
     if (reason.len > 0 && i > 0) /* the reason of a verified one is drawn above */
         cli_ask_draw_line(draw, CLI_PLAIN, "  reason: ", reason);
-    if (cli_ask_draw_text(report, "hint").len > 0)
-        cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", cli_ask_draw_text(report, "hint"));
+    if (json_get_str(report, "hint").len > 0)
+        cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", json_get_str(report, "hint"));
 }
 
 static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
@@ -140,7 +140,7 @@ static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
     const char *between = "evidence ";
     json_array_foreach(json_object_get(report, "evidence"), i, entry)
     {
-        struct str run = cli_ask_draw_text(entry, "run");
+        struct str run = json_get_str(entry, "run");
         if (run.len == 0)
             continue;
         buf_add_text(&draw->out, between);
@@ -152,7 +152,7 @@ static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
     json_array_foreach(json_object_get(report, "artifacts"), i, entry)
     {
         buf_add_text(&draw->out, "made     ");
-        cli_visible_line(cli_ask_draw_text(entry, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
+        cli_visible_line(json_get_str(entry, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
         buf_add_text(&draw->out, " (");
         cli_term_add_size(&draw->out, json_number_value(json_object_get(entry, "size_bytes")));
         buf_add_text(&draw->out, ")\n");

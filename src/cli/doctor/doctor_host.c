@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -189,27 +190,14 @@ static void check_clock(struct cli_doctor_report *out)
                        source, slept, is_quick ? "" : ": reading it costs a system call");
 }
 
-/* The state folder, or the nearest existing folder above it. */
-static void state_folder(char *out, size_t room)
-{
-    const char *named = getenv("CUPEL_STATE"), *xdg = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-    if (named && named[0])
-        snprintf(out, room, "%s", named);
-    else if (geteuid() == 0)
-        snprintf(out, room, "/var/lib/cupel");
-    else if (xdg && xdg[0])
-        snprintf(out, room, "%s/cupel", xdg);
-    else
-        snprintf(out, room, "%s/.local/state/cupel", home ? home : "");
-    while (access(out, F_OK) < 0 && strrchr(out, '/') > out)
-        *strrchr(out, '/') = 0;
-}
-
 static void check_space(struct cli_doctor_report *out)
 {
-    char state[512];
-    state_folder(state, sizeof state);
+    char state[PATH_MAX] = "/";
+    bool named;
+    /* The state folder, or the nearest existing folder above it. */
+    engine_state_path(state, sizeof state, &named);
+    while (access(state, F_OK) < 0 && strrchr(state, '/') > state)
+        *strrchr(state, '/') = 0;
     const char *const places[] = { state, "/tmp" };
     double least = -1;
     const char *worst = state;

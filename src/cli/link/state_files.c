@@ -6,62 +6,21 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attr.h"
 #include "base/own.h"
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
-
-/* The same places as the engine's. */
-static bool folder_path(char *path, size_t room)
-{
-    const struct {
-        const char *variable, *below;
-    } places[] = { { "CUPEL_STATE", "" },
-                   { box_is_root() ? NULL : "XDG_STATE_HOME", "/cupel" },
-                   { box_is_root() ? NULL : "HOME", "/.local/state/cupel" } };
-    for (size_t i = 0; i < array_len(places); i++) {
-        const char *value = places[i].variable ? getenv(places[i].variable) : NULL;
-        if (!value || !value[0] || (places[i].below[0] && value[0] != '/'))
-            continue;
-        int n = snprintf(path, room, "%s%s", value, places[i].below);
-        return n > 0 && (size_t)n < room;
-    }
-    if (!box_is_root())
-        return false;
-    snprintf(path, room, "/var/lib/cupel");
-    return true;
-}
-
-/* Makes every missing folder of the path; true if the last one is new. */
-static bool make_path(char *path)
-{
-    bool made = false;
-    for (char *slash = path + 1; path[0]; slash++) {
-        if (*slash != '/' && *slash != 0)
-            continue;
-        char kept = *slash;
-        *slash = 0;
-        made = mkdir(path, 0700) == 0;
-        *slash = kept;
-        if (!kept)
-            break;
-    }
-    return made;
-}
+#include "engine/engine.h"
 
 int cli_state_open(void)
 {
     char path[PATH_MAX];
-    if (!folder_path(path, sizeof path))
+    bool named;
+    if (!engine_state_path(path, sizeof path, &named))
         return -1;
-    mode_t callers = umask(077);
-    bool made = make_path(path);
-    umask(callers);
+    bool made = engine_state_make(path) == 1;
     own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && made && box_is_root() && fchown(fd, BOOT_DOOR_UID, BOOT_DOOR_UID) < 0)
         return -1;

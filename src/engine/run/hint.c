@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/own.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "image/packages.h"
@@ -34,7 +35,7 @@ static bool version_in(const char *folder, const char *distribution, char *out, 
 {
     size_t len = strlen(distribution);
     bool found = false;
-    DIR *dir = opendir(folder);
+    own_dirp dir = opendir(folder);
     for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
         const char *name = entry->d_name;
         const char *end = strstr(name, ".egg-info");
@@ -44,8 +45,6 @@ static bool version_in(const char *folder, const char *distribution, char *out, 
         snprintf(out, room, "%.*s", (int)(end - name - (long)len - 1), name + len + 1);
         found = true;
     }
-    if (dir)
-        closedir(dir);
     return found;
 }
 
