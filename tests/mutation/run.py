@@ -127,6 +127,8 @@ def probe(probes):
 
 
 def short(test):
+    if "::" not in test:
+        return test  # a probe that hangs
     name = test.split("::", 1)[1]
     inner = re.search(r"\[(.*)\]", name)
     if name.startswith("test_the_box_holds"):
