@@ -281,7 +281,7 @@ asan: deps-ci
 ANALYZE := -fanalyzer -fanalyzer-verbosity=0 -Wno-analyzer-malloc-leak
 $(B)/analyzed/%: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
-	$(Q)gcc $(filter-out -MMD -MP,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' $(ANALYZE) -Werror -S -o /dev/null $< && touch $@
+	$(Q)gcc $(filter-out -MMD -MP $(HARDEN),$(BASE)) -O1 -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' $(ANALYZE) -Werror -S -o /dev/null $< && touch $@
 analyze: $(patsubst %.c,$(B)/analyzed/%,$(wildcard src/*/*.c src/*/*/*.c))
 
 # CI, beside the tests: the analyzer; clang's warnings as errors; the sanitizers in the unit, contract and
