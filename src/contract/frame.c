@@ -49,8 +49,6 @@ int frame_add(struct buf *to, const json_t *value, size_t max)
     return 0;
 }
 
-/* --- what a client asks --- */
-
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END, M_COUNT
 };

@@ -89,7 +89,6 @@ struct result_denied {
     uint64_t count;
 };
 
-/* The kernel facts that decide the status. */
 struct result_facts {
     bool started;         /* the occupant was exec'd */
     uint64_t oom_kills;

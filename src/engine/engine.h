@@ -42,7 +42,6 @@ struct loop *engine_loop(struct engine *engine);
 /* True: nothing can run any more, and err says why (the broker died). */
 bool engine_is_broken(const struct engine *engine, struct err *err);
 
-/* Events during a run. */
 enum engine_event_kind {
     ENGINE_START, /* the code begins; no bytes */
     ENGINE_STDOUT,

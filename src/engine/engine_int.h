@@ -71,7 +71,6 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
                            const struct engine_hooks *hooks);
 /* Begins the run; on_end follows, from the loop. */
 void run_start(struct engine_run *run);
-/* Frees all ended runs. */
 void runs_tidy(struct engine *engine);
 /* Frees the run without calling a hook. */
 void run_drop(struct engine_run *run);

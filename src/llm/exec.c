@@ -316,7 +316,6 @@ static void fail_as(const char *name, enum llm_outcome outcome, struct llm_reply
             llm_fail(reply, outcome, rows[i].hint, "'%.200s' %s", name, rows[i].what);
 }
 
-/* The program ended by itself, but failed. */
 static void fail_by_status(const char *name, const struct talk *talk, struct llm_reply *reply)
 {
     int status = talk->news.status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

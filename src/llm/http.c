@@ -260,7 +260,6 @@ static struct curl_slist *prepare(struct exchange *exchange)
     return headers;
 }
 
-/* The earliest end of this wait. */
 static int64_t wait_end_ms(const struct exchange *exchange)
 {
     const struct llm_http_call *call = exchange->call;
@@ -295,7 +294,6 @@ static CURLcode turn(struct exchange *exchange)
     }
 }
 
-/* Trying these again would not help. */
 static bool is_hopeless(CURLcode code)
 {
     return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_URL_MALFORMAT ||

@@ -34,8 +34,6 @@ bool llm_is_key_variable(const char *entry)
     return false;
 }
 
-/* ---- files of the configuration ---- */
-
 char *llm_config_path(const char *file)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -129,8 +127,6 @@ int llm_config_read(const char *file, bool secret, json_t **out, struct err *err
     }
     return rc;
 }
-
-/* ---- keys ---- */
 
 void llm_forget_keys(void)
 {

@@ -13,7 +13,6 @@
 
 #define LISTED_MAX 20 /* of a local server's models */
 
-/* A provider's server, asked once for all its models. */
 struct presence {
     bool asked, answers;
     json_t *models; /* its list, or NULL */
@@ -125,7 +124,6 @@ static int add_hosted(json_t *rows, const struct llm_provider *provider, bool pr
     return add_named(rows, buf_str(&usual).at, &presence, probe, chosen, err);
 }
 
-/* The models of a local server that answers. */
 static int add_local(json_t *rows, const struct llm_provider *provider, const char *chosen,
                      struct err *err)
 {

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "llm/llm.h"
 
-/* One request to one model, and its outcome. */
 struct llm_try {
     const struct llm_request *request;
     const struct llm_watch *watch; /* never NULL */
@@ -16,7 +15,6 @@ struct llm_try {
     bool never_retry;              /* the server said so */
 };
 
-/* How to ask one kind of model. */
 struct llm_backend {
     int (*ready)(struct llm_model *model, struct err *err); /* or NULL: always */
     void (*ask)(struct llm_model *model, struct llm_try *try);
@@ -62,7 +60,6 @@ int llm_replay_open(const char *path, struct llm_model *model, struct err *err);
 /* A reply from the JSON of both: {"text","tool_calls"?:[{"id"?,"name","arguments"}],"usage"?};
  * other fields are ignored. */
 void llm_plain_reply(struct llm_model *model, const json_t *value, struct llm_try *try);
-/* The same with text only. */
 void llm_plain_text(struct str text, struct llm_try *try);
 
 #endif

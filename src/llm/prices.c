@@ -30,8 +30,6 @@ static const struct {
     { "openai/gpt-6-astra", { 10, 1, 12.5, 50, 272000 } },
 };
 
-/* ---- finding ---- */
-
 /* Without "-20261021" or "-2026-10-21" at its end. */
 static struct str without_date(struct str name)
 {
@@ -131,8 +129,6 @@ int llm_price_find(const char *name, struct llm_price *out, struct err *err)
         }
     return 0;
 }
-
-/* ---- reckoning ---- */
 
 static double part(int64_t tokens, double price, double otherwise)
 {

@@ -47,8 +47,6 @@ json_t *llm_joined_text(const json_t *parts)
     return json_text(buf_str(&text));
 }
 
-/* ---- pieces ---- */
-
 void llm_reader_start(struct llm_reader *reader, const struct llm_wire *wire,
                       const struct llm_watch *watch, struct llm_reply *reply, unsigned *made_ids)
 {
@@ -126,8 +124,6 @@ void llm_reader_show(struct llm_reader *reader, struct str text, bool is_text)
     else if (is_text && text.len > 0 && reader->watch->on_text)
         reader->watch->on_text(reader->watch->user, text);
 }
-
-/* ---- bytes to a reply ---- */
 
 static bool is_error(const json_t *data)
 {

@@ -69,8 +69,6 @@ void llm_reply_done(struct llm_reply *reply)
     forget_content(reply);
 }
 
-/* ---- parts ---- */
-
 void llm_parts_text(json_t *parts, struct str text)
 {
     own_buf plain = BUF_INIT(SIZE_MAX / 2);
@@ -168,8 +166,6 @@ int64_t llm_input_without(int64_t all, int64_t cache_read, int64_t cache_write)
     int64_t cached = (cache_read > 0 ? cache_read : 0) + (cache_write > 0 ? cache_write : 0);
     return all < 0 ? -1 : cached > all ? 0 : all - cached;
 }
-
-/* ---- the plain JSON of exec: and replay: ---- */
 
 /* -1 if a call is malformed. */
 static int plain_calls(const json_t *calls, json_t *parts, unsigned *made_ids)

@@ -35,7 +35,6 @@ struct server {
     struct llm_dialect dialect;
 };
 
-/* The kind of a body, by its first byte. */
 enum shape { UNSEEN, EVENTS, OBJECT, PAGE };
 
 struct hearing {
@@ -74,7 +73,6 @@ static char *key_line(const struct llm_target *target)
     return buf_take(&line);
 }
 
-/* The version header, if a wire has versions. */
 static const char *version_line(const struct llm_target *target)
 {
     return target->wire == &llm_wire_anthropic ? "anthropic-version: 2026-10-21" : "accept: */*";

@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "llm/wire.h"
 
-/* A named provider. */
 struct llm_provider {
     const char *name;
     const struct llm_wire *wire;

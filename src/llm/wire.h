@@ -21,7 +21,6 @@ struct llm_dialect {
     bool seals;       /* Responses: encrypted reasoning, to be sent back */
 };
 
-/* A part of an incomplete reply. */
 struct llm_piece {
     int64_t index;    /* the server's index; -1: none */
     json_t *block;    /* as the server began it; NULL: none */
@@ -88,7 +87,6 @@ void llm_error_judge(struct llm_reply *reply, int status, const json_t *body);
 
 /* "data:MIME;base64,..." of an image part. */
 json_t *llm_data_url(const json_t *image);
-/* The texts of parts joined by line feeds. */
 json_t *llm_joined_text(const json_t *parts);
 
 #endif

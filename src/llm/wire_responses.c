@@ -9,8 +9,6 @@
 
 #define WIRE "responses"
 
-/* ---- writing ---- */
-
 static json_t *write_input(const json_t *part)
 {
     if (llm_part_is(part, "image"))
@@ -125,8 +123,6 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
     json_object_set_new(body, "input", items);
     return body;
 }
-
-/* ---- reading ---- */
 
 static void read_usage(struct llm_usage *to, const json_t *usage)
 {

@@ -128,7 +128,6 @@ void serve_conn_answer(struct serve_conn *conn, struct serve_answer *answer);
 size_t serve_conn_unsent(const struct serve_conn *conn);
 /* Unsent bytes past which output events are dropped. */
 size_t serve_conn_room(const struct serve_conn *conn);
-/* Are the client's frames left unread? */
 bool serve_conn_is_shut(const struct serve_conn *conn);
 /* Writes what the socket takes, and reads on if that made room. */
 void serve_conn_pump(struct serve_conn *conn);

@@ -25,7 +25,6 @@ void serve_stall_open(struct serve_stall *stall)
     stall->stack = open("/proc/thread-self/stack", O_RDONLY | O_CLOEXEC);
 }
 
-/* Reads the file; "" on failure. */
 static void look(int fd, char *out, size_t size)
 {
     ssize_t len = fd < 0 ? -1 : pread(fd, out, size - 1, 0);

@@ -275,8 +275,8 @@ def test_an_engine_that_dies_is_an_error_and_never_a_hang(cupel_of_all, place):
 
 @pytest.mark.parametrize("options,words", [
     ({"program": "/nonexistent/cupel", "flags": SPAWN}, "No such file"),
-    ({"program": "/bin/false", "flags": SPAWN}, "without a word"),
-    ({"program": "/bin/cat", "flags": SPAWN}, "without a word"),
+    ({"program": "/bin/false", "flags": SPAWN}, "without an answer"),
+    ({"program": "/bin/cat", "flags": SPAWN}, "without an answer"),
     ({"socket": "/nonexistent/socket"}, "No such file"),
     ({"socket": "/nonexistent/" + "x" * 300}, "connect to"),
 ])

@@ -77,7 +77,6 @@ static void ask_verifier(struct agent *agent, const struct agent_claim *claim)
     llm_reply_done(&reply);
 }
 
-/* Reports checks that are new since `from`. */
 static size_t tell_checks(struct agent *agent, size_t from)
 {
     for (; from < json_array_size(agent->checks); from++)

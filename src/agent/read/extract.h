@@ -29,7 +29,6 @@ struct agent_action {
 #define AGENT_ACTION_INIT ((struct agent_action){ .act = AGENT_ACT_EMPTY })
 void agent_action_done(struct agent_action *action);
 
-/* Reads a reply: its PARTs (llm/llm.h) and its text. */
 void agent_extract(const json_t *content, const char *text, struct agent_action *out);
 
 #endif

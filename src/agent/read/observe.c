@@ -171,8 +171,6 @@ void agent_observe_brief(const json_t *result, int64_t n, struct buf *out)
     add_files(out, result);
 }
 
-/* --- pictures --- */
-
 static void add_picture(json_t *pictures, const char *mime, json_t *base64)
 {
     if (json_is_string(base64) && json_string_length(base64) <= PICTURE_MAX &&

@@ -20,7 +20,6 @@ void agent_observe_data(struct str data, const char *tag, struct buf *out);
 
 /* The cell's output, values, names and files, without marks; "" if there are none. */
 void agent_observe_result(const json_t *result, size_t max, struct buf *out);
-/* Its short form for later. */
 void agent_observe_brief(const json_t *result, int64_t n, struct buf *out);
 /* A cell's pictures as image PARTs, at most two; NULL: none. `content` finds the bytes of a new
  * file. */

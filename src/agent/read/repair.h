@@ -12,7 +12,6 @@
 
 #define AGENT_REPAIR_TRIES 3 /* for the same error; then the task is stuck */
 
-/* Counts by fingerprint. */
 struct agent_repair {
     struct agent_repair_seen {
         uint64_t print;

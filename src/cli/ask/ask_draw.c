@@ -29,8 +29,6 @@ void cli_ask_draw_done(struct cli_ask_draw *draw)
         buf_done(&draw->begun[i]);
 }
 
-/* --- small parts --- */
-
 void cli_ask_draw_style(struct cli_ask_draw *draw, int style)
 {
     buf_add_text(&draw->out, cli_term_style(draw->fd, (enum cli_term_style)style));
@@ -48,8 +46,6 @@ void cli_ask_draw_line(struct cli_ask_draw *draw, int style, const char *before,
         cli_ask_draw_style(draw, CLI_PLAIN);
     buf_add_text(&draw->out, "\n");
 }
-
-/* --- the status line --- */
 
 static void clear_passing(struct cli_ask_draw *draw)
 {
@@ -106,8 +102,6 @@ static void on_phase(struct cli_ask_draw *draw, const json_t *data)
             draw->phase = phases[i].shown;
     draw_passing(draw, /* at_once= */ true);
 }
-
-/* --- the head, the plan, and events between --- */
 
 static void on_task(struct cli_ask_draw *draw, const json_t *data)
 {
@@ -174,8 +168,6 @@ static void on_wait(struct cli_ask_draw *draw, const json_t *data)
              json_number_value(json_object_get(data, "seconds")));
     cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
-
-/* --- the table --- */
 
 static const struct {
     const char *kind;

@@ -17,8 +17,6 @@
 #define NAMES_MAX 8
 #define FILES_MAX 8
 
-/* --- code --- */
-
 static size_t count_lines(struct str text)
 {
     size_t count = text.len > 0 && text.at[text.len - 1] != '\n';
@@ -27,7 +25,6 @@ static size_t count_lines(struct str text)
     return count;
 }
 
-/* Takes the first line off `rest`, without its end. */
 static struct str next_line(struct str *rest)
 {
     const char *end = memchr(rest->at, '\n', rest->len);
@@ -62,8 +59,6 @@ void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
     draw->checking = false;
     draw->in_cell = true;
 }
-
-/* --- output --- */
 
 static void draw_line_of(struct cli_ask_draw *draw, struct buf *line)
 {
@@ -105,8 +100,6 @@ static void end_output(struct cli_ask_draw *draw)
     cli_ask_draw_line(draw, CLI_DIM, text, STR(""));
     draw->left_out = 0;
 }
-
-/* --- its outcome --- */
 
 static void add_time(struct buf *out, double ms)
 {
@@ -205,7 +198,6 @@ static struct str fault_of(struct str observation)
     return whole;
 }
 
-/* The last value, if the cell shows one. */
 static void draw_value(struct cli_ask_draw *draw, const json_t *result)
 {
     const json_t *values = json_object_get(result, "results");

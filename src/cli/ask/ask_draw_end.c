@@ -41,8 +41,6 @@ void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data)
     buf_add_text(&draw->out, "\n");
 }
 
-/* --- budgets --- */
-
 static void add_seconds(struct buf *out, double value)
 {
     buf_printf(out, "%.0f s", value);
@@ -101,8 +99,6 @@ void cli_ask_draw_budget(struct cli_ask_draw *draw, const json_t *data)
     cli_ask_draw_style(draw, CLI_PLAIN);
     buf_add_text(&draw->out, between[0] == ',' ? "\n" : "");
 }
-
-/* --- the end --- */
 
 static const struct {
     const char *name, *meaning;

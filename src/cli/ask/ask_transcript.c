@@ -32,8 +32,6 @@ static bool is_id(const char *text)
            strspn(text + 2, "0123456789abcdef") == CLI_ASK_ID_LEN - 2;
 }
 
-/* --- writing --- */
-
 int cli_ask_transcript_open(struct cli_ask_transcript *out)
 {
     own_fd folder = cli_state_open_folder(FOLDER);
@@ -106,8 +104,6 @@ void cli_ask_transcript_close(struct cli_ask_transcript *transcript)
     own_close_fd(&transcript->folder);
 }
 
-/* --- showing --- */
-
 int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err)
 {
     own_fd fd = open(what, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -127,7 +123,6 @@ int cli_ask_transcript_find(const char *what, int *out_fd, struct err *err)
     return -1;
 }
 
-/* Draws one line; keeps a report. */
 static int show_line(struct str line, struct cli_ask_draw *draw, json_t **out_report,
                      struct err *err)
 {

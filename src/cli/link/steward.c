@@ -36,8 +36,6 @@ struct answer {
     int32_t error; /* errno, 0: written */
 };
 
-/* ---- the helper's side ---- */
-
 static int open_beneath(int dirfd, const char *path, uint64_t flags, uint64_t mode)
 {
     struct open_how how = {
@@ -56,7 +54,6 @@ static int enter(int dirfd, const char *name)
     return open_beneath(dirfd, name, O_PATH | O_DIRECTORY, 0);
 }
 
-/* Copies exactly `size` bytes from a memfd or pipe. */
 static int copy(int from, int to, uint64_t size)
 {
     static char bytes[1 << 16];
@@ -146,8 +143,6 @@ static attr_noreturn void serve(int sock, int out_dirfd)
             _exit(1);
     }
 }
-
-/* ---- the parent's side ---- */
 
 /* mkdir -p, as the caller. */
 static int make_folder(const char *folder, struct err *err)

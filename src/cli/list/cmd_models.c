@@ -37,7 +37,6 @@ static void print_help(void)
     opt_print_help(cli_models_options_table, cli_models_options_rows, stdout);
 }
 
-/* Dollars per million tokens, in and out. */
 static void add_price(struct buf *out, const json_t *entry)
 {
     const json_t *in = json_object_get(entry, "input_usd_per_mtok");

@@ -35,7 +35,6 @@ int cli_repl_ask(struct cli_repl *repl, json_t *ask, struct err *err)
     return cli_remote_ask(&repl->job.remote, ask, err);
 }
 
-/* Continues in the session of the last answer. */
 static int take_session(struct cli_repl *repl, bool own, struct err *err)
 {
     const json_t *info = json_object_get(repl->job.remote.call.answer, "session");

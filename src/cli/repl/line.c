@@ -19,8 +19,6 @@ void cli_line_done(struct cli_line *line)
     buf_done(&line->killed);
 }
 
-/* --- clusters --- */
-
 static bool is_control(uint32_t point)
 {
     return point < 0x20 || (point >= 0x7f && point < 0xa0);
@@ -118,8 +116,6 @@ size_t cli_line_step(const struct cli_line *line, size_t at, bool forward, bool 
     return forward ? at + cli_line_cluster(from(line, at), NULL) : before(line, at);
 }
 
-/* --- editing --- */
-
 void cli_line_set(struct cli_line *line, struct str text)
 {
     own_buf kept = BUF_INIT(CLI_LINE_MAX); /* it may be a part of the line */
@@ -170,8 +166,6 @@ void cli_line_swap(struct cli_line *line)
     line->cursor = end - strlen(first);
     cli_line_insert(line, str_of(first));
 }
-
-/* --- on a screen --- */
 
 static void advance(struct cli_line_cursor *cursor, size_t columns, size_t width)
 {

@@ -28,14 +28,11 @@ struct cli_repl {
 /* Asks the session, with "session" filled in. The answer stays in job.remote until the next. */
 int cli_repl_ask(struct cli_repl *repl, json_t *ask, struct err *err);
 int cli_repl_begin(struct cli_repl *repl, struct err *err);
-/* Continues in an existing session. */
 int cli_repl_use(struct cli_repl *repl, const char *id, struct err *err);
-/* Ends the session if it is ours. */
 void cli_repl_leave(struct cli_repl *repl);
 
 /* Runs ":name operands", and reports failures. False: the line is not a command. */
 bool cli_repl_command(struct cli_repl *repl, const char *line);
-/* The names of commands with this prefix. */
 json_t *cli_repl_commands_like(struct str begun);
 
 #endif

@@ -196,7 +196,6 @@ static int do_set(struct cli_repl *repl, const char *name, const char *value, st
 
 static command do_help;
 
-/* The operands in words, and their maximum number. */
 static const struct {
     const char *name;
     command *go;

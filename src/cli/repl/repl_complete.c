@@ -35,7 +35,6 @@ static bool is_plain(struct str word)
            str_eq(buf_str(&shown), word);
 }
 
-/* The common prefix of all words. */
 static struct str common_start(const json_t *words)
 {
     struct str common = json_str(json_array_get(words, 0));

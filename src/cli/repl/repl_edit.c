@@ -94,7 +94,6 @@ int cli_repl_reader_byte(struct cli_repl_reader *reader, char *out)
     return n > 0;
 }
 
-/* True: a line was taken from the input. */
 static bool take_line(struct cli_repl_reader *reader, bool at_end, struct buf *out)
 {
     struct buf *in = &reader->input;

@@ -28,12 +28,10 @@ void cli_repl_screen_append(struct cli_repl_editor *editor, struct str text);
 void cli_repl_screen_leave(struct cli_repl_editor *editor);
 /* Shows a list of words below the line, and draws the line again. */
 void cli_repl_screen_words(struct cli_repl_editor *editor, const json_t *words);
-/* A complete line with its prompt. */
 void cli_repl_screen_line(struct cli_repl_editor *editor, struct str text);
 void cli_repl_screen_clear(struct cli_repl_editor *editor);
 void cli_repl_screen_beep(void);
 
-/* Tab. */
 void cli_repl_complete_word(struct cli_repl_editor *editor);
 
 #endif

@@ -18,7 +18,6 @@
 #define FILE_MAX_BYTES (256 << 10)
 #define KEPT_BYTES (128 << 10) /* of a file that has become too long */
 
-/* Cuts a long file to its last lines. */
 static void shorten(int fd, off_t size)
 {
     own_buf kept = BUF_INIT(KEPT_BYTES);

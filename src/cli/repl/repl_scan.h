@@ -13,7 +13,6 @@
  * says what is wrong. */
 bool cli_repl_is_whole(enum request_language language, struct str text, bool pasted);
 
-/* The one for Bash, in its own file. */
 bool cli_repl_bash_is_whole(struct str text);
 
 #endif

@@ -138,7 +138,6 @@ static bool step_quoted(struct shell *s)
     return true;
 }
 
-/* A character that ends a command or a bracket. */
 static bool step_operator(struct shell *s, char c)
 {
     s->at++;

@@ -14,8 +14,6 @@
 #define UNHIDE "\033[?25h"
 #define ERASE "\033[J"
 
-/* --- the line --- */
-
 static void prompt_of(const struct cli_repl_editor *editor, struct buf *out)
 {
     if (editor->searching)
@@ -60,7 +58,6 @@ static struct str window_of(const struct cli_line *line, size_t room)
     return (struct str){ rest.at, fitting(rest, room, NULL) };
 }
 
-/* To the start of the prompt. */
 static void go_home(const struct cli_repl_editor *editor, struct buf *out)
 {
     buf_add_text(out, "\r");
@@ -146,8 +143,6 @@ void cli_repl_screen_beep(void)
 {
     cli_term_write(STDOUT_FILENO, STR("\a"));
 }
-
-/* --- words --- */
 
 void cli_repl_screen_words(struct cli_repl_editor *editor, const json_t *words)
 {

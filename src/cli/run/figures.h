@@ -25,7 +25,6 @@ struct cli_figures {
  * one picture, the first of the table. */
 void cli_figures_find(const struct result *result, struct cli_figures *out);
 void cli_figures_done(struct cli_figures *figures);
-/* Does this MIME bundle hold a picture? */
 bool cli_figures_is_one(const json_t *bundle);
 
 #endif

@@ -159,7 +159,6 @@ int cli_job_run(struct cli_job *job, struct err *err)
     return rc;
 }
 
-/* Saves a picture under the next free name. */
 static int save_new(struct cli_job *job, struct cli_figure *figure, struct err *err)
 {
     const char *ending = strrchr(figure->path, '.');

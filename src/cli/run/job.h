@@ -16,7 +16,6 @@
 #include "contract/result.h"
 #include "engine/engine.h"
 
-/* All resources of a run, which one function frees. */
 struct cli_job {
     const struct cli_run_options *options; /* the caller's */
     struct cli_run_inputs inputs;
@@ -47,7 +46,6 @@ void cli_job_done(struct cli_job *job);
 int cli_job_run(struct cli_job *job, struct err *err);
 /* Saves the files, and reports to a person or a program. Returns the exit code. */
 int cli_job_tell(struct cli_job *job);
-/* Prepares the next run on the same engine. */
 void cli_job_again(struct cli_job *job);
 
 #endif

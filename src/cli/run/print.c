@@ -26,7 +26,6 @@ static void add_text(struct buf *out, struct str text, bool raw)
         cli_visible_text(text, out);
 }
 
-/* `text` and a newline, unless it has one. */
 static void add_lines(struct buf *out, struct str text, bool raw)
 {
     add_text(out, text, raw);

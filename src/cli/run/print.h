@@ -17,7 +17,6 @@ struct cli_print {
     bool out_mid_line, err_mid_line; /* the code's output did not end its line */
 };
 
-/* The values of the last expressions, on stdout. */
 void cli_print_values(const struct result *result, const struct cli_print *how);
 /* The rest, on stderr: the error, files, skipped and denied ones, the status if it is not ok, and
  * with `verbose` cost and walls. When quiet only the error. */

@@ -68,7 +68,6 @@ static int refuse_typescript(const char *script, struct err *err)
     return 0;
 }
 
-/* The first operand: standard input, script or code. */
 static int open_code(const char *text, bool language, struct cli_run_inputs *out, struct err *err)
 {
     if (strcmp(text, "-") == 0)

@@ -41,7 +41,6 @@ struct cli_run_inputs {
 #define CLI_RUN_INPUTS_INIT \
     ((struct cli_run_inputs){ .code_fd = -1, .stdin_fd = -1, .request_fd = -1 })
 
-/* Finds code, script and arguments, and opens every file. */
 int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
                         struct err *err);
 /* The files alone, each HOST[:PATH][:ro]. */

@@ -150,7 +150,6 @@ static int set_limits(json_t *root, const struct cli_run_options *o, struct err 
     return 0;
 }
 
-/* Common to runs and sessions. */
 static int fill_settings(json_t *root, const struct cli_run_options *options,
                          const char *language, struct err *err)
 {

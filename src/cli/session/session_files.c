@@ -136,7 +136,6 @@ static int put_file(struct put *put, const struct cli_run_file *file, struct err
     return 0;
 }
 
-/* All paths are checked before anything is sent. */
 static int check_paths(const struct cli_run_inputs *inputs, struct err *err)
 {
     own_request names = REQUEST_INIT;

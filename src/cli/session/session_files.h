@@ -14,7 +14,6 @@
  * names. */
 int cli_session_files_open(const struct opt_operands *specs, const char *to,
                            struct cli_run_inputs *out, struct err *err);
-/* Reads the files, and puts them into the session. */
 int cli_session_files_put(struct cli_remote *remote, const char *id,
                           const struct cli_run_inputs *inputs, struct err *err);
 

@@ -36,7 +36,6 @@ enum cli_session_verb {
 
 /* In the order of the enum, for help and completions. */
 extern const struct cli_commands cli_session_commands;
-/* Options of the command itself. */
 extern const struct opt cli_session_options_table[];
 extern const size_t cli_session_options_rows;
 

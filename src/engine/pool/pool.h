@@ -67,7 +67,6 @@ struct pools {
     bool open;
 };
 
-/* Prepares everything in the background. */
 int pools_open(struct pools *pools, struct engine *engine, struct err *err);
 void pools_close(struct pools *pools);
 

@@ -135,8 +135,6 @@ void pools_zygote_failed(struct pools *pools, uint32_t zygote)
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
-/* --- taking --- */
-
 static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_t *out_zygote)
 {
     if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
@@ -177,8 +175,6 @@ bool pools_zygote_is_coming(const struct pools *pools, const struct request *req
     }
     return coming && pools->open && plan_env_is_late(request);
 }
-
-/* --- describe --- */
 
 json_t *pools_describe_zygotes(const struct pools *pools)
 {

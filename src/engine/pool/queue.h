@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 
-/* A member of each run. */
 struct queue_entry {
     const void *client;
     uint64_t turn;

@@ -30,7 +30,6 @@ static const struct {
     { "networkx", "scipy.sparse.csgraph", "scipy" },
 };
 
-/* A distribution's version, from its NAME-VERSION.{egg,dist}-info entry. */
 static bool version_in(const char *folder, const char *distribution, char *out, size_t room)
 {
     size_t len = strlen(distribution);

@@ -96,9 +96,7 @@ bool run_write_some(int fd, struct str *left);
 /* Reads the pipes of a dead or finished box. False: they never end. */
 bool run_drain(struct engine_run *run);
 void run_unwatch(struct engine_run *run);
-/* A pipe, no longer watched. */
 int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
-/* Reads the box's counters, if possible. */
 void run_read_counters(struct engine_run *run);
 /* Answers the driver's question; takes over the line of JSON. */
 void run_answer(struct engine_run *run, char *line);

@@ -101,7 +101,6 @@ static bool is_member(const char *key, const json_t *value)
     return !picture || is_base64(json_str(value));
 }
 
-/* Does this result exceed the limit for all? */
 static bool is_over(const struct driver *driver)
 {
     return driver->results_bytes + driver->line.len > driver->results_most;

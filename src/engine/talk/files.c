@@ -120,8 +120,6 @@ void files_drop(struct files_job *job)
     *job = FILES_JOB_INIT;
 }
 
-/* --- files in --- */
-
 int files_put_next(struct files_job *job)
 {
     const struct request_file *file = &job->puts[job->next];
@@ -180,8 +178,6 @@ void files_put(struct files_job *job, struct loop *loop, int sock, const struct 
     job->heard = files_hear_put;
     files_started(job, job->err.kind != ERR_NONE ? -1 : files_put_next(job));
 }
-
-/* --- answers --- */
 
 /* Receives one answer with its content: 1, 0 if there is none now, or -1. An answer with a
  * descriptor is refused, and the kernel closes the descriptor. */

@@ -28,7 +28,6 @@ struct files_seen {
 #define FILES_SEEN_INIT ((struct files_seen){ NULL, 0 })
 void files_seen_done(struct files_seen *seen);
 
-/* A part of an uploaded file. */
 struct files_part {
     uint32_t upload; /* its number; 0: a whole file */
     bool first, more;

@@ -22,10 +22,8 @@ int files_put_next(struct files_job *job);
 
 /* Asks for the list; `listed` follows its last entry. */
 int files_ask_list(struct files_job *job, int64_t since_ns);
-/* Fetches job->entries one by one into the result. */
 int files_read_next(struct files_job *job);
 files_heard files_hear_part;
-/* Starts the deadline of collecting. */
 void files_set_deadline(struct files_job *job);
 
 /* Begins to read a file. The first answer has its size. */

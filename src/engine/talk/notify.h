@@ -19,7 +19,6 @@ struct notify {
 /* Answers waiting calls. Closes the listener after enough of them (later calls get ENOSYS at once),
  * so that a flood costs the engine nothing. */
 void notify_serve(struct notify *notify);
-/* Puts the calls into the result. */
 void notify_report(const struct notify *notify, struct result *result);
 
 #endif

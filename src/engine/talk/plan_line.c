@@ -82,8 +82,6 @@ char *plan_input_line(int64_t number, struct str text, bool end)
     return plan_line(line);
 }
 
-/* --- bash that waits --- */
-
 static bool is_name(struct str entry)
 {
     size_t len = 0;
