@@ -232,7 +232,7 @@ def test_a_transcript_is_shown_from_a_file_also_a_cut_or_hostile_one(cupel_as, f
         assert done.returncode == 2 and says in done.stderr, done.stderr
     for name in ("t_0123456789abcdef01234567", folder, folder / "none"):
         done = cupel_as.run(["ask", "--show", name])
-        assert done.returncode == 2 and "there is no transcript" in done.stderr
+        assert done.returncode == 2 and "no such transcript" in done.stderr
 
 
 def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
@@ -240,7 +240,7 @@ def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
         pytest.skip("root has a state folder always")
     done = ask(engines["user"], script(folder, PRINT, ANSWER), QUESTION,
                env={"CUPEL_STATE": "", "HOME": "/dev/null/none", "XDG_STATE_HOME": ""})
-    assert done.returncode == 0 and "there will be no transcript" in done.stderr and "--show" not in done.stderr
+    assert done.returncode == 0 and "no transcript will be written" in done.stderr and "--show" not in done.stderr
 
 
 def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, engines, place, folder):
@@ -254,9 +254,9 @@ def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, e
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     done = ask(engine, model, QUESTION, preexec_fn=small)
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-    assert "cupel: the transcript is not whole" in done.stderr
+    assert "cupel: the transcript is incomplete" in done.stderr
     whole = ask(engine, model, QUESTION)
-    assert whole.returncode == 0 and "not whole" not in whole.stderr
+    assert whole.returncode == 0 and "is incomplete" not in whole.stderr
 
 
 def test_what_a_killed_task_left_beside_the_transcripts_is_swept(engine, folder):
@@ -284,7 +284,7 @@ def test_nothing_of_a_transcript_is_followed_into_another_folder(engine, place, 
     engine.cupel.run(["languages", "-q"], env={"CUPEL_STATE": str(state)})  # makes the folder
     (state / "tasks").symlink_to(folder)
     done = ask(engine, script(folder, PRINT, ANSWER), QUESTION, env={"CUPEL_STATE": str(state)})
-    assert done.returncode == 0 and "there will be no transcript" in done.stderr
+    assert done.returncode == 0 and "no transcript will be written" in done.stderr
     assert [p.name for p in folder.iterdir()] == ["replies.jsonl"]
 
 
