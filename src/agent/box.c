@@ -1,6 +1,6 @@
-/* The session's cells and fresh boxes, by way of the engine's client (embed/client.h). The task's
- * process, one call at a time. Untrusted code wrote the content of results, so every reader checks
- * its types. When the caller cancels, the cell gets an interrupt, then its end. */
+/* The session's cells and fresh boxes, through the engine's client (embed/client.h). Runs in the
+ * task's process, one call at a time. Untrusted code wrote the content of results, so every reader
+ * checks its types. On a cancel, the cell gets an interrupt, then its end. */
 #include "agent/box.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static json_t *talk(struct agent_box *box, json_t *made, struct embed_call *call
     own_json frame = made;
     const int64_t patience = clock_now_ns() + ASK_S * CLOCK_S;
     if (!frame) {
-        err_input(err, "code", NULL, "UTF-8 text", "a text for the engine is no UTF-8");
+        err_input(err, "code", NULL, "UTF-8 text", "a text for the engine is not UTF-8");
         return NULL;
     }
     call->collects = true;
@@ -84,7 +84,7 @@ static json_t *files_of(const struct agent_box *box, struct err *err)
         json_t *row = embed_file(box->files[i].path, box->files[i].content, /* readonly= */ true);
         if (!row) {
             json_decref(files);
-            err_input(err, "files.path", NULL, "UTF-8 text", "a path is no UTF-8 text");
+            err_input(err, "files.path", NULL, "UTF-8 text", "a path is not UTF-8");
             return NULL;
         }
         json_array_append_new(files, row);
@@ -92,7 +92,7 @@ static json_t *files_of(const struct agent_box *box, struct err *err)
     return files;
 }
 
-/* What every box of the task is made of: its profile and limits, its files. */
+/* The request of every box of the task: its profile, limits and files. */
 static json_t *request_of(const struct agent_box *box, struct err *err)
 {
     json_t *request = box->limits ? json_deep_copy(box->limits) : json_object();
@@ -144,7 +144,7 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s,
     return talk(box, frame, &call, (timeout_s > 0 ? timeout_s : 3600) + AROUND_CELL_S, err);
 }
 
-/* --- what is offered --- */
+/* --- the interface --- */
 
 int agent_box_open(struct agent_box *box, struct err *err)
 {
@@ -152,7 +152,7 @@ int agent_box_open(struct agent_box *box, struct err *err)
     int cancel_fd = box->cancel_fd;
     if (!request)
         return -1;
-    box->cancel_fd = -1; /* a session whose id nobody has heard would be left behind */
+    box->cancel_fd = -1; /* a cancel now would leave a session without a known id */
     own_json answer = ask(box,
                           json_pack("{s:s, s:s, s:o}", "op", "session", "do", "new", "request",
                                     request),
@@ -164,7 +164,7 @@ int agent_box_open(struct agent_box *box, struct err *err)
     if (!answer)
         return -1;
     if (!id || strlen(id) >= sizeof box->session)
-        return err_set(err, ERR_BUG, "the engine says nothing of the session");
+        return err_set(err, ERR_BUG, "the engine did not describe the session");
     snprintf(box->session, sizeof box->session, "%s", id);
     box->timeout_s = json_number_value(json_object_get(limits, "timeout_s"));
     box->memory_bytes = json_integer_value(json_object_get(limits, "memory_bytes"));
@@ -176,12 +176,12 @@ json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s
                        void *user, struct err *err)
 {
     struct output output = { on_output, user };
-    /* A cell that fails has not happened: else the final program, which has only the cells that
-     * succeeded, would not be what made the state. */
+    /* A failed cell is undone: the final program has only the cells that succeeded, and must make
+     * the same state. */
     json_t *request = json_pack("{s:s, s:s, s:b, s:s}", "session", box->session, "code", code,
                                 "names", 1, "on_error", "rollback");
     if (!request) {
-        err_input(err, "code", NULL, "UTF-8 text", "the code is no UTF-8 text");
+        err_input(err, "code", NULL, "UTF-8 text", "the code is not UTF-8");
         return NULL;
     }
     return run(box, request, timeout_s, on_output ? &output : NULL, err);
@@ -197,7 +197,7 @@ json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err
         return NULL;
     json_t *problems = json_object_get(answer, "problems");
     if (!json_is_array(problems)) {
-        err_set(err, ERR_BUG, "the engine says nothing of the code");
+        err_set(err, ERR_BUG, "the engine did not check the code");
         return NULL;
     }
     return json_pack("{s:O}", "problems", problems);
@@ -220,7 +220,7 @@ json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_
         json_decref(request);
         json_decref(text);
         if (err->kind == ERR_NONE)
-            err_input(err, "code", NULL, "UTF-8 text", "the code is no UTF-8 text");
+            err_input(err, "code", NULL, "UTF-8 text", "the code is not UTF-8");
         return NULL;
     }
     json_object_set_new(request, "code", text);
@@ -234,7 +234,7 @@ void agent_box_close(struct agent_box *box)
     forget_artifacts(box);
     if (!box->session[0])
         return;
-    box->cancel_fd = -1; /* what was cancelled is ended all the same */
+    box->cancel_fd = -1; /* a cancelled session is ended all the same */
     json_decref(ask(box,
                     json_pack("{s:s, s:s, s:s}", "op", "session", "do", "end", "session",
                               box->session),

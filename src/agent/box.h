@@ -1,5 +1,5 @@
-/* The engine as the agent uses it: a session for the cells, and fresh boxes for proof. Frames of
- * docs/protocol.md over one connection; waits end at a deadline or when cancelled. */
+/* The engine for the agent: a session for the cells, and fresh boxes for the proof. Frames of
+ * docs/protocol.md over one connection; waits end at a deadline or on a cancel. */
 #ifndef AGENT_BOX_H
 #define AGENT_BOX_H
 
@@ -15,29 +15,28 @@ struct agent_box {
     const struct agent_file *files;
     size_t file_count;
     int cancel_fd;
-    int64_t artifact_bytes; /* the most that a cell may leave; 0: as the session's limits say */
-    double timeout_s;     /* of a cell, as the engine said; 0 before agent_box_open */
+    int64_t artifact_bytes; /* maximum of a cell's artifacts; 0: the session's limit */
+    double timeout_s;     /* of a cell, from the engine; 0 before agent_box_open */
     int64_t memory_bytes; /* likewise */
     struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;
 };
 
-/* Make the session with the task's files in it, read-only. */
+/* Makes the session with the task's files, read-only. */
 int agent_box_open(struct agent_box *box, struct err *err);
-/* One cell; `on_output` (may be NULL) hears the streams. The whole result JSON (caller's), with
- * names_added, names_changed, names_removed. NULL and err where there is none. */
+/* Runs one cell; `on_output` (may be NULL) gets the streams. Returns the complete result JSON
+ * (caller's), with names_added, names_changed, names_removed; NULL and err on failure. */
 json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s,
                        void (*on_output)(void *user, const char *stream, struct str text),
                        void *user, struct err *err);
-/* Check code against the live session without running it: {"problems":[{"kind","line","column",
- * "name","message","hint"}]}; NULL and err where that cannot be had. */
+/* Checks code against the live session without running it: {"problems":[{"kind","line","column",
+ * "name","message","hint"}]}; NULL and err on failure. */
 json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err);
 /* INFO of the session with names. */
 json_t *agent_box_names(struct agent_box *box, struct err *err);
-/* A fresh box, no cache, the task's files: run `code` (python) once. The artifacts' contents are in
- * `box` afterwards. */
+/* Runs `code` (python) once in a fresh box with the task's files, without a cache. The artifacts'
+ * contents are in `box` afterwards. */
 json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err);
-/* End the session; nothing of it is left. */
 void agent_box_close(struct agent_box *box);
 
 #endif

@@ -1,6 +1,6 @@
-/* The calls of one connection. Any client, also inside somebody else's threaded process: no global
- * state, nothing printed. The engine is trusted to keep the protocol; a result was written by code
- * that is not, so its reader checks every type. */
+/* The calls of one connection. Runs in any client, also inside a foreign threaded process: no
+ * global state, nothing printed. The engine is trusted to keep the protocol; untrusted code wrote
+ * the results, so their readers check every type. */
 #include "embed/client.h"
 
 #include <errno.h>
@@ -130,7 +130,6 @@ int embed_client_begin(struct embed_client *client, struct embed_call *call, jso
     return 0;
 }
 
-/* The next step towards the call's end. */
 static void press(struct embed_client *client, struct embed_call *call)
 {
     static const char *const ops[] = { "interrupt", "cancel" };

@@ -29,9 +29,9 @@ void embed_artifacts_free(struct embed_artifact *artifacts, size_t count);
 
 /* A run, or a question about sessions. The caller fills the first part. */
 struct embed_call {
-    bool is_run;      /* a result ends it, and it can be interrupted and cancelled */
-    bool collects;    /* artifacts are collected below instead of told to on_news */
-    int64_t until_ns; /* then it is stopped; 0: never */
+    bool is_run;      /* a result ends it; it can be interrupted and cancelled */
+    bool collects;    /* artifacts are collected below, not passed to on_news */
+    int64_t until_ns; /* the call is stopped then; 0: never */
     /* Every event of this call; `text` is the frame. Or NULL. */
     void (*on_news)(struct embed_call *call, const struct frame_news *news, struct str text);
     void (*on_end)(struct embed_call *call); /* or NULL */

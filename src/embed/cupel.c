@@ -1,8 +1,7 @@
-/* libcupel: the C API over one connection. It lives in somebody else's process,
- * which may have threads. Of the threads inside of cupel_run and cupel_ask one at a time
- * leads: it waits on the socket, writes what is queued and hands frames to the calls they
- * belong to; the others sleep until there is something for them. Callbacks run
- * without the lock and without the lead, so that a slow one holds up nobody else. */
+/* libcupel: the C API over one connection. Runs in a foreign process, which may have threads. One
+ * thread inside cupel_run or cupel_ask leads: it waits on the socket, writes queued frames and
+ * hands received ones to their calls; the others sleep until there is work for them. Callbacks run
+ * without the lock and without the lead, so that a slow one delays nobody else. */
 #include <cupel.h>
 
 #include <errno.h>
@@ -27,7 +26,6 @@ struct item {
     size_t len;
 };
 
-/* One cupel_run or cupel_ask. */
 struct call {
     struct embed_call of;
     bool wants_events;
@@ -106,17 +104,17 @@ static void on_session(void *user, const struct frame_news *news, struct str tex
     }
 }
 
-/* What the kernel has not taken yet, the leader sends. */
+/* The leader sends the bytes that the kernel has not taken yet. */
 static void wake_leader(struct cupel *engine)
 {
     const uint64_t one = 1;
-    /* It fails only where the leader is sure to wake anyway. */
+    /* The write fails only if the leader wakes up anyway. */
     if ((embed_client_events(&engine->client) & POLLOUT) &&
         write(engine->wake, &one, sizeof one) < 0)
         return;
 }
 
-/* Wait once for the socket or for something to send; the lock is free meanwhile. */
+/* Waits once for the socket or for something to send; releases the lock meanwhile. */
 static void lead(struct cupel *engine)
 {
     uint64_t count;
@@ -154,7 +152,7 @@ static void call_back(struct cupel *engine, struct call *call, cupel_on_event *o
     pthread_mutex_lock(&engine->lock);
 }
 
-/* Under the lock, which is let go of while there is nothing to do. */
+/* Called under the lock, which is released while there is nothing to do. */
 static void wait_for_end(struct cupel *engine, struct call *call, cupel_on_event *on_event,
                          void *user)
 {
@@ -172,7 +170,7 @@ static void wait_for_end(struct cupel *engine, struct call *call, cupel_on_event
     }
 }
 
-/* The frame of a call; `body` is the caller's request. NULL where it is none. */
+/* The frame of a call; `body` is the caller's request. NULL if it is invalid. */
 static json_t *frame_of(const struct cupel *engine, const struct call *call, json_t *body)
 {
     bool events = call->wants_events;
@@ -206,7 +204,6 @@ static char *answer_of(const struct embed_call *of)
     return json_write(refusal, JSON_COMPACT);
 }
 
-/* From a caller's JSON to the answer. */
 static int call_engine(struct cupel *engine, bool is_run, const char *text,
                        cupel_on_event *on_event, void *user, char **out_json)
 {

@@ -1,6 +1,5 @@
-/* The start of an engine. Any client, also inside of somebody else's threaded process:
- * posix_spawn, and no fork. Whatever that process holds and has set is not the engine's:
- * its descriptors, signals, terminal. */
+/* Starts an engine. Runs in any client, also inside a foreign threaded process: posix_spawn, and no
+ * fork. The engine inherits none of that process's descriptors, signals and terminal. */
 #include "embed/launch.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Finding, starting and leaving an engine. Any client, also inside of somebody
- * else's threaded process: no fork, no signal handler, no global state, nothing
- * printed. Both ends ask the kernel who the other is. */
+/* Finds, starts and leaves an engine. Runs in any client, also inside a foreign threaded process:
+ * no fork, no signal handler, no global state, nothing printed. Both ends ask the kernel for the
+ * other's uid. */
 #include "embed/link.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@
 #include "contract/result.h"
 #include "embed/launch.h"
 
-#define HELLO_MS 2000   /* of an engine that listens */
-#define START_MS 60000  /* of one that we start */
-#define END_MS 10000    /* for one that we started to leave */
+#define HELLO_MS 2000   /* of a listening engine */
+#define START_MS 60000  /* of an engine that we start */
+#define END_MS 10000    /* for our engine to exit */
 #define READ_PART (256u << 10)
 
 int embed_fill(struct embed_link *link, struct err *err)
@@ -84,10 +84,10 @@ static int hear_hello(struct embed_link *link, int patience_ms, struct err *err)
     int got;
     while ((got = embed_next(link, &text, err)) == 0) {
         if (wait_readable(link->fd, until) <= 0)
-            return err_set(err, ERR_ABSENT, "the engine says nothing");
+            return err_set(err, ERR_ABSENT, "the engine does not answer");
         int filled = embed_fill(link, err);
         if (filled <= 0)
-            return filled < 0 ? -1 : err_set(err, ERR_ABSENT, "the engine ended without a word");
+            return filled < 0 ? -1 : err_set(err, ERR_ABSENT, "the engine ended without an answer");
     }
     own_frame_news news = FRAME_NEWS_INIT;
     if (got < 0 || frame_news_read(text, &news, err) < 0)
@@ -99,13 +99,13 @@ static int hear_hello(struct embed_link *link, int patience_ms, struct err *err)
     if (news.kind != FRAME_HELLO || news.protocol != FRAME_PROTOCOL) {
         err_set(err, ERR_ABSENT, "the engine speaks protocol %lld, not %d",
                 (long long)news.protocol, FRAME_PROTOCOL);
-        err_hint(err, "restart it: it is of another version of cupel");
+        err_hint(err, "restart it: its version of cupel differs");
         return -1;
     }
     return 0;
 }
 
-/* A path may be longer than an address: then by way of its directory. */
+/* A path may be too long for an address; /proc/self/fd of its directory is not. */
 static int connect_to(const char *path, int fd)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -125,7 +125,7 @@ static int connect_to(const char *path, int fd)
     return connect(fd, (const struct sockaddr *)&address, sizeof address);
 }
 
-/* Whoever listens gets our code and files, and its answers are believed. */
+/* The listener gets our code and files, and we trust its answers. */
 static bool may_trust(int fd)
 {
     struct ucred peer;
@@ -136,7 +136,7 @@ static bool may_trust(int fd)
 
 static int connect_one(const char *path, struct embed_link *out, struct err *err)
 {
-    /* A full backlog must not hold us up: nothing here waits but for the hello. */
+    /* A full backlog must not block us: only the hello is waited for. */
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_sys(err, "make a socket");
@@ -222,8 +222,8 @@ int embed_spawn(const char *program, struct embed_link *out, struct err *err)
     return 0;
 }
 
-/* It ends with the connection. The host's process may have waited for it already, or
- * ignore its children: then there is nothing to wait for. */
+/* The engine ends with the connection. The host process may have reaped it already, or ignore its
+ * children: nothing to wait for then. */
 static void wait_for(pid_t pid)
 {
     int64_t until = clock_now_ns() + END_MS * CLOCK_MS;
@@ -232,7 +232,7 @@ static void wait_for(pid_t pid)
         if (got == pid || (got < 0 && errno != EINTR))
             return;
         if (clock_now_ns() > until) {
-            kill(pid, SIGKILL); /* ours and not yet waited for: the number is its own */
+            kill(pid, SIGKILL); /* our child and not reaped: the number is valid */
             until += END_MS * CLOCK_MS;
         }
         poll(NULL, 0, 5);

@@ -1,4 +1,4 @@
-/* A client's end of the engine's socket: finding or starting an engine, and frames. */
+/* A client's end of the engine's socket: finds or starts an engine, and reads frames. */
 #ifndef EMBED_LINK_H
 #define EMBED_LINK_H
 
@@ -12,27 +12,26 @@
 
 struct embed_link {
     int fd;    /* -1: none */
-    pid_t pid; /* an engine that we started; 0: none */
+    pid_t pid; /* our engine; 0: none */
     struct buf in;
     size_t taken;
 };
 #define EMBED_LINK_INIT ((struct embed_link){ .fd = -1 })
 
-/* Connect to a running engine of this user, and hear its hello. path NULL: the
- * places where `cupel serve` listens. ERR_ABSENT where no engine is there that we
- * may trust and understand. */
+/* Connects to a running engine of this user, and reads its hello. path NULL: the places where
+ * `cupel serve` listens. ERR_ABSENT if there is no engine that we can trust and understand. */
 int embed_connect(const char *path, struct embed_link *out, struct err *err);
-/* The socket that $CUPEL_SOCKET names, or NULL. */
+/* The socket of $CUPEL_SOCKET, or NULL. */
 const char *embed_named(void);
-/* Start an engine of our own with posix_spawn: `program` serve --fd. */
+/* Starts our own engine with posix_spawn: `program` serve --fd. */
 int embed_spawn(const char *program, struct embed_link *out, struct err *err);
-/* End the connection, and the engine that was started for it. */
+/* Ends the connection, and the engine that was started for it. */
 void embed_close(struct embed_link *link);
 
-/* The next whole frame of what has come: 1, 0 where more is needed, -1. The text
- * stays until the next embed_fill. */
+/* The next complete frame: 1, 0 if more bytes are needed, -1. The text stays until the next
+ * embed_fill. */
 int embed_next(struct embed_link *link, struct str *out_text, struct err *err);
-/* Read once, without waiting: 1, 0 at the end, -1. */
+/* Reads once, without waiting: 1, 0 at the end, -1. */
 int embed_fill(struct embed_link *link, struct err *err);
 
 #endif

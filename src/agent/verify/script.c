@@ -1,6 +1,6 @@
-/* The final program: all kept cells in order, for people to keep and run. Process: the task's.
- * Pure. Imports of __future__ come first, because Python wants it so; a cell that failed but
- * whose state stands is kept from ending the program. */
+/* The final program: all kept cells in order, for people to keep and run. Runs in the task's
+ * process; pure. Python requires __future__ imports first. A failed cell whose state stands must
+ * not end the program. */
 #include "agent/verify/script.h"
 
 #include "agent/verify/check_scan.h"
@@ -17,7 +17,7 @@ static bool is_ok(const json_t *step)
     return status && !strcmp(status, "ok");
 }
 
-/* Each line of the code, without what was cut out of a list: the first line's indent. */
+/* Each line of the code, without the first line's indent. */
 static bool next_line(struct str *rest, size_t indent, struct str *out)
 {
     if (!rest->len)

@@ -1,5 +1,5 @@
-/* The proof run: drivers/proof.py with the kept cells as its arguments, and its output cut apart at
- * the marks. Process: the task's; the program runs in the box. */
+/* The proof run: drivers/proof.py with the kept cells as its arguments, and its output split at the
+ * marks. Runs in the task's process; the program runs in the box. */
 #include "agent/verify/script.h"
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 
 BUILTIN(agent_proof_py, "drivers/proof.py");
 
-/* JSON's spelling of a list of texts and small numbers is Python's too, but for true and null. */
+/* JSON lists of texts and small numbers are valid Python, except for true and null. */
 static int add_literal(struct buf *out, json_t *value)
 {
     own_str text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -139,7 +139,7 @@ bool agent_script_length(const struct agent_cut *all, const char *tag, size_t ce
         return false;
     *out_is = bytes - (size_t)(all->tail.at + all->tail.len - end);
     *out_should = printed;
-    for (size_t i = 0; i < cells; i++) { /* the marks themselves, but for the last */
+    for (size_t i = 0; i < cells; i++) { /* the marks themselves, except for the last */
         find_mark(STR_NONE, tag, "begin", i, &len);
         *out_should += len;
         find_mark(STR_NONE, tag, "end", i, &len);

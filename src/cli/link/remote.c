@@ -1,6 +1,6 @@
-/* Runs and sessions on an engine that runs already. The cli process: it connects as the caller,
- * and as root has the private uid when it reads the request and the answer. One
- * request is sent once: after that, a connection that breaks is an error. */
+/* Runs and sessions on a running engine. Runs in the cli process: it connects as the caller, and as
+ * root has the private uid when it reads the request and the answer. One request is sent once: a
+ * connection that breaks later is an error. */
 #include "cli/link/remote.h"
 
 #include <string.h>
@@ -21,7 +21,6 @@ static void on_session(void *user, const struct frame_news *news, struct str tex
     cli_term_note("session: %.300s", what ? what : "?");
 }
 
-/* Take over a link that was just opened. */
 static int adopt(struct cli_remote *remote, int rc, const struct embed_link *link)
 {
     if (rc < 0)
@@ -83,7 +82,7 @@ json_t *cli_remote_request(const struct request *request)
     return root;
 }
 
-/* The request's JSON, with the bytes that the command line gave. */
+/* The request's JSON, with the bytes of the command line. */
 static json_t *frame_of(const struct request *request, const struct cli_remote_hooks *hooks)
 {
     json_t *root = cli_remote_request(request);
@@ -163,7 +162,7 @@ static void interrupt(struct cli_remote *remote, int fd)
                          &ignored);
 }
 
-/* Send the typed line to the code that waits for it. */
+/* Sends the typed line to the waiting code. */
 static void answer(struct cli_remote *remote, struct cli_input *input)
 {
     struct err ignored = ERR_INIT;
@@ -174,7 +173,7 @@ static void answer(struct cli_remote *remote, struct cli_input *input)
                      json_pack("{s:s, s:o}", "op", "input", end ? "end" : "text", value), &ignored);
 }
 
-/* -1 in a pollfd is no descriptor: nothing waits for that one. */
+/* poll ignores -1. */
 static int fd_if_behind(const struct cli_stream *stream)
 {
     return stream && cli_stream_is_behind(stream) ? stream->fd : -1;

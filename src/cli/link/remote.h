@@ -1,4 +1,4 @@
-/* Runs and sessions on an engine that runs already. */
+/* Runs and sessions on a running engine. */
 #ifndef CLI_LINK_REMOTE_H
 #define CLI_LINK_REMOTE_H
 
@@ -19,18 +19,18 @@ struct cli_remote {
      * or the answer; both stay until the next one. */
     struct embed_call call;
     const struct cli_remote_hooks *hooks; /* of the call under way */
-    uint64_t lost[2]; /* bytes of stdout and stderr that the engine left out */
+    uint64_t lost[2]; /* bytes of stdout and stderr that the engine dropped */
 };
 #define CLI_REMOTE_INIT ((struct cli_remote){ .client = EMBED_CLIENT_INIT })
 
-/* Connect to this user's engine, as the caller. 0 either way: without an engine the remote is not
- * open. -1 if $CUPEL_SOCKET names an engine that cannot be reached. */
+/* Connects to this user's engine, as the caller. 0 either way: without an engine the remote is not
+ * open. -1 if the engine of $CUPEL_SOCKET cannot be reached. */
 int cli_remote_open(struct cli_remote *remote, struct err *err);
-/* The connection alone, with any reason: ERR_ABSENT if there is no engine. */
+/* The connection alone; ERR_ABSENT if there is no engine. */
 int cli_remote_connect(struct cli_remote *remote, struct err *err);
-/* Start an engine for this connection alone. */
+/* Starts an engine for this connection alone. */
 int cli_remote_spawn(struct cli_remote *remote, struct err *err);
-/* Let go of what the last answer left. */
+/* Frees the last answer. */
 void cli_remote_forget(struct cli_remote *remote);
 void cli_remote_close(struct cli_remote *remote);
 static inline bool cli_remote_is_open(const struct cli_remote *remote)
@@ -40,28 +40,28 @@ static inline bool cli_remote_is_open(const struct cli_remote *remote)
 
 struct cli_remote_hooks {
     void (*on_event)(void *user, const struct engine_event *event); /* or NULL */
-    /* Streams with bytes that wait for their reader, and what to call where one may
-     * have taken some, or be gone. */
+    /* Streams with pending bytes, and a function to call when a reader may have taken some, or is
+     * gone. */
     const struct cli_stream *streams[2];
     void (*on_room)(void *user);
     void *user;
-    int interrupt_fd; /* each byte is one wish to stop */
+    int interrupt_fd; /* each byte is one stop request */
     /* A terminal that answers when the code asks for input, or NULL. */
     struct cli_input *input;
     bool content;     /* with the bytes of artifacts */
 };
 
-/* Hand the request over; from here on it may run, and is never given to another. */
+/* Sends the request; from here on it may run, and is never sent again. */
 int cli_remote_send(struct cli_remote *remote, const struct request *request,
                     const struct cli_remote_hooks *hooks, struct err *err);
-/* Something has come while nothing was asked: read it and say it. False: the engine is gone. */
+/* Reads and prints news that came between requests. False: the engine is gone. */
 bool cli_remote_hear(struct cli_remote *remote);
-/* As engine_run, for what was handed over. */
+/* As engine_run, for the sent request. */
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
                     struct result *out, struct err *err);
 
-/* Ask something of a session (docs/protocol.md, without op and id) and wait; the answer
- * and the artifacts that came before it stay in `remote` until the next one. */
+/* Asks a session (docs/protocol.md, without op and id) and waits; the answer and its artifacts stay
+ * in `remote` until the next one. */
 int cli_remote_ask(struct cli_remote *remote, const json_t *ask, struct err *err);
 
 /* A request's JSON, with the files that were added as bytes. */
