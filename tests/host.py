@@ -19,7 +19,8 @@ REPO = Path(__file__).resolve().parent.parent
 PROGRAM = Path(os.environ.get("CUPEL", REPO / "build/cupel"))
 BUILD = Path(os.environ.get("BUILD", PROGRAM.parent))
 SANITIZED = "asan" in str(PROGRAM)
-ORDINARY = 12345  # a uid and gid that no Debian system gives to anybody
+# A uid and gid that no Debian system gives to anybody, another for each worker: the kernel counts by uid.
+ORDINARY = 12345 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 CANARY = "canary-" + "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 SEED = int(os.environ.setdefault("CUPEL_SEED", str(time.time_ns() % 10 ** 6)))  # of every random choice
 WATCHDOG_S = 45  # a run that takes longer hangs

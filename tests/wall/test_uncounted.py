@@ -97,6 +97,7 @@ def test_a_limit_that_was_met_is_named(uncounted, name):
     assert status == "error" or result["error"]["kind"] == status.removesuffix("_limit")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", HONEST)
 def test_nobody_is_charged_for_what_is_not_held(uncounted, name):
     code = HONEST[name] + "import time; time.sleep(0.6)\nprint('done')"  # longer than two tallies
