@@ -287,6 +287,7 @@ analyze: $(patsubst %.c,$(B)/analyzed/%,$(wildcard src/*/*.c src/*/*/*.c))
 # CI, beside the tests: the analyzer; clang's warnings as errors; the sanitizers in the unit, contract and
 # replay tests, and in broker, keeper, init and porter as real runs and sessions start them.
 ci-build: deps-ci
+	@dev/check-format
 	@$(MAKE) --no-print-directory -j2 analyze
 	@$(MAKE) --no-print-directory -j2 $(SANITIZED) all build/asan/unit replay
 	CUPEL_TESTS=short CUPEL=$(abspath build/asan/cupel) BUILD=$(abspath build/asan) $(PYTHON) -m pytest -q -p no:cacheprovider \

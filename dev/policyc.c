@@ -384,7 +384,8 @@ static void write_names(FILE *out)
     char name[64];
     fputs("\n/* Names, by number. */\n"
           "struct box_filter_name {\n    int nr;\n    const char *name;\n};\n"
-          "UNUSED static const struct box_filter_name box_filter_names[] = {\n", out);
+          "UNUSED static const struct box_filter_name box_filter_names[] = {\n",
+          out);
     for (int nr = 0; nr < CALLS_MAX; nr++)
         if (name_of(nr, name, sizeof name))
             fprintf(out, "    { %d, \"%s\" },\n", nr, name);
@@ -396,7 +397,8 @@ static void write_loud(FILE *out, const struct policy *policies, size_t count)
     const struct policy *first = NULL;
     fputs("\n/* What the supervisor answers, by number. */\n"
           "struct box_filter_loud {\n    int nr;\n    int error;\n};\n"
-          "UNUSED static const struct box_filter_loud box_filter_loud[] = {\n", out);
+          "UNUSED static const struct box_filter_loud box_filter_loud[] = {\n",
+          out);
     for (size_t p = 0; p < count; p++)
         for (int nr = 0; !policies[p].beneath_line && nr < CALLS_MAX; nr++) {
             int error = loud_error(&policies[p].calls[nr]);
@@ -418,7 +420,8 @@ static void write_rules(FILE *out, const struct policy *policies, size_t count)
           "struct box_filter_rule {\n    const char *policy;\n    int nr;\n    uint32_t action;\n"
           "    int tests;\n    struct {\n        int arg;\n        uint64_t mask, value;\n"
           "    } test[2];\n};\n"
-          "UNUSED static const struct box_filter_rule box_filter_rules[] = {\n", out);
+          "UNUSED static const struct box_filter_rule box_filter_rules[] = {\n",
+          out);
     for (size_t p = 0; p < count; p++)
         for (int nr = 0; nr < CALLS_MAX; nr++)
             for (size_t i = 0; i < policies[p].calls[nr].count; i++) {
@@ -444,7 +447,8 @@ static void write_header(const char *path, const struct policy *policies, size_t
           "#ifndef BOX_FILTER_H\n#define BOX_FILTER_H\n\n"
           "#include <linux/filter.h>\n#include <stdint.h>\n\n"
           "#pragma push_macro(\"UNUSED\")\n#undef UNUSED\n"
-          "#define UNUSED __attribute__((unused))\n", out);
+          "#define UNUSED __attribute__((unused))\n",
+          out);
     for (size_t p = 0; p < count; p++)
         write_filter(out, &policies[p]);
     write_names(out);

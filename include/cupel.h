@@ -52,8 +52,8 @@ struct cupel *cupel_open(const struct cupel_options *options, char **out_error);
 /* Run one request and wait for its end. 0: *out_json is the result, also if the code failed. -1:
  * *out_json is {"error":{"kind","field","value","bound","message","hint"}}: the request was refused
  * or cancelled before it ran, or the engine is gone. Free it with cupel_free in both cases. */
-int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event,
-              void *user, char **out_json);
+int cupel_run(struct cupel *engine, const char *request_json, cupel_on_event *on_event, void *user,
+              char **out_json);
 
 /* Send a session request: {"do":"new"}, {"do":"undo","session":"s_..."} and so on, as in "Sessions"
  * of docs/protocol.md, without "op" and "id". 0: *out_json is the answer, without its id. -1:

@@ -95,8 +95,8 @@ static int next_end(const pid_t *pids, unsigned count, const char *name, unsigne
     }
 }
 
-int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms,
-                        double *out_rate, struct err *err)
+int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms, double *out_rate,
+                    struct err *err)
 {
     pid_t pids[AT_ONCE_MAX] = { 0 };
     unsigned ended = 0, which = 0;

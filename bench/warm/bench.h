@@ -37,8 +37,8 @@ struct bench_summary bench_summarize(const struct bench_samples *samples);
  * does not end with 0. */
 int bench_bare(const char *const argv[], double *out_ms, struct err *err);
 /* Keeps `at_once` of them running for window_ms: how many ended in a second. */
-int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms,
-                        double *out_rate, struct err *err);
+int bench_bare_rate(const char *const argv[], unsigned at_once, int window_ms, double *out_rate,
+                    struct err *err);
 /* Its output, as a number. */
 int bench_bare_number(const char *const argv[], double *out, struct err *err);
 
@@ -77,13 +77,12 @@ int bench_engine_open(int pool, struct bench_engine *out, struct err *err);
 void bench_engine_close(struct bench_engine *engine);
 #define own_bench_engine attr_cleanup(bench_engine_close) struct bench_engine
 
-int bench_client_open(const struct bench_engine *engine, struct bench_client *out,
-                          struct err *err);
+int bench_client_open(const struct bench_engine *engine, struct bench_client *out, struct err *err);
 void bench_client_close(struct bench_client *client);
 
 /* The bytes of a run frame, made once. */
 int bench_frame(const char *id, const char *language, const char *code, struct buf *out,
-                    struct err *err);
+                struct err *err);
 int bench_send(struct bench_client *client, const struct buf *frame, struct err *err);
 /* Read once: 1 when the frame is whole, 0 when more is needed. */
 int bench_receive(struct bench_client *client, struct err *err);
@@ -94,8 +93,8 @@ int bench_explain(const struct bench_client *client, struct err *err);
 /* Is the answer the result of a successful run? Was the run warm? */
 int bench_check(const struct bench_client *client, bool *out_warm, struct err *err);
 /* From the first byte of the request to the last of its result. */
-int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms,
-                  bool *out_warm, struct err *err);
+int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms, bool *out_warm,
+              struct err *err);
 
 struct bench_pool {
     unsigned ready, wanted;
@@ -103,10 +102,10 @@ struct bench_pool {
     bool zygotes; /* all of them serve */
 };
 int bench_pool(struct bench_client *client, const char *name, struct bench_pool *out,
-                   struct err *err);
+               struct err *err);
 /* Wait until the pool is full and, for Python, the zygotes serve. */
-int bench_wait_full(struct bench_client *client, const char *name,
-                        struct bench_pool *out, struct err *err);
+int bench_wait_full(struct bench_client *client, const char *name, struct bench_pool *out,
+                    struct err *err);
 
 /* --- session.c: a session of that engine --- */
 
@@ -117,21 +116,19 @@ struct bench_session {
     struct buf info;       /* the frame that asks */
 };
 /* memory_bytes 0: as the profile has it. */
-int bench_session_open(struct bench_client *client, int64_t memory_bytes,
-                           struct bench_session *out, struct err *err);
+int bench_session_open(struct bench_client *client, int64_t memory_bytes, struct bench_session *out,
+                       struct err *err);
 /* The session that the last answer names: a fork. */
-int bench_session_adopt(struct bench_client *client, struct bench_session *out,
-                            struct err *err);
+int bench_session_adopt(struct bench_client *client, struct bench_session *out, struct err *err);
 /* Ends it. */
 void bench_session_done(struct bench_session *session);
 /* The bytes of a cell, and of another order to the session, made once. */
-int bench_session_cell(const struct bench_session *session, const char *code,
-                           struct buf *out, struct err *err);
-int bench_session_frame(const struct bench_session *session, const char *what,
-                            struct buf *out, struct err *err);
+int bench_session_cell(const struct bench_session *session, const char *code, struct buf *out,
+                       struct err *err);
+int bench_session_frame(const struct bench_session *session, const char *what, struct buf *out,
+                        struct err *err);
 /* Sends a frame and reads its answer, good or bad; -1 if the engine refused it. */
-int bench_session_ask(struct bench_session *session, const struct buf *frame,
-                          struct err *err);
+int bench_session_ask(struct bench_session *session, const struct buf *frame, struct err *err);
 /* A cell that must succeed. */
 int bench_session_run(struct bench_session *session, const char *code, struct err *err);
 /* Asks until the session is protected; false if it is idle and unprotected: `unprotected` says
@@ -149,8 +146,7 @@ struct bench_peer {
 int bench_peer_open(struct bench_peer *out, bool *out_there, struct err *err);
 void bench_peer_close(struct bench_peer *peer);
 /* Sends an order to that program: how long it took there. */
-int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms,
-                       struct err *err);
+int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms, struct err *err);
 
 /* --- rows --- */
 
@@ -191,8 +187,8 @@ struct bench_row {
     const char *name, *what, *unit, *baseline;
     double gate, stretch;
     bool at_most;
-    int (*measure)(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err);
+    int (*measure)(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+                   struct err *err);
     const struct bench_job *job;
     const struct bench_talk *talk; /* of rows in sessions */
 };
@@ -202,23 +198,23 @@ extern const size_t bench_row_count;
 bool bench_row_is(const struct bench_row *row, const char *word);
 
 /* cost.c */
-int bench_cpu(struct bench *bench, const struct bench_row *row,
-                  struct bench_figure *figure, struct err *err);
-int bench_rate(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err);
-int bench_idle(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err);
+int bench_cpu(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+              struct err *err);
+int bench_rate(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err);
+int bench_idle(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err);
 int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *figure,
-                         struct err *err);
+                     struct err *err);
 /* memory.c */
 /* The median of the available memory over a second. */
 double bench_steady_kib(void);
-int bench_memory(struct bench *bench, const struct bench_row *row,
-                     struct bench_figure *figure, struct err *err);
+int bench_memory(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+                 struct err *err);
 
 /* talk.c: times in a session; each take_* times one kind of sample */
-int bench_talk(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err);
+int bench_talk(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err);
 struct bench_series;
 int bench_take_cell(struct bench_series *series, struct err *err);
 int bench_take_protection(struct bench_series *series, struct err *err);
@@ -229,9 +225,9 @@ int bench_take_fork(struct bench_series *series, struct err *err);
 int bench_take_pause(struct bench_series *series, struct err *err);
 /* crowd.c */
 int bench_session_memory(struct bench *bench, const struct bench_row *row,
-                             struct bench_figure *figure, struct err *err);
+                         struct bench_figure *figure, struct err *err);
 int bench_session_idle(struct bench *bench, const struct bench_row *row,
-                           struct bench_figure *figure, struct err *err);
+                       struct bench_figure *figure, struct err *err);
 
 /* A row in a session: its cells, and its peer. */
 struct bench_talk {

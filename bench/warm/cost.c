@@ -86,8 +86,8 @@ static int meter_slice(const struct meter *meter,
     return 0;
 }
 
-int bench_cpu(struct bench *bench, const struct bench_row *row,
-                  struct bench_figure *figure, struct err *err)
+int bench_cpu(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+              struct err *err)
 {
     struct bench_pool pool;
     own_samples bare = { 0 }, ours = { 0 };
@@ -130,8 +130,8 @@ static void crowd_done(struct crowd *crowd)
 }
 
 /* If the answer is complete, sends the client's next request, unless the time is over. */
-static int crowd_turn(struct crowd *crowd, struct bench_client *client, bool over,
-                      unsigned *going, struct err *err)
+static int crowd_turn(struct crowd *crowd, struct bench_client *client, bool over, unsigned *going,
+                      struct err *err)
 {
     bool warm;
     int got = bench_receive(client, err);
@@ -173,9 +173,8 @@ static int crowd_run(struct crowd *crowd, int window_ms, double *out_rate, struc
 }
 
 /* Full pools at the start would flatter the figure: a first window uses them up. */
-static int rate_slice(struct bench *bench, const struct bench_job *job,
-                      struct crowd *crowd, struct bench_samples *ours,
-                      struct bench_samples *bare, struct err *err)
+static int rate_slice(struct bench *bench, const struct bench_job *job, struct crowd *crowd,
+                      struct bench_samples *ours, struct bench_samples *bare, struct err *err)
 {
     int window_ms = bench->options.quick ? 400 : 1500;
     struct bench_pool pool;
@@ -194,8 +193,8 @@ static int rate_slice(struct bench *bench, const struct bench_job *job,
     return 0;
 }
 
-int bench_rate(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err)
+int bench_rate(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err)
 {
     const struct bench_job *job = row->job;
     own_samples bare = { 0 }, ours = { 0 };
@@ -225,7 +224,7 @@ int bench_rate(struct bench *bench, const struct bench_row *row,
 /* --- an idle engine --- */
 
 int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *figure,
-                         struct err *err)
+                     struct err *err)
 {
     own_samples ours = { 0 };
     int window_ms = bench->options.quick ? 1000 : 2000;
@@ -233,8 +232,7 @@ int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *fig
     double whole = bench_tree_cpu_ms(engine), before = whole;
     int64_t begin = clock_now_ns(), from = begin;
     if (whole <= 0) /* its start alone took more: /proc hides it */
-        return err_set(err, ERR_HOST, "'/proc' does not show the engine, process %d",
-                       (int)engine);
+        return err_set(err, ERR_HOST, "'/proc' does not show the engine, process %d", (int)engine);
     for (int i = 0; i < SLICES; i++) {
         bench_nap(window_ms);
         double now = bench_tree_cpu_ms(engine);
@@ -249,8 +247,8 @@ int bench_watch_idle(struct bench *bench, pid_t engine, struct bench_figure *fig
     return 0;
 }
 
-int bench_idle(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err)
+int bench_idle(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err)
 {
     static const char *const pools[] = { "box", "python", "python_data", "javascript" };
     bool node = access("/usr/bin/node", X_OK) == 0; /* else that pool stays empty */

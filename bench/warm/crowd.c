@@ -21,8 +21,8 @@ static void crowd_done(struct crowd *crowd)
 }
 
 /* Opens sessions one after another, each with its cell, and waits for its protection. */
-static int fill(struct crowd *crowd, struct bench_client *client, unsigned count,
-                const char *code, struct err *err)
+static int fill(struct crowd *crowd, struct bench_client *client, unsigned count, const char *code,
+                struct err *err)
 {
     bool is;
     for (unsigned i = 0; i < count; i++) {
@@ -36,8 +36,7 @@ static int fill(struct crowd *crowd, struct bench_client *client, unsigned count
     return 0;
 }
 
-static int await_pools(struct bench_client *client, struct bench_pool *out,
-                       struct err *err)
+static int await_pools(struct bench_client *client, struct bench_pool *out, struct err *err)
 {
     static const char *const pools[] = { "python", "python_data", "box" };
     for (size_t i = 0; i < array_len(pools); i++) {
@@ -98,7 +97,7 @@ static void add_figure(struct bench *bench, struct bench_figure *figure,
 }
 
 int bench_session_memory(struct bench *bench, const struct bench_row *row,
-                             struct bench_figure *figure, struct err *err)
+                         struct bench_figure *figure, struct err *err)
 {
     own_samples bare = { 0 }, pss = { 0 }, all = { 0 };
     int engines = bench->options.quick ? 1 : 5;
@@ -129,7 +128,7 @@ int bench_session_memory(struct bench *bench, const struct bench_row *row,
 /* --- a hundred idle sessions --- */
 
 int bench_session_idle(struct bench *bench, const struct bench_row *row,
-                           struct bench_figure *figure, struct err *err)
+                       struct bench_figure *figure, struct err *err)
 {
     attr_cleanup(crowd_done) struct crowd crowd = { .count = 0 };
     struct bench_pool pool;

@@ -150,8 +150,7 @@ void bench_engine_close(struct bench_engine *engine)
 
 /* --- a client --- */
 
-int bench_client_open(const struct bench_engine *engine, struct bench_client *out,
-                          struct err *err)
+int bench_client_open(const struct bench_engine *engine, struct bench_client *out, struct err *err)
 {
     char path[320];
     struct embed_link link = EMBED_LINK_INIT;
@@ -170,7 +169,7 @@ void bench_client_close(struct bench_client *client)
 }
 
 int bench_frame(const char *id, const char *language, const char *code, struct buf *out,
-                    struct err *err)
+                struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:{s:s, s:s}}", "op", "run", "id", id, "request",
                                "language", language, "code", code);
@@ -236,8 +235,8 @@ int bench_check(const struct bench_client *client, bool *out_warm, struct err *e
     return 0;
 }
 
-int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms,
-                  bool *out_warm, struct err *err)
+int bench_run(struct bench_client *client, const struct buf *frame, double *out_ms, bool *out_warm,
+              struct err *err)
 {
     int got = 0;
     int64_t from = clock_now_ns();
@@ -261,7 +260,7 @@ static void read_state(const json_t *info, const char *name, struct bench_pool *
     const json_t *state = json_object_get(info, "state"), *one;
     size_t i;
     *out = (struct bench_pool){ .engine = (pid_t)number_in(info, "pid") };
-    json_array_foreach(json_object_get(state, "pools"), i, one) {
+    json_array_foreach (json_object_get(state, "pools"), i, one) {
         const char *of = json_string_value(json_object_get(one, "name"));
         if (of && strcmp(of, name) == 0) {
             out->ready = number_in(one, "ready");
@@ -271,14 +270,14 @@ static void read_state(const json_t *info, const char *name, struct bench_pool *
     /* A zygote that still starts would use the machine. */
     const json_t *zygotes = json_object_get(state, "zygotes");
     out->zygotes = json_array_size(zygotes) > 0;
-    json_array_foreach(zygotes, i, one) {
+    json_array_foreach (zygotes, i, one) {
         const char *is = json_string_value(json_object_get(one, "state"));
         out->zygotes = out->zygotes && is && strcmp(is, "ready") == 0;
     }
 }
 
 int bench_pool(struct bench_client *client, const char *name, struct bench_pool *out,
-                   struct err *err)
+               struct err *err)
 {
     own_json ask = json_pack("{s:s}", "op", "info");
     own_buf frame = BUF_INIT(256);
@@ -288,8 +287,8 @@ int bench_pool(struct bench_client *client, const char *name, struct bench_pool 
         return -1;
     while (got == 0)
         got = bench_receive(client, err);
-    if (got < 0 || frame_next((struct str){ client->answer, client->got }, ANSWER_MAX, &text, NULL,
-                              err) <= 0)
+    if (got < 0 ||
+        frame_next((struct str){ client->answer, client->got }, ANSWER_MAX, &text, NULL, err) <= 0)
         return -1;
     own_json info = json_read(text, ANSWER_MAX, err);
     if (!info)
@@ -298,8 +297,8 @@ int bench_pool(struct bench_client *client, const char *name, struct bench_pool 
     return 0;
 }
 
-int bench_wait_full(struct bench_client *client, const char *name,
-                        struct bench_pool *out, struct err *err)
+int bench_wait_full(struct bench_client *client, const char *name, struct bench_pool *out,
+                    struct err *err)
 {
     int64_t from = clock_now_ns();
     bool python = strcmp(name, "javascript") != 0;

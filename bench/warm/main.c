@@ -78,10 +78,12 @@ static int parse(int argc, char **argv, struct bench_options *out, struct err *e
     if (opt_parse(table, array_len(table), argc, argv, out, &out->rows, err) < 0)
         return -1;
     double rounds = out->rounds.value;
-    if (out->rounds.given && (rounds < ROUNDS_LEAST || rounds > ROUNDS_MOST ||
-                              rounds != (double)(long)rounds))
-        return err_set(err, ERR_USAGE, "option '--rounds' takes a whole number from %d to %d, "
-                       "not %g", ROUNDS_LEAST, ROUNDS_MOST, rounds);
+    if (out->rounds.given &&
+        (rounds < ROUNDS_LEAST || rounds > ROUNDS_MOST || rounds != (double)(long)rounds))
+        return err_set(err, ERR_USAGE,
+                       "option '--rounds' takes a whole number from %d to %d, "
+                       "not %g",
+                       ROUNDS_LEAST, ROUNDS_MOST, rounds);
     for (size_t i = 0; i < out->rows.count; i++) {
         const char *name = out->rows.at[i];
         if (is_row(name))

@@ -58,8 +58,8 @@ static int flood(struct bench_client *client, const struct bench_job *job, unsig
 }
 
 /* KiB for one, on an engine that was just started. */
-static int grow(struct bench_client *client, const struct bench_job *job,
-                double *out_kib, struct err *err)
+static int grow(struct bench_client *client, const struct bench_job *job, double *out_kib,
+                struct err *err)
 {
     struct bench_pool at_first, boxes_first, now;
     /* First rounds without growth fill the caches, which no interpreter owns. */
@@ -95,8 +95,8 @@ static int grow(struct bench_client *client, const struct bench_job *job,
     return 0;
 }
 
-int bench_memory(struct bench *bench, const struct bench_row *row,
-                     struct bench_figure *figure, struct err *err)
+int bench_memory(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+                 struct err *err)
 {
     own_samples bare = { 0 }, ours = { 0 };
     int engines = bench->options.quick ? 1 : 5;

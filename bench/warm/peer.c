@@ -103,8 +103,7 @@ int bench_peer_open(struct bench_peer *out, bool *out_there, struct err *err)
     return 0;
 }
 
-int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms,
-                       struct err *err)
+int bench_peer_ask(const struct bench_peer *peer, char order, double *out_ms, struct err *err)
 {
     char line[64], *end = NULL;
     if (send(peer->fd, &order, 1, MSG_NOSIGNAL) != 1)

@@ -194,8 +194,7 @@ static int take_round(struct series *series, size_t rounds, struct err *err)
         if (take_ours(series, err) < 0)
             return -1;
     }
-    while (series->bare.count < rounds &&
-           series->bare.count * job->times < series->ours.count) {
+    while (series->bare.count < rounds && series->bare.count * job->times < series->ours.count) {
         if (take_bare(series, err) < 0)
             return -1;
     }
@@ -254,8 +253,7 @@ static int measure_times(struct bench *bench, const struct bench_row *row,
     series.client = &bench->engine.client;
     if (warm_up(&series, err) < 0)
         return -1;
-    while (series.bare.count < bench->rounds ||
-           series.ours.count < bench->rounds * job->times) {
+    while (series.bare.count < bench->rounds || series.ours.count < bench->rounds * job->times) {
         if (take_round(&series, bench->rounds, err) < 0)
             return -1;
     }

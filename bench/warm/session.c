@@ -20,16 +20,16 @@ static int add_frame(struct buf *to, const json_t *frame, struct err *err)
     return err_set(err, ERR_BUG, "what a row asks of a session does not fit into a frame");
 }
 
-int bench_session_frame(const struct bench_session *session, const char *what,
-                            struct buf *out, struct err *err)
+int bench_session_frame(const struct bench_session *session, const char *what, struct buf *out,
+                        struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "id", "s", "do", what,
                                "session", session->id);
     return add_frame(out, frame, err);
 }
 
-int bench_session_cell(const struct bench_session *session, const char *code,
-                           struct buf *out, struct err *err)
+int bench_session_cell(const struct bench_session *session, const char *code, struct buf *out,
+                       struct err *err)
 {
     own_json frame = json_pack("{s:s, s:s, s:{s:s, s:s}}", "op", "run", "id", "c", "request",
                                "session", session->id, "code", code);
@@ -50,14 +50,12 @@ static int ask(struct bench_client *client, const struct buf *frame, struct err 
     return refused ? bench_explain(client, err) : 0;
 }
 
-int bench_session_ask(struct bench_session *session, const struct buf *frame,
-                          struct err *err)
+int bench_session_ask(struct bench_session *session, const struct buf *frame, struct err *err)
 {
     return ask(session->client, frame, err);
 }
 
-int bench_session_adopt(struct bench_client *client, struct bench_session *out,
-                            struct err *err)
+int bench_session_adopt(struct bench_client *client, struct bench_session *out, struct err *err)
 {
     static const char begin[] = "\"session\":{\"session\":\"";
     const char *from = memmem(client->answer, client->got, begin, sizeof begin - 1);
@@ -74,16 +72,16 @@ int bench_session_adopt(struct bench_client *client, struct bench_session *out,
     return 0;
 }
 
-int bench_session_open(struct bench_client *client, int64_t memory_bytes,
-                           struct bench_session *out, struct err *err)
+int bench_session_open(struct bench_client *client, int64_t memory_bytes, struct bench_session *out,
+                       struct err *err)
 {
     own_buf frame = BUF_INIT(FRAME_ROOM);
     own_json whole = json_pack("{s:s, s:s, s:s, s:{s:s}}", "op", "session", "id", "s", "do", "new",
-                             "request", "language", "python");
+                               "request", "language", "python");
     if (memory_bytes > 0)
-        json_object_set_new(json_object_get(whole, "request"), "limits",
-                            json_pack("{s:I, s:i}", "memory_bytes", (json_int_t)memory_bytes,
-                                      "timeout_s", CELL_S));
+        json_object_set_new(
+            json_object_get(whole, "request"), "limits",
+            json_pack("{s:I, s:i}", "memory_bytes", (json_int_t)memory_bytes, "timeout_s", CELL_S));
     if (add_frame(&frame, whole, err) < 0 || ask(client, &frame, err) < 0)
         return -1;
     return bench_session_adopt(client, out, err);
@@ -129,8 +127,7 @@ int bench_session_protected(struct bench_session *session, bool *out, struct err
 {
     int64_t from = clock_now_ns();
     *out = false;
-    if (session->info.len == 0 &&
-        bench_session_frame(session, "info", &session->info, err) < 0)
+    if (session->info.len == 0 && bench_session_frame(session, "info", &session->info, err) < 0)
         return -1;
     while (clock_ms_between(from, clock_now_ns()) < PROTECT_MS) {
         if (bench_session_ask(session, &session->info, err) < 0)

@@ -39,8 +39,9 @@ static int await_protection(struct bench_series *series, struct err *err)
     if (bench_session_protected(&series->session, &is, err) < 0)
         return -1;
     series->unprotected = !is;
-    return is ? 0 : err_set(err, ERR_HOST, "the session is not protected: %s",
-                            series->session.unprotected);
+    return is ? 0
+              : err_set(err, ERR_HOST, "the session is not protected: %s",
+                        series->session.unprotected);
 }
 
 static int run(struct bench_series *series, const struct buf *frame, double *out_ms,
@@ -183,8 +184,7 @@ int bench_take_pause(struct bench_series *series, struct err *err)
         return err_set(err, ERR_BUG, "two frames of a row do not fit");
     int64_t from = clock_now_ns(), answered = from;
     if (bench_send(client, &both, err) < 0 || receive_both(client, &answered, err) < 0 ||
-        bench_check(client, &warm, err) < 0 ||
-        bench_session_adopt(client, &child, err) < 0)
+        bench_check(client, &warm, err) < 0 || bench_session_adopt(client, &child, err) < 0)
         return -1;
     bench_sample(&series->ours, clock_ms_between(from, answered));
     bench_session_done(&child);
@@ -214,8 +214,7 @@ static int take_bare(struct bench_series *series, struct err *err)
 }
 
 /* 1: the row is skipped, and the figure says why. */
-static int prepare(struct bench_series *series, struct bench_figure *figure,
-                   struct err *err)
+static int prepare(struct bench_series *series, struct bench_figure *figure, struct err *err)
 {
     const struct bench_talk *talk = series->talk;
     struct bench_client *client = &series->bench->engine.client;
@@ -238,8 +237,8 @@ static int prepare(struct bench_series *series, struct bench_figure *figure,
         bench_session_open(client, talk->memory_bytes, &series->session, err) < 0 ||
         bench_session_run(&series->session, talk->before, err) < 0 ||
         bench_session_cell(&series->session, talk->cell, &series->cell, err) < 0 ||
-        bench_session_cell(&series->session, talk->first ? talk->first : "", &series->first,
-                               err) < 0 ||
+        bench_session_cell(&series->session, talk->first ? talk->first : "", &series->first, err) <
+            0 ||
         (talk->order &&
          bench_session_frame(&series->session, talk->order, &series->order, err) < 0))
         return -1;
@@ -286,8 +285,8 @@ static void add_aside(struct bench *bench, const struct bench_series *series,
     bench_add(bench, &aside);
 }
 
-int bench_talk(struct bench *bench, const struct bench_row *row,
-                   struct bench_figure *figure, struct err *err)
+int bench_talk(struct bench *bench, const struct bench_row *row, struct bench_figure *figure,
+               struct err *err)
 {
     attr_cleanup(series_done) struct bench_series series = {
         .bench = bench, .talk = row->talk, .peer = BENCH_PEER_INIT,

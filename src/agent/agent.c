@@ -60,8 +60,8 @@ bool agent_is_cancelled(const struct agent *agent)
     return agent->watch.cancel_fd >= 0 && poll(&ready, 1, 0) > 0;
 }
 
-void agent_end(struct agent *agent, enum agent_status status, const char *hint,
-               const char *fmt, ...)
+void agent_end(struct agent *agent, enum agent_status status, const char *hint, const char *fmt,
+               ...)
 {
     va_list args;
     if (agent->ended)
@@ -207,15 +207,14 @@ static json_t *files_json(const struct agent *agent)
 static json_t *report_of(struct agent *agent)
 {
     own_str script = agent_script(agent->steps);
-    json_t *report = json_pack("{s:s, s:s, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}",
-                     "task", agent->id, "status", agent_status_name(agent->status), "answer",
-                     json_text_or_null(agent->answer), "evidence", agent->steps, "checks",
-                     agent->checks, "artifacts", agent->artifacts, "steps",
-                     (json_int_t)agent->spent.steps, "cost",
-                     agent_budget_cost(&agent->spent, clock_now_ns()), "reason",
-                     json_text_or_null(agent->reason), "hint", json_text_or_null(agent->hint),
-                     "plan", agent->plan ? json_incref(agent->plan) : json_object(), "script",
-                     json_text_or_null(script));
+    json_t *report = json_pack(
+        "{s:s, s:s, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}", "task", agent->id, "status",
+        agent_status_name(agent->status), "answer", json_text_or_null(agent->answer), "evidence",
+        agent->steps, "checks", agent->checks, "artifacts", agent->artifacts, "steps",
+        (json_int_t)agent->spent.steps, "cost", agent_budget_cost(&agent->spent, clock_now_ns()),
+        "reason", json_text_or_null(agent->reason), "hint", json_text_or_null(agent->hint), "plan",
+        agent->plan ? json_incref(agent->plan) : json_object(), "script",
+        json_text_or_null(script));
     return report;
 }
 

@@ -131,8 +131,8 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
 }
 
 /* `output` may be NULL. */
-static json_t *run(struct agent_box *box, json_t *request, double timeout_s,
-                   struct output *output, struct err *err)
+static json_t *run(struct agent_box *box, json_t *request, double timeout_s, struct output *output,
+                   struct err *err)
 {
     struct embed_call call = { .is_run = true, .on_news = output ? on_news : NULL, .user = output };
     if (timeout_s > 0)
@@ -153,10 +153,8 @@ int agent_box_open(struct agent_box *box, struct err *err)
     if (!request)
         return -1;
     box->cancel_fd = -1; /* a cancel now would leave a session without a known id */
-    own_json answer = ask(box,
-                          json_pack("{s:s, s:s, s:o}", "op", "session", "do", "new", "request",
-                                    request),
-                          err);
+    own_json answer = ask(
+        box, json_pack("{s:s, s:s, s:o}", "op", "session", "do", "new", "request", request), err);
     box->cancel_fd = cancel_fd;
     const json_t *info = json_object_get(answer, "session");
     const json_t *limits = json_object_get(info, "limits");
@@ -235,10 +233,9 @@ void agent_box_close(struct agent_box *box)
     if (!box->session[0])
         return;
     box->cancel_fd = -1; /* a cancelled session is ended all the same */
-    json_decref(ask(box,
-                    json_pack("{s:s, s:s, s:s}", "op", "session", "do", "end", "session",
-                              box->session),
-                    &unheard));
+    json_decref(ask(
+        box, json_pack("{s:s, s:s, s:s}", "op", "session", "do", "end", "session", box->session),
+        &unheard));
     box->cancel_fd = cancel_fd;
     box->session[0] = 0;
 }

@@ -26,12 +26,12 @@ enum err_kind {
 
 struct err {
     enum err_kind kind;
-    int sys;         /* errno, or 0 */
-    char text[512];  /* lower case, no full stop, subject in quotes */
-    char field[96];  /* ERR_INPUT: dotted name of the field, "" if none */
+    int sys; /* errno, or 0 */
+    char text[512]; /* lower case, no full stop, subject in quotes */
+    char field[96]; /* ERR_INPUT: dotted name of the field, "" if none */
     char value[160]; /* ERR_INPUT: the refused value as JSON text, shortened */
-    char bound[96];  /* ERR_INPUT: the accepted values */
-    char hint[512];  /* one sentence that a person or a model can act on */
+    char bound[96]; /* ERR_INPUT: the accepted values */
+    char hint[512]; /* one sentence that a person or a model can act on */
 };
 
 #define ERR_INIT ((struct err){ .kind = ERR_NONE })

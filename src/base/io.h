@@ -36,8 +36,8 @@ int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t coun
 /* Receive one datagram of exactly `len` bytes and up to `max` descriptors (all O_CLOEXEC). Returns
  * 1, 0 at the end of the stream, or -1 with errno. EBADMSG: another size, truncated data or too
  * many descriptors; all that arrived are closed. Unused entries of fds are set to -1. */
-int io_recv(int sock, void *bytes, size_t len, int *fds, size_t max, size_t *out_count)
-    attr_must_use;
+int io_recv(int sock, void *bytes, size_t len, int *fds, size_t max,
+            size_t *out_count) attr_must_use;
 
 /* Refuse descriptors sent to this unix socket (Linux 6.16; no effect before): closing a received
  * descriptor can block for as long as its sender wants. */

@@ -105,23 +105,17 @@ static int add_value(struct buf *out, const json_t *value, int depth)
     if (!value || depth > DEPTH_MAX)
         return -1;
     switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return add_object(out, value, depth + 1);
-    case JSON_ARRAY:
-        return add_array(out, value, depth + 1);
-    case JSON_STRING:
-        return add_string(out, json_str(value));
+    case JSON_OBJECT: return add_object(out, value, depth + 1);
+    case JSON_ARRAY: return add_array(out, value, depth + 1);
+    case JSON_STRING: return add_string(out, json_str(value));
     case JSON_INTEGER:
-        return buf_add(out, number, (size_t)snprintf(number, sizeof number, "%lld",
-                                                     (long long)json_integer_value(value)));
-    case JSON_REAL:
-        return add_real(out, value);
-    case JSON_TRUE:
-        return buf_add(out, "true", 4);
-    case JSON_FALSE:
-        return buf_add(out, "false", 5);
-    case JSON_NULL:
-        return buf_add(out, "null", 4);
+        return buf_add(
+            out, number,
+            (size_t)snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value)));
+    case JSON_REAL: return add_real(out, value);
+    case JSON_TRUE: return buf_add(out, "true", 4);
+    case JSON_FALSE: return buf_add(out, "false", 5);
+    case JSON_NULL: return buf_add(out, "null", 4);
     }
     return -1;
 }

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 
-
 int loop_open(struct loop *loop)
 {
     *loop = LOOP_INIT;

@@ -253,8 +253,8 @@ void opt_print_help(const struct opt *table, size_t rows, FILE *to)
         char letter[8] = "    ";
         if (table[i].letter)
             snprintf(letter, sizeof letter, "-%c, ", table[i].letter);
-        snprintf(left, sizeof left, "  %s--%s%s%s", letter, table[i].name,
-                 table[i].arg ? " " : "", table[i].arg ? table[i].arg : "");
+        snprintf(left, sizeof left, "  %s--%s%s%s", letter, table[i].name, table[i].arg ? " " : "",
+                 table[i].arg ? table[i].arg : "");
         int width = (int)strlen(left);
         if (width >= HELP_COLUMN)
             fprintf(to, "%s\n%*s%s\n", left, HELP_COLUMN, "", table[i].help);

@@ -7,8 +7,7 @@
 #include "base/json.h"
 #include "base/own.h"
 
-int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_len,
-               struct err *err)
+int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_len, struct err *err)
 {
     if (out_len)
         *out_len = 0;
@@ -123,8 +122,7 @@ static int check_members(const json_t *root, enum frame_op op, struct err *err)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)root, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)root, name, value) {
         unsigned known = 0;
         for (int m = 0; m < M_COUNT; m++)
             known |= strcmp(name, member_names[m]) == 0 ? BIT(m) : 0;
@@ -173,11 +171,10 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     if (out->stdin_base64 && json_object_get(out->request, "stdin"))
         return frame_refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
                             "given together with request.stdin", err);
-    return out->op == FRAME_SESSION ||
-                   (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
-                    take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
-                    take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
-                    take_input(out, err) == 0)
+    return out->op == FRAME_SESSION || (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
+                                        take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
+                                        take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
+                                        take_input(out, err) == 0)
                ? 0
                : -1;
 }

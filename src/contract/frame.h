@@ -39,13 +39,13 @@ enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO
 struct frame_ask {
     json_t *root;
     enum frame_op op;
-    struct str id;       /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
-    json_t *request;     /* run, session: the contract's request, not yet checked */
+    struct str id; /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
+    json_t *request; /* run, session: the contract's request, not yet checked */
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
-    bool input;          /* run: the client answers when the code asks for input */
-    struct str text;     /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
-    bool end;            /* input: there is no more */
+    bool input; /* run: the client answers when the code asks for input */
+    struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
+    bool end; /* input: there is no more */
 };
 #define FRAME_ASK_INIT ((struct frame_ask){ .op = FRAME_OPS })
 void frame_ask_done(struct frame_ask *ask);
@@ -61,22 +61,22 @@ enum frame_do {
     FRAME_DO_FILES, FRAME_DO_CHECKPOINT, FRAME_DO_UNDO, FRAME_DO_FORK, FRAME_DO_COMPLETE,
     FRAME_DO_CHECK, FRAME_DO_INTERRUPT, FRAME_DOS
 };
-#define FRAME_NAME_MAX 64     /* bytes of a checkpoint's name */
-#define FRAME_LEVELS_MAX 8    /* undo_levels */
+#define FRAME_NAME_MAX 64 /* bytes of a checkpoint's name */
+#define FRAME_LEVELS_MAX 8 /* undo_levels */
 #define FRAME_LIFE_MAX_S (7 * 86400)
 
 /* Views into the ask. */
 struct frame_session {
     enum frame_do what;
     const char *session; /* all but new and list */
-    json_t *request;     /* new, or NULL */
-    json_t *files;       /* put: an array */
-    int64_t upload;      /* put: the upload that this part continues; 0: none */
-    bool more;           /* put: another part of the file follows */
+    json_t *request; /* new, or NULL */
+    json_t *files; /* put: an array */
+    int64_t upload; /* put: the upload that this part continues; 0: none */
+    bool more; /* put: another part of the file follows */
     int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
-    bool names;          /* info */
+    bool names; /* info */
     const char *path, *name, *to; /* get, checkpoint, undo (NULL: the last cell) */
-    struct str code;     /* complete, check */
+    struct str code; /* complete, check */
     int64_t cursor;
 };
 /* Reads the rest of a frame whose op is FRAME_SESSION. */
@@ -105,16 +105,16 @@ enum frame_kind {
 struct frame_news {
     json_t *root;
     enum frame_kind kind;
-    struct str id;     /* empty: about the connection, not a run */
+    struct str id; /* empty: about the connection, not a run */
     char *owned;
-    struct str bytes;  /* stdout, stderr, artifact */
-    struct str path;   /* artifact, raw bytes */
+    struct str bytes; /* stdout, stderr, artifact */
+    struct str path; /* artifact, raw bytes */
     char *path_owned;
     uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and the file's size */
     const char *sha256;
-    int64_t protocol;  /* hello */
-    bool echo;         /* asks: typed characters may be shown */
-    json_t *body;      /* result: the result; error: the error object; answer: the whole frame */
+    int64_t protocol; /* hello */
+    bool echo; /* asks: typed characters may be shown */
+    json_t *body; /* result: the result; error: the error object; answer: the whole frame */
 };
 #define FRAME_NEWS_INIT ((struct frame_news){ .kind = FRAME_OTHER })
 void frame_news_done(struct frame_news *news);

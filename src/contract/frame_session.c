@@ -96,8 +96,7 @@ static int take_path(const json_t *value, struct frame_session *out, struct err 
 /* A name is shown in tables and typed in shells. */
 static int take_plain(const char *field, const json_t *value, const char **out, struct err *err)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     const char *text = json_string_value(value);
     size_t len = json_string_length(value);
     if (!text || len == 0 || len > FRAME_NAME_MAX || strspn(text, plain) != len)
@@ -212,8 +211,7 @@ int frame_session_read(const struct frame_ask *ask, struct frame_session *out, s
     *out = (struct frame_session){ .ttl_s = -1, .life_s = -1, .undo_levels = -1 };
     if (take_do(json_object_get(ask->root, "do"), out, err) < 0)
         return -1;
-    json_object_foreach(ask->root, name, value)
-    {
+    json_object_foreach (ask->root, name, value) {
         int m = find_member(name);
         bool around = strcmp(name, "op") == 0 || strcmp(name, "id") == 0 || strcmp(name, "do") == 0;
         if (!around && (m < 0 || !(dos[out->what].may & BIT(m)))) {

@@ -108,8 +108,7 @@ static void spell_bound(enum limits_id id, int64_t most, char *out, size_t room)
     if (most == LIMITS_NO_MOST)
         snprintf(out, room, "%s, at least %s", what, spell(id, row->least).text);
     else
-        snprintf(out, room, "%s, %s to %s", what, spell(id, row->least).text,
-                 spell(id, most).text);
+        snprintf(out, room, "%s, %s to %s", what, spell(id, row->least).text, spell(id, most).text);
 }
 
 static int refuse(enum limits_id id, const json_t *given, int64_t most, const char *why,
@@ -120,16 +119,18 @@ static int refuse(enum limits_id id, const json_t *given, int64_t most, const ch
     snprintf(field, sizeof field, "limits.%s", name);
     json_brief(given, value, sizeof value);
     spell_bound(id, most, bound, sizeof bound);
-    return err_input(err, field, value, bound, "field '%s' is %s, %s: allowed is %s", field,
-                     value, why, bound);
+    return err_input(err, field, value, bound, "field '%s' is %s, %s: allowed is %s", field, value,
+                     why, bound);
 }
 
 /* A value above the maximum is usually in the wrong unit. */
 static void hint_above(enum limits_id id, double given, struct err *err)
 {
     if (id == LIMITS_TIMEOUT)
-        err_hint(err, "limits.timeout_s is in seconds and %.12g looks like milliseconds; "
-                      "for that time write %.12g", given, given / 1000);
+        err_hint(err,
+                 "limits.timeout_s is in seconds and %.12g looks like milliseconds; "
+                 "for that time write %.12g",
+                 given, given / 1000);
     else if (id == LIMITS_MEMORY)
         err_hint(err, "the host has no more memory than that; ask for less, "
                       "or run it on a larger host");
@@ -137,8 +138,7 @@ static void hint_above(enum limits_id id, double given, struct err *err)
 
 /* Converts one member to its stored integer. Compares as doubles before converting, so that no
  * conversion can overflow; 2^63 itself is refused. 1e6 and 1.0 are integers, as in JSON Schema. */
-static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *out,
-                struct err *err)
+static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *out, struct err *err)
 {
     const struct limits_row *row = &limits_rows[id];
     if (!json_is_number(given))
@@ -196,11 +196,11 @@ static int settle_disk(bool given, struct limits *limits, struct err *err)
     }
     own_json value = json_integer(limits->value[LIMITS_DISK]);
     refuse(LIMITS_DISK, value, half, "above half of memory_bytes", err);
-    err_hint(err, "files live in memory here: ask for at most half of limits.memory_bytes, "
-                  "or raise limits.memory_bytes to %lld",
-             limits->value[LIMITS_DISK] <= INT64_MAX / 2
-                 ? (long long)limits->value[LIMITS_DISK] * 2
-                 : (long long)INT64_MAX);
+    err_hint(err,
+             "files live in memory here: ask for at most half of limits.memory_bytes, "
+             "or raise limits.memory_bytes to %lld",
+             limits->value[LIMITS_DISK] <= INT64_MAX / 2 ? (long long)limits->value[LIMITS_DISK] * 2
+                                                         : (long long)INT64_MAX);
     return -1;
 }
 
@@ -213,8 +213,8 @@ static void settle_cpu(bool given, struct limits *limits)
             limits->value[LIMITS_TIMEOUT] * limits->value[LIMITS_CPUS] / 1000 + 1000;
 }
 
-int limits_fill(const struct limits_profile *profile, const json_t *over,
-                int64_t host_memory_bytes, struct limits *out, struct err *err)
+int limits_fill(const struct limits_profile *profile, const json_t *over, int64_t host_memory_bytes,
+                struct limits *out, struct err *err)
 {
     struct limits limits = profile->defaults;
     bool given[LIMITS_COUNT] = { false };
@@ -225,8 +225,7 @@ int limits_fill(const struct limits_profile *profile, const json_t *over,
     }
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)over, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)over, name, value) {
         int id = find_row(name);
         if (id < 0)
             return refuse_unknown(name, value, err);

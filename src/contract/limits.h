@@ -43,7 +43,7 @@ extern const struct limits_row limits_rows[LIMITS_COUNT];
 
 struct limits_profile {
     const char *name;
-    struct limits defaults;  /* LIMITS_CPU 0 means timeout × cpus + 1 s; disk: see limits_fill */
+    struct limits defaults; /* LIMITS_CPU 0 means timeout × cpus + 1 s; disk: see limits_fill */
 };
 extern const struct limits_profile limits_profiles[];
 extern const size_t limits_profile_count;
@@ -52,8 +52,8 @@ const struct limits_profile *limits_profile_find(const char *name);
 /* Starts from the profile's defaults, applies the members of `over` (a JSON object or NULL), checks
  * each range (memory against host_memory_bytes), derives cpu_s and disk_bytes if not given, and
  * checks them together. Errors are ERR_INPUT with field "limits.NAME", value and bound. */
-int limits_fill(const struct limits_profile *profile, const json_t *over,
-                int64_t host_memory_bytes, struct limits *out, struct err *err);
+int limits_fill(const struct limits_profile *profile, const json_t *over, int64_t host_memory_bytes,
+                struct limits *out, struct err *err);
 
 /* A stored value as in the contract: seconds and cpus whole or with a fraction; others an
  * integer. */

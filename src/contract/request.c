@@ -79,8 +79,8 @@ static int take_profile(struct request_intake *in, const json_t *value, struct e
 
 static int take_limits(struct request_intake *in, const json_t *value, struct err *err)
 {
-    return limits_fill(in->out->profile, value, in->ceilings->host_memory_bytes,
-                       &in->out->limits, err);
+    return limits_fill(in->out->profile, value, in->ceilings->host_memory_bytes, &in->out->limits,
+                       err);
 }
 
 static int take_code(struct request_intake *in, const json_t *value, struct err *err)
@@ -192,8 +192,7 @@ static int take_env(struct request_intake *in, const json_t *value, struct err *
     in->out->env_owned = buf_alloc_zero(count + 1, sizeof *in->out->env_owned);
     const char *name;
     json_t *one;
-    json_object_foreach((json_t *)(uintptr_t)value, name, one)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)value, name, one) {
         if (take_one_env(in, name, one, err) < 0)
             return -1;
     }
@@ -217,8 +216,7 @@ static int take_image(struct request_intake *in, const json_t *value, struct err
     size_t len = strcspn(text, "@");
     int found = request_find_name(request_images, (struct str){ text, len });
     if (found < 0)
-        return request_refuse("image", value, "host or host@sha256:...",
-                              "an unknown image", err);
+        return request_refuse("image", value, "host or host@sha256:...", "an unknown image", err);
     if (text[len] && !is_digest(text + len + 1))
         return request_refuse("image", value, "sha256: and 64 lower-case hexadecimal digits",
                               "not pinned by a sha256 digest", err);
@@ -303,8 +301,8 @@ static int take_all(json_t *object, const struct request_ceilings *ceilings, str
     return 0;
 }
 
-int request_from_json(json_t *object, const struct request_ceilings *ceilings,
-                      struct request *out, struct err *err)
+int request_from_json(json_t *object, const struct request_ceilings *ceilings, struct request *out,
+                      struct err *err)
 {
     own_request made = {
         .root = json_incref(object),
@@ -319,8 +317,8 @@ int request_from_json(json_t *object, const struct request_ceilings *ceilings,
     return 0;
 }
 
-int request_parse(struct str text, const struct request_ceilings *ceilings,
-                  struct request *out, struct err *err)
+int request_parse(struct str text, const struct request_ceilings *ceilings, struct request *out,
+                  struct err *err)
 {
     own_json object = json_read(text, REQUEST_JSON_MAX, err);
     return object ? request_from_json(object, ceilings, out, err) : -1;

@@ -13,12 +13,12 @@
 #include "contract/limits.h"
 
 #define REQUEST_JSON_MAX (128u << 20) /* bytes of one request text */
-#define REQUEST_CODE_MAX (4u << 20)   /* bytes of code */
+#define REQUEST_CODE_MAX (4u << 20) /* bytes of code */
 #define REQUEST_ARGS_MAX 1024
 #define REQUEST_ENV_MAX 512
 #define REQUEST_EXEC_MAX (512u << 10) /* bytes of all args and env together */
-#define REQUEST_ARG_MAX (100u << 10)  /* bytes of one argument or NAME=value */
-#define REQUEST_CALL_MAX (4u << 20)   /* bytes of call as compact JSON */
+#define REQUEST_ARG_MAX (100u << 10) /* bytes of one argument or NAME=value */
+#define REQUEST_CALL_MAX (4u << 20) /* bytes of call as compact JSON */
 #define REQUEST_FILES_MAX 4096
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
 
@@ -40,9 +40,9 @@ enum request_on_error { REQUEST_KEEP, REQUEST_ROLLBACK };
 #define REQUEST_SESSION_LEN 26 /* "s_" and 24 hexadecimal digits */
 
 struct request_file {
-    char *path;      /* relative, clean, owned */
+    char *path; /* relative, clean, owned */
     struct str data; /* view into `owned` or into request.root */
-    char *owned;     /* heap bytes behind data, or NULL */
+    char *owned; /* heap bytes behind data, or NULL */
     bool readonly;
 };
 
@@ -80,10 +80,10 @@ struct request_ceilings {
 
 /* From JSON text, or from a JSON object (which gets a reference). Both give a complete, checked
  * request or -1. */
-int request_parse(struct str text, const struct request_ceilings *ceilings,
-                  struct request *out, struct err *err);
-int request_from_json(json_t *object, const struct request_ceilings *ceilings,
-                      struct request *out, struct err *err);
+int request_parse(struct str text, const struct request_ceilings *ceilings, struct request *out,
+                  struct err *err);
+int request_from_json(json_t *object, const struct request_ceilings *ceilings, struct request *out,
+                      struct err *err);
 /* Adds an input file of raw bytes (heap, taken over even on failure) without base64, for the
  * command line. The checks are those of files[]: path, duplicates, input_bytes. */
 int request_add_file(struct request *request, const char *path, char *bytes, size_t len,

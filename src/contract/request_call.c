@@ -47,8 +47,7 @@ int request_take_call(struct request_intake *intake, const json_t *value, struct
     const json_t *args = json_object_get(value, "args");
     const json_t *kwargs = json_object_get(value, "kwargs");
     if (request_check_members(value, "call", request_call_members, err) < 0 ||
-        check_function(json_object_get(value, "function"), language == REQUEST_JAVASCRIPT,
-                       err) < 0)
+        check_function(json_object_get(value, "function"), language == REQUEST_JAVASCRIPT, err) < 0)
         return -1;
     if (args && !json_is_array(args))
         return request_refuse("call.args", args, "an array", "not an array", err);

@@ -29,8 +29,8 @@ int request_refuse_size(const char *field, uint64_t size, uint64_t most, const c
     char value[32], bound[96];
     snprintf(value, sizeof value, "%llu", (unsigned long long)size);
     snprintf(bound, sizeof bound, "at most %llu %s", (unsigned long long)most, unit);
-    return err_input(err, field, value, bound, "field '%s' has %s %s, more than %llu", field,
-                     value, unit, (unsigned long long)most);
+    return err_input(err, field, value, bound, "field '%s' has %s %s, more than %llu", field, value,
+                     unit, (unsigned long long)most);
 }
 
 int request_find_name(const char *const *names, struct str text)
@@ -69,8 +69,7 @@ static void hint_members(const char *name, bool top, const char *const *members,
         return;
     }
     for (size_t i = 0; members[i] && len < sizeof known; i++)
-        len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i ? ", " : "",
-                                members[i]);
+        len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i ? ", " : "", members[i]);
     err_hint(err, "the fields are %s", known);
 }
 
@@ -79,8 +78,7 @@ int request_check_members(const json_t *object, const char *field, const char *c
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
         if (request_find_name(members, str_of(name)) >= 0)
             continue;
         char whole[96], brief[160];

@@ -197,8 +197,7 @@ static bool clash(const char *a, const char *b)
     return (!a[i] && !b[i]) || (!a[i] && b[i] == '/') || (!b[i] && a[i] == '/');
 }
 
-static int refuse_clash(const struct request *request, size_t first, size_t second,
-                        struct err *err)
+static int refuse_clash(const struct request *request, size_t first, size_t second, struct err *err)
 {
     char field[FILE_FIELD_ROOM], why[80];
     const char *one = request->files[first].path, *other = request->files[second].path;

@@ -18,8 +18,8 @@ int request_take_session(struct request_intake *in, const json_t *value, struct 
     const char *text = json_string_value(value);
     if (strlen(text) != REQUEST_SESSION_LEN || strncmp(text, "s_", 2) != 0 ||
         strspn(text + 2, "0123456789abcdef") != REQUEST_SESSION_LEN - 2)
-        return request_refuse("session", value, "s_ and 24 hexadecimal digits",
-                              "not a session id", err);
+        return request_refuse("session", value, "s_ and 24 hexadecimal digits", "not a session id",
+                              err);
     in->out->session = text;
     return 0;
 }

@@ -171,8 +171,8 @@ void result_add_skipped(struct result *result, struct str path, const char *reas
         return;
     }
     bool rest = result->skipped_count == RESULT_SKIPPED_MAX;
-    result->skipped =
-        buf_list_room(result->skipped, result->skipped_count, sizeof *result->skipped);
+    result->skipped = buf_list_room(result->skipped, result->skipped_count,
+                                    sizeof *result->skipped);
     result->skipped[result->skipped_count++] = (struct result_skipped){
         .path = buf_strdup(rest ? STR("") : path),
         .path_len = rest ? 0 : path.len,

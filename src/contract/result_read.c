@@ -63,8 +63,8 @@ static int read_status(const json_t *json, struct result *out, struct err *err)
 }
 
 /* result_stream_text has cut the text already: all of it is head. */
-static void read_stream(const json_t *json, const char *name, const char *beside,
-                        const char *bytes, struct result_stream *out)
+static void read_stream(const json_t *json, const char *name, const char *beside, const char *bytes,
+                        struct result_stream *out)
 {
     size_t len = 0;
     own_str content = exact(json, name, beside, &len);
@@ -103,22 +103,19 @@ static void read_files(const json_t *json, struct result *out)
 {
     size_t i, len = 0;
     json_t *row;
-    json_array_foreach(json_object_get(json, "artifacts"), i, row)
-    {
+    json_array_foreach (json_object_get(json, "artifacts"), i, row) {
         own_str path = exact(row, "path", "path_base64", &len);
         char sum[65];
         copy_sum(row, "sha256", sum);
         result_add_artifact(out, (struct str){ path, len }, NULL,
                             (uint64_t)whole(row, "size_bytes", 0), sum);
     }
-    json_array_foreach(json_object_get(json, "skipped"), i, row)
-    {
+    json_array_foreach (json_object_get(json, "skipped"), i, row) {
         own_str path = exact(row, "path", "path_base64", &len);
         const char *reason = text(row, "reason");
         result_add_skipped(out, (struct str){ path, len }, reason ? reason : "");
     }
-    json_array_foreach(json_object_get(json, "denied"), i, row)
-    {
+    json_array_foreach (json_object_get(json, "denied"), i, row) {
         const char *call = text(row, "call");
         if (call)
             result_add_denied(out, call, (uint64_t)whole(row, "count", 0));

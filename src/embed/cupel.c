@@ -135,8 +135,7 @@ static void lead(struct cupel *engine)
 
 /* --- runs --- */
 
-static void call_back(struct cupel *engine, struct call *call, cupel_on_event *on_event,
-                      void *user)
+static void call_back(struct cupel *engine, struct call *call, cupel_on_event *on_event, void *user)
 {
     struct item *item = call->items;
     call->items = item->next;
@@ -255,8 +254,8 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
     pthread_mutex_lock(&engine->lock);
     for (struct embed_call *of = engine->client.calls; of; of = of->next) {
         if (of->is_run && (!id || strcmp(id, of->id) == 0) &&
-            embed_client_say(&engine->client, of, json_pack("{s:s}", "op", "cancel"),
-                             &ignored) == 0)
+            embed_client_say(&engine->client, of, json_pack("{s:s}", "op", "cancel"), &ignored) ==
+                0)
             rc = 0;
     }
     wake_leader(engine);
@@ -266,8 +265,7 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
 
 /* --- handles --- */
 
-static int find_engine(const struct cupel_options *options, struct embed_link *out,
-                       struct err *err)
+static int find_engine(const struct cupel_options *options, struct embed_link *out, struct err *err)
 {
     const char *named = options->socket ? options->socket : embed_named();
     named = named && *named ? named : NULL;

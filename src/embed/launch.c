@@ -24,8 +24,8 @@ int embed_launch(const char *program, char **argv, int errors, int passed, pid_t
     posix_spawnattr_init(&how);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                       POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&how,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     if (passed >= 0)
         posix_spawn_file_actions_adddup2(&files, passed, PASSED_FD);
     if (errors >= 0)

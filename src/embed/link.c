@@ -178,8 +178,7 @@ int embed_connect(const char *path, struct embed_link *out, struct err *err)
         snprintf(places[count++], sizeof places[0], "/run/cupel/engine/socket");
     if (runtime && runtime[0] == '/')
         snprintf(places[count++], sizeof places[0], "%s/cupel/engine/socket", runtime);
-    snprintf(places[count++], sizeof places[0], "/tmp/cupel-%u/engine/socket",
-             (unsigned)geteuid());
+    snprintf(places[count++], sizeof places[0], "/tmp/cupel-%u/engine/socket", (unsigned)geteuid());
     for (size_t i = 0; i < count; i++)
         if (connect_one(places[i], out, err) == 0)
             return 0;

@@ -53,8 +53,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
-    if (state_open(&engine->state, err) == 0 &&
-        box_broker_open(&engine->house.broker, err) == 0 && box_drop_door(err) == 0) {
+    if (state_open(&engine->state, err) == 0 && box_broker_open(&engine->house.broker, err) == 0 &&
+        box_drop_door(err) == 0) {
         if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
             return engine;
         err_sys(err, "make the event loop");
@@ -67,8 +67,7 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
 static void find_fonts(struct engine *engine, const struct image *image)
 {
     engine->preparing = true;
-    engine->font_fd = prepare_font_list(engine, image, engine->font_list,
-                                        sizeof engine->font_list);
+    engine->font_fd = prepare_font_list(engine, image, engine->font_list, sizeof engine->font_list);
     engine->preparing = false;
 }
 
@@ -309,11 +308,10 @@ int engine_run(struct engine *engine, const struct request *request,
 
 json_t *engine_describe(const struct engine *engine)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:f, s:o, s:o}", "runs",
-                     (int)engine->queue.going, "queued", (int)engine->queue.waiting, "boxes",
-                     (int)engine->house.taken, "sessions",
-                     (int)engine->session_count, "stalls", (json_int_t)engine->loop.stalls,
-                     "longest_turn_ms", (double)engine->loop.longest_ns / 1e6, "pools",
-                     pools_describe(&engine->pools), "zygotes",
-                     pools_describe_zygotes(&engine->pools));
+    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:f, s:o, s:o}", "runs", (int)engine->queue.going,
+                     "queued", (int)engine->queue.waiting, "boxes", (int)engine->house.taken,
+                     "sessions", (int)engine->session_count, "stalls",
+                     (json_int_t)engine->loop.stalls, "longest_turn_ms",
+                     (double)engine->loop.longest_ns / 1e6, "pools", pools_describe(&engine->pools),
+                     "zygotes", pools_describe_zygotes(&engine->pools));
 }

@@ -19,11 +19,11 @@ struct engine_run; /* a running or waiting run */
 #define ENGINE_POOL_MAX 24
 
 struct engine_options {
-    bool warm;           /* keep zygotes and pools of boxes; else build boxes on demand */
-    unsigned runs_max;   /* runs at once; 0: by the number of processors */
-    unsigned queue_max;  /* maximum of waiting requests; 0: the default */
-    bool pool_fixed;     /* keep pool_size occupants of each kind waiting at all times */
-    unsigned pool_size;  /* at most ENGINE_POOL_MAX; 0: make occupants on demand */
+    bool warm; /* keep zygotes and pools of boxes; else build boxes on demand */
+    unsigned runs_max; /* runs at once; 0: by the number of processors */
+    unsigned queue_max; /* maximum of waiting requests; 0: the default */
+    bool pool_fixed; /* keep pool_size occupants of each kind waiting at all times */
+    unsigned pool_size; /* at most ENGINE_POOL_MAX; 0: make occupants on demand */
 };
 
 /* Starts the broker (as root: prepares the uid range and cgroups), then drops from root to cupel's
@@ -51,7 +51,7 @@ enum engine_event_kind {
 struct engine_event {
     enum engine_event_kind kind;
     struct str bytes; /* raw bytes from the code, hostile */
-    bool echo;        /* of input: typed characters may be shown */
+    bool echo; /* of input: typed characters may be shown */
 };
 
 /* Called from loop_turn, never inside engine_begin. */

@@ -185,8 +185,8 @@ static int walk_dir(struct walk *walk, int fd, int depth, struct err *err);
 static int walk_entry(struct walk *walk, int dirfd, const struct dirent *entry, int depth,
                       struct err *err)
 {
-    bool compiled = ends_in(entry->d_name, ".pyc") && ends_in(buf_str(&walk->path).at,
-                                                              "/__pycache__");
+    bool compiled = ends_in(entry->d_name, ".pyc") &&
+                    ends_in(buf_str(&walk->path).at, "/__pycache__");
     if (compiled)
         return 0;
     size_t before = walk->path.len;
@@ -250,8 +250,7 @@ static void hash_found(int root_dirfd, const char *path, struct hash *hash)
     }
 }
 
-static int hash_unowned(int root_dirfd, const struct dirs *dirs, struct hash *hash,
-                        struct err *err)
+static int hash_unowned(int root_dirfd, const struct dirs *dirs, struct hash *hash, struct err *err)
 {
     attr_cleanup(image_owned_done) struct image_owned owned = IMAGE_OWNED_INIT;
     char *prefixes[DIRS_MAX];

@@ -29,8 +29,7 @@ static int keep_line(struct image_owned *owned, struct str line, const char *con
     size_t skip = strlen(above);
     for (size_t i = 0; i < prefix_count; i++) {
         size_t want = strlen(prefixes[i]);
-        if (want <= skip || line.len <= want - skip ||
-            strncmp(prefixes[i], above, skip) != 0 ||
+        if (want <= skip || line.len <= want - skip || strncmp(prefixes[i], above, skip) != 0 ||
             memcmp(line.at, prefixes[i] + skip, want - skip) != 0)
             continue;
         if (buf_add_text(&owned->text, above) < 0 || buf_add_str(&owned->text, line) < 0 ||

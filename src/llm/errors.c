@@ -118,7 +118,6 @@ void llm_error_judge(struct llm_reply *reply, int status, const json_t *body)
     struct str type = words.said[0].len > 0 ? words.said[0] : words.said[1];
     struct str message = words.said[MESSAGE];
     llm_fail(reply, row->outcome, row->hint, "%s%s%.*s%s%.*s", where, type.len > 0 ? ", " : "",
-             (int)str_cut_utf8(type, 100), type.len > 0 ? type.at : "",
-             message.len > 0 ? ": " : "", (int)str_cut_utf8(message, 380),
-             message.len > 0 ? message.at : "");
+             (int)str_cut_utf8(type, 100), type.len > 0 ? type.at : "", message.len > 0 ? ": " : "",
+             (int)str_cut_utf8(message, 380), message.len > 0 ? message.at : "");
 }

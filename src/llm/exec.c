@@ -174,8 +174,7 @@ static json_t *plain_content(const json_t *parts)
     own_buf text = BUF_INIT(SIZE_MAX / 2);
     size_t i;
     json_t *part;
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach (parts, i, part) {
         if (!str_is(json_str(json_object_get(part, "type")), "text"))
             return json_incref((json_t *)(uintptr_t)parts);
         if (i > 0)
@@ -190,11 +189,10 @@ static char *request_text(const struct llm_request *request)
     own_json messages = json_array();
     size_t i;
     json_t *message;
-    json_array_foreach(request->messages, i, message)
-        json_array_append_new(messages,
-                              json_pack("{s:O,s:o}", "role", json_object_get(message, "role"),
-                                        "content",
-                                        plain_content(json_object_get(message, "content"))));
+    json_array_foreach (request->messages, i, message)
+        json_array_append_new(
+            messages, json_pack("{s:O,s:o}", "role", json_object_get(message, "role"), "content",
+                                plain_content(json_object_get(message, "content"))));
     const char *instructions = request->instructions ? request->instructions : "";
     own_json whole = json_pack("{s:o,s:O,s:o}", "system", json_text(str_of(instructions)),
                                "messages", messages, "tools",

@@ -263,7 +263,7 @@ static struct curl_slist *prepare(struct exchange *exchange)
 static int64_t wait_end_ms(const struct exchange *exchange)
 {
     const struct llm_http_call *call = exchange->call;
-    int64_t limit = call->settled ? SETTLED_IDLE_MS
+    int64_t limit = call->settled     ? SETTLED_IDLE_MS
                     : call->bytes > 0 ? call->idle_ms
                                       : call->first_byte_ms;
     int64_t end = exchange->heard_ms + limit;

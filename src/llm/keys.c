@@ -41,8 +41,8 @@ char *llm_config_path(const char *file)
     bool named = config && config[0] == '/';
     if (!named && (!home || home[0] != '/'))
         return NULL;
-    if (buf_printf(&path, "%s%s/cupel/%s", named ? config : home, named ? "" : "/.config",
-                   file) < 0)
+    if (buf_printf(&path, "%s%s/cupel/%s", named ? config : home, named ? "" : "/.config", file) <
+        0)
         return NULL;
     return buf_take(&path);
 }

@@ -34,7 +34,7 @@ static bool is_listed(const json_t *models, const char *id)
     size_t i;
     json_t *model;
     const json_t *data = json_object_get(models, "data");
-    json_array_foreach(data, i, model)
+    json_array_foreach (data, i, model)
         if (str_is(json_str(json_object_get(model, "id")), id))
             return true;
     return !json_is_array(data);
@@ -91,7 +91,7 @@ static bool has_row(const json_t *rows, const char *name)
 {
     size_t i;
     json_t *row;
-    json_array_foreach(rows, i, row)
+    json_array_foreach (rows, i, row)
         if (str_is(json_str(json_object_get(row, "model")), name))
             return true;
     return false;
@@ -138,8 +138,7 @@ static int add_local(json_t *rows, const struct llm_provider *provider, const ch
     json_t *model;
     if (rc == 0 && there)
         ask(&target, &presence);
-    json_array_foreach(json_object_get(presence.models, "data"), i, model)
-    {
+    json_array_foreach (json_object_get(presence.models, "data"), i, model) {
         own_buf spec = BUF_INIT(4096);
         struct str id = json_str(json_object_get(model, "id"));
         struct err odd = ERR_INIT; /* skips an unusable name */
@@ -159,8 +158,7 @@ static json_t *plain_row(const char *spec)
                      "input_usd_per_mtok", "output_usd_per_mtok", "chosen", 1, "known", 0);
 }
 
-static int add_chosen(json_t *rows, const char *spec, bool probe, char **out_name,
-                      struct err *err)
+static int add_chosen(json_t *rows, const char *spec, bool probe, char **out_name, struct err *err)
 {
     attr_cleanup(done) struct presence presence = { 0 };
     struct llm_target target = { 0 };
@@ -180,8 +178,7 @@ json_t *llm_list(bool probe, struct err *err)
     own_json rows = json_array();
     own_str spec = NULL;
     own_str name = NULL;
-    if (llm_target_usual(&spec, err) < 0 ||
-        (spec && add_chosen(rows, spec, probe, &name, err) < 0))
+    if (llm_target_usual(&spec, err) < 0 || (spec && add_chosen(rows, spec, probe, &name, err) < 0))
         return NULL;
     for (size_t i = 0; i < llm_provider_count; i++) {
         own_json more = json_array();
@@ -194,7 +191,7 @@ json_t *llm_list(bool probe, struct err *err)
             return NULL;
         size_t at;
         json_t *row;
-        json_array_foreach(more, at, row)
+        json_array_foreach (more, at, row)
             if (!has_row(rows, json_string_value(json_object_get(row, "model"))))
                 json_array_append(rows, row);
     }

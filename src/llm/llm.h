@@ -59,23 +59,23 @@ struct llm_usage {
 struct llm_reply {
     enum llm_outcome outcome;
     enum llm_stop stop;
-    json_t *content;    /* PARTs, for the next request's assistant message; never NULL on LLM_OK */
-    char *text;         /* of its text parts, joined; never NULL on LLM_OK */
+    json_t *content; /* PARTs, for the next request's assistant message; never NULL on LLM_OK */
+    char *text; /* of its text parts, joined; never NULL on LLM_OK */
     struct llm_usage usage;
-    double cost_usd;    /* negative: unknown */
-    int tries;          /* requests that were sent */
-    char id[96];        /* the server's request id, "" if none */
-    char detail[512];   /* on failure: the reason, without keys */
-    char hint[256];     /* on failure: one sentence of advice */
+    double cost_usd; /* negative: unknown */
+    int tries; /* requests that were sent */
+    char id[96]; /* the server's request id, "" if none */
+    char detail[512]; /* on failure: the reason, without keys */
+    char hint[256]; /* on failure: one sentence of advice */
 };
 void llm_reply_done(struct llm_reply *reply);
 
 struct llm_request {
     const char *instructions; /* the system prompt; stable over a task, for caches */
     const json_t *messages;
-    const json_t *tools;    /* NULL: none */
+    const json_t *tools; /* NULL: none */
     int64_t max_output_tokens; /* 0: the model's usual */
-    int64_t deadline_ms;    /* base/clock.h; 0: none */
+    int64_t deadline_ms; /* base/clock.h; 0: none */
 };
 
 /* Events for the caller. Each may be NULL. */
@@ -102,10 +102,10 @@ void llm_forget_keys(void);
 /* From here on configuration files are read once and remembered: the caller is about to drop the
  * right to read them. */
 void llm_remember_configuration(void);
-const char *llm_name(const struct llm_model *model);  /* "anthropic/claude-opus-5", "exec:./m" */
-bool llm_sees(const struct llm_model *model);         /* takes images */
-bool llm_calls_tools(const struct llm_model *model);  /* native tool calls are known to work */
-bool llm_is_scripted(const struct llm_model *model);  /* replay: */
+const char *llm_name(const struct llm_model *model); /* "anthropic/claude-opus-5", "exec:./m" */
+bool llm_sees(const struct llm_model *model); /* takes images */
+bool llm_calls_tools(const struct llm_model *model); /* native tool calls are known to work */
+bool llm_is_scripted(const struct llm_model *model); /* replay: */
 /* An upper bound of one request's cost, for reserving; negative: unknown. */
 double llm_cost_bound(const struct llm_model *model, const struct llm_request *request);
 

@@ -38,8 +38,8 @@ struct llm_model {
 };
 
 /* Fails the reply: the reason, and a hint for a person (or NULL). */
-void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hint,
-              const char *fmt, ...) attr_printf(4, 5);
+void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hint, const char *fmt,
+              ...) attr_printf(4, 5);
 
 /* Copies outside text into a fixed buffer: cut at a character, valid UTF-8, no control
  * characters. */

@@ -101,8 +101,7 @@ static int find_in_file(struct str name, struct llm_price *out, struct err *err)
     json_t *value;
     if (llm_config_read("prices.json", /* secret= */ false, &file, err) < 0)
         return -1;
-    json_object_foreach(file, entry, value)
-    {
+    json_object_foreach (file, entry, value) {
         struct llm_price price;
         if (read_price(entry, value, &price, err) < 0)
             return -1;
@@ -160,9 +159,9 @@ static double tokens_of(const json_t *value)
         return (double)json_string_length(value) / BYTES_PER_TOKEN + 1;
     if (llm_part_is(value, "image"))
         return IMAGE_TOKENS;
-    json_array_foreach(value, i, inner)
+    json_array_foreach (value, i, inner)
         sum += tokens_of(inner);
-    json_object_foreach((json_t *)(uintptr_t)value, name, inner)
+    json_object_foreach ((json_t *)(uintptr_t)value, name, inner)
         sum += tokens_of(inner) + (double)strlen(name) / BYTES_PER_TOKEN + 1;
     return sum + 1;
 }

@@ -36,8 +36,7 @@ json_t *llm_joined_text(const json_t *parts)
     own_buf text = BUF_INIT(SIZE_MAX / 2);
     size_t i;
     json_t *part;
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach (parts, i, part) {
         if (!llm_part_is(part, "text"))
             continue;
         if (text.len > 0)
@@ -144,8 +143,8 @@ void llm_reader_event(struct llm_reader *reader, struct str data)
     own_json value = json_read(data, EVENT_MAX, &err);
     if (!json_is_object(value)) {
         llm_fail(reader->reply, LLM_GARBAGE, "check that the base URL is a model's server",
-                 "an event of the stream is not a JSON object: %.*s",
-                 (int)str_cut_utf8(data, 100), data.at);
+                 "an event of the stream is not a JSON object: %.*s", (int)str_cut_utf8(data, 100),
+                 data.at);
         return;
     }
     if (is_error(value)) {

@@ -83,7 +83,7 @@ static json_t *parse(struct str text, struct err *err)
         own_json all = json_read(text, FILE_MAX, err);
         size_t i;
         json_t *reply;
-        json_array_foreach(all, i, reply)
+        json_array_foreach (all, i, reply)
             if (!json_is_object(reply)) {
                 err_set(err, ERR_INPUT, "reply %zu is not an object", i + 1);
                 return NULL;

@@ -50,8 +50,8 @@ static void forget_content(struct llm_reply *reply)
     reply->text = NULL;
 }
 
-void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hint,
-              const char *fmt, ...)
+void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hint, const char *fmt,
+              ...)
 {
     char detail[2048];
     va_list args;
@@ -80,8 +80,8 @@ void llm_parts_text(json_t *parts, struct str text)
     }
     buf_add_str(&plain, text);
     if (plain.len > 0)
-        json_array_append_new(parts, json_pack("{s:s,s:o}", "type", "text", "text",
-                                               json_text(buf_str(&plain))));
+        json_array_append_new(
+            parts, json_pack("{s:s,s:o}", "type", "text", "text", json_text(buf_str(&plain))));
 }
 
 json_t *llm_call_arguments(const json_t *value)
@@ -114,15 +114,15 @@ int llm_parts_call(json_t *parts, struct str id, struct str name, json_t *argume
     plain[len] = 0;
     snprintf(made, sizeof made, "call_%u", ++*made_ids);
     json_array_append_new(parts, json_pack("{s:s,s:o,s:s,s:o}", "type", "tool_call", "id",
-                                           json_text(id.len > 0 ? id : str_of(made)), "name",
-                                           plain, "arguments", arguments));
+                                           json_text(id.len > 0 ? id : str_of(made)), "name", plain,
+                                           "arguments", arguments));
     return 0;
 }
 
 void llm_parts_raw(json_t *parts, const char *wire, json_t *block)
 {
-    json_array_append_new(parts, json_pack("{s:s,s:s,s:o}", "type", "raw", "wire", wire, "block",
-                                           block));
+    json_array_append_new(parts,
+                          json_pack("{s:s,s:s,s:o}", "type", "raw", "wire", wire, "block", block));
 }
 
 bool llm_part_is(const json_t *part, const char *type)
@@ -134,7 +134,7 @@ bool llm_parts_have(const json_t *parts, const char *type)
 {
     size_t i;
     json_t *part;
-    json_array_foreach(parts, i, part)
+    json_array_foreach (parts, i, part)
         if (llm_part_is(part, type))
             return true;
     return false;
@@ -145,7 +145,7 @@ void llm_reply_take(struct llm_reply *reply, json_t *parts)
     own_buf text = BUF_INIT(8 * LLM_CONTENT_MAX); /* an invalid byte becomes three */
     size_t i;
     json_t *part;
-    json_array_foreach(parts, i, part)
+    json_array_foreach (parts, i, part)
         if (llm_part_is(part, "text"))
             buf_add_str(&text, json_str(json_object_get(part, "text")));
     forget_content(reply);
@@ -174,8 +174,7 @@ static int plain_calls(const json_t *calls, json_t *parts, unsigned *made_ids)
     json_t *call;
     if (calls && !json_is_null(calls) && !json_is_array(calls))
         return -1;
-    json_array_foreach(calls, i, call)
-    {
+    json_array_foreach (calls, i, call) {
         if (llm_parts_call(parts, json_str(json_object_get(call, "id")),
                            json_str(json_object_get(call, "name")),
                            llm_call_arguments(json_object_get(call, "arguments")), made_ids) < 0)
@@ -188,8 +187,7 @@ static bool fail_by_length(struct str text, struct llm_reply *reply)
 {
     if (text.len > LLM_CONTENT_MAX)
         llm_fail(reply, LLM_TOO_LONG, "a reply is readable text",
-                 "the reply has %zu bytes of text, the maximum is %u", text.len,
-                 LLM_CONTENT_MAX);
+                 "the reply has %zu bytes of text, the maximum is %u", text.len, LLM_CONTENT_MAX);
     return text.len > LLM_CONTENT_MAX;
 }
 

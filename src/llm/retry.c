@@ -33,8 +33,7 @@ double llm_retry_wait(const struct llm_try *try, int tries, double chance)
     if (try->least_wait_s > 0) /* spreads clients that were told the same */
         wait = try->least_wait_s + wait * 0.25;
     int64_t deadline_ms = try->request->deadline_ms;
-    bool in_time = deadline_ms <= 0 ||
-                   (double)(deadline_ms - llm_now_ms()) > wait * 1000;
+    bool in_time = deadline_ms <= 0 || (double)(deadline_ms - llm_now_ms()) > wait * 1000;
     return in_time ? wait : -1;
 }
 

@@ -123,9 +123,9 @@ static void cut_out_of_parts(json_t *value, const char *key)
     json_t *inner;
     if (llm_part_is(value, "raw"))
         return;
-    json_array_foreach(value, i, inner)
+    json_array_foreach (value, i, inner)
         cut_out_of_parts(inner, key);
-    json_object_foreach(value, name, inner)
+    json_object_foreach (value, name, inner)
         cut_out_of_parts(inner, key);
     if (!json_is_string(value))
         return;
@@ -185,8 +185,8 @@ static void judge_body(struct hearing *hearing)
     llm_reader_end(&hearing->reader);
 }
 
-static void judge_loss(const struct hearing *hearing, enum llm_outcome outcome,
-                       int64_t deadline_ms, struct llm_reply *reply)
+static void judge_loss(const struct hearing *hearing, enum llm_outcome outcome, int64_t deadline_ms,
+                       struct llm_reply *reply)
 {
     const struct llm_http_call *call = &hearing->call;
     const char *url = call->url;

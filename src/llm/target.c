@@ -231,8 +231,8 @@ static int fail_unknown(const char *spec, struct err *err)
 int llm_target_find(const char *spec, struct llm_target *out, struct err *err)
 {
     const char *plus = strchr(spec, '+');
-    const struct llm_wire *wire =
-        plus ? llm_wire_find((struct str){ spec, (size_t)(plus - spec) }) : NULL;
+    const struct llm_wire *wire = plus ? llm_wire_find((struct str){ spec, (size_t)(plus - spec) })
+                                       : NULL;
     if (wire && strstr(plus, "://"))
         return find_by_url(wire, spec, plus + 1, out, err);
     struct str first = { spec, strcspn(spec, "/") };
@@ -268,8 +268,7 @@ int llm_target_find_key(struct llm_target *target, struct err *err)
     int rc = provider ? llm_key_find(provider->key_variable, provider->name, &target->key,
                                      &target->key_from, err)
                       : llm_key_find("CUPEL_API_KEY", place, &target->key, &target->key_from, err);
-    bool needed = provider && provider->hosted &&
-                  strcmp(target->base_url, provider->base_url) == 0;
+    bool needed = provider && provider->hosted && strcmp(target->base_url, provider->base_url) == 0;
     if (rc == 0 && !target->key && !needed)
         target->key_from = LLM_KEY_NONE;
     return rc;

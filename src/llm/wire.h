@@ -17,15 +17,15 @@
 /* A model's properties that change its requests. */
 struct llm_dialect {
     const char *model;
-    bool new_names;   /* Chat: "developer" and "max_completion_tokens", for OpenAI */
-    bool seals;       /* Responses: encrypted reasoning, to be sent back */
+    bool new_names; /* Chat: "developer" and "max_completion_tokens", for OpenAI */
+    bool seals; /* Responses: encrypted reasoning, to be sent back */
 };
 
 struct llm_piece {
-    int64_t index;    /* the server's index; -1: none */
-    json_t *block;    /* as the server began it; NULL: none */
-    struct buf text;  /* text, thinking, or the JSON of arguments */
-    struct buf seal;  /* a signature */
+    int64_t index; /* the server's index; -1: none */
+    json_t *block; /* as the server began it; NULL: none */
+    struct buf text; /* text, thinking, or the JSON of arguments */
+    struct buf seal; /* a signature */
     struct buf id, name; /* of a call */
     bool ended;
 };
@@ -37,13 +37,13 @@ struct llm_reader {
     unsigned *made_ids;
     struct llm_piece *pieces;
     size_t piece_count;
-    size_t bytes;            /* of content */
-    size_t shown;            /* bytes that were only shown */
-    bool began;              /* bytes of a reply have come */
-    bool finished;           /* the model is; counts may still come */
-    bool ended;              /* the server said that the reply is complete */
-    bool filtered;           /* declined by the model or a filter */
-    bool overflowed;         /* the context was too small */
+    size_t bytes; /* of content */
+    size_t shown; /* bytes that were only shown */
+    bool began; /* bytes of a reply have come */
+    bool finished; /* the model is; counts may still come */
+    bool ended; /* the server said that the reply is complete */
+    bool filtered; /* declined by the model or a filter */
+    bool overflowed; /* the context was too small */
 };
 
 struct llm_wire {
@@ -63,8 +63,7 @@ const struct llm_wire *llm_wire_find(struct str name);
 
 /* ---- for the source of the bytes ---- */
 void llm_reader_start(struct llm_reader *reader, const struct llm_wire *wire,
-                      const struct llm_watch *watch, struct llm_reply *reply,
-                      unsigned *made_ids);
+                      const struct llm_watch *watch, struct llm_reply *reply, unsigned *made_ids);
 void llm_reader_event(struct llm_reader *reader, struct str data);
 void llm_reader_whole(struct llm_reader *reader, struct str body);
 /* No more bytes: completes or fails the reply. */

@@ -35,8 +35,7 @@ static json_t *write_result(const json_t *part)
 {
     json_t *blocks = json_array(), *inner;
     size_t i;
-    json_array_foreach(json_object_get(part, "content"), i, inner)
-    {
+    json_array_foreach (json_object_get(part, "content"), i, inner) {
         json_t *block = write_part(inner);
         if (block)
             json_array_append_new(blocks, block);
@@ -60,9 +59,9 @@ static json_t *write_part(const json_t *part)
     if (llm_part_is(part, "image"))
         return write_image(part);
     if (llm_part_is(part, "tool_call"))
-        return json_pack("{s:s,s:O,s:O,s:O}", "type", "tool_use", "id",
-                         json_object_get(part, "id"), "name", json_object_get(part, "name"),
-                         "input", json_object_get(part, "arguments"));
+        return json_pack("{s:s,s:O,s:O,s:O}", "type", "tool_use", "id", json_object_get(part, "id"),
+                         "name", json_object_get(part, "name"), "input",
+                         json_object_get(part, "arguments"));
     if (llm_part_is(part, "tool_result"))
         return write_result(part);
     if (llm_part_is(part, "raw") && str_is(json_get_str(part, "wire"), WIRE))
@@ -76,8 +75,7 @@ static void write_parts(const json_t *parts, json_t *blocks)
     size_t i;
     json_t *part;
     for (int rest = 0; rest < 2; rest++)
-        json_array_foreach(parts, i, part)
-        {
+        json_array_foreach (parts, i, part) {
             json_t *block = llm_part_is(part, "tool_result") == !rest ? write_part(part) : NULL;
             if (block)
                 json_array_append_new(blocks, block);
@@ -94,8 +92,7 @@ static json_t *write_messages(const json_t *messages)
 {
     json_t *out = json_array(), *message;
     size_t i;
-    json_array_foreach(messages, i, message)
-    {
+    json_array_foreach (messages, i, message) {
         own_json blocks = json_array();
         json_t *last = json_array_get(out, json_array_size(out) - 1);
         write_parts(json_object_get(message, "content"), blocks);
@@ -104,9 +101,9 @@ static json_t *write_messages(const json_t *messages)
         if (last && str_eq(json_get_str(last, "role"), json_get_str(message, "role")))
             json_array_extend(json_object_get(last, "content"), blocks);
         else
-            json_array_append_new(out, json_pack("{s:O,s:O}", "role",
-                                                 json_object_get(message, "role"), "content",
-                                                 blocks));
+            json_array_append_new(out,
+                                  json_pack("{s:O,s:O}", "role", json_object_get(message, "role"),
+                                            "content", blocks));
     }
     return out;
 }
@@ -115,10 +112,9 @@ static json_t *write_tools(const json_t *tools)
 {
     json_t *out = json_array(), *tool;
     size_t i;
-    json_array_foreach(tools, i, tool)
-        json_array_append_new(out, json_pack("{s:O,s:O,s:O}", "name",
-                                             json_object_get(tool, "name"), "description",
-                                             json_object_get(tool, "description"),
+    json_array_foreach (tools, i, tool)
+        json_array_append_new(out, json_pack("{s:O,s:O,s:O}", "name", json_object_get(tool, "name"),
+                                             "description", json_object_get(tool, "description"),
                                              "input_schema", json_object_get(tool, "schema")));
     return out;
 }
@@ -128,18 +124,15 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
     int64_t most = request->max_output_tokens > 0 ? request->max_output_tokens
                                                   : LLM_USUAL_OUTPUT_TOKENS;
     json_t *body = json_pack("{s:s,s:I,s:b,s:{s:s}}", "model", dialect->model, "max_tokens",
-                             (json_int_t)most, "stream", 1, "cache_control", "type",
-                             "ephemeral");
+                             (json_int_t)most, "stream", 1, "cache_control", "type", "ephemeral");
     if (request->instructions && !is_blank(str_of(request->instructions)))
         json_object_set_new(body, "system",
                             json_pack("[{s:s,s:s,s:{s:s}}]", "type", "text", "text",
-                                      request->instructions, "cache_control", "type",
-                                      "ephemeral"));
+                                      request->instructions, "cache_control", "type", "ephemeral"));
     if (json_array_size(request->tools) > 0) {
         json_object_set_new(body, "tools", write_tools(request->tools));
         json_object_set_new(body, "tool_choice",
-                            json_pack("{s:s,s:b}", "type", "auto", "disable_parallel_tool_use",
-                                      1));
+                            json_pack("{s:s,s:b}", "type", "auto", "disable_parallel_tool_use", 1));
     }
     json_object_set_new(body, "messages", write_messages(request->messages));
     return body;
@@ -274,8 +267,7 @@ static void whole(struct llm_reader *reader, const json_t *body)
     json_t *block;
     if (!json_is_array(json_object_get(body, "content")))
         return;
-    json_array_foreach(json_object_get(body, "content"), i, block)
-    {
+    json_array_foreach (json_object_get(body, "content"), i, block) {
         own_json start = json_pack("{s:I,s:O}", "index", (json_int_t)i, "content_block", block);
         read_block_start(reader, start);
         read_block_stop(reader, start);

@@ -30,7 +30,7 @@ static json_t *write_content(const json_t *parts)
     if (!llm_parts_have(parts, "image"))
         return llm_joined_text(parts);
     content = json_array();
-    json_array_foreach(parts, i, part)
+    json_array_foreach (parts, i, part)
         json_array_append_new(content, write_input(part));
     return content;
 }
@@ -48,7 +48,7 @@ static void write_result(const json_t *part, json_t *messages, json_t *rest)
     }
     json_array_append_new(messages, json_pack("{s:s,s:O,s:O}", "role", "tool", "tool_call_id",
                                               json_object_get(part, "id"), "content", text));
-    json_array_foreach(content, i, inner)
+    json_array_foreach (content, i, inner)
         if (llm_part_is(inner, "image"))
             json_array_append(rest, inner);
 }
@@ -60,8 +60,7 @@ static void add_user(json_t *messages, json_t *content)
     const json_t *before = json_object_get(last, "content");
     if (!str_is(json_get_str(last, "role"), "user") || !json_is_string(before) ||
         !json_is_string(content)) {
-        json_array_append_new(messages,
-                              json_pack("{s:s,s:o}", "role", "user", "content", content));
+        json_array_append_new(messages, json_pack("{s:s,s:o}", "role", "user", "content", content));
         return;
     }
     own_buf text = BUF_INIT(SIZE_MAX / 2);
@@ -77,10 +76,10 @@ static void write_user(const json_t *parts, json_t *messages)
     own_json rest = json_array();
     size_t i;
     json_t *part;
-    json_array_foreach(parts, i, part)
+    json_array_foreach (parts, i, part)
         if (llm_part_is(part, "tool_result"))
             write_result(part, messages, rest);
-    json_array_foreach(parts, i, part)
+    json_array_foreach (parts, i, part)
         if (llm_part_is(part, "image") ||
             (llm_part_is(part, "text") && json_get_str(part, "text").len > 0))
             json_array_append(rest, part);
@@ -91,9 +90,8 @@ static void write_user(const json_t *parts, json_t *messages)
 static json_t *write_call(const json_t *part)
 {
     own_str arguments = json_write(json_object_get(part, "arguments"), JSON_COMPACT);
-    return json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", json_object_get(part, "id"), "type",
-                     "function", "function", "name", json_object_get(part, "name"), "arguments",
-                     arguments);
+    return json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", json_object_get(part, "id"), "type", "function",
+                     "function", "name", json_object_get(part, "name"), "arguments", arguments);
 }
 
 static void write_assistant(const json_t *parts, json_t *messages)
@@ -102,8 +100,7 @@ static void write_assistant(const json_t *parts, json_t *messages)
     own_json text = llm_joined_text(parts);
     json_t *message = json_pack("{s:s}", "role", "assistant"), *part;
     size_t i;
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach (parts, i, part) {
         if (llm_part_is(part, "tool_call"))
             json_array_append_new(calls, write_call(part));
         else if (llm_part_is(part, "raw") && str_is(json_get_str(part, "wire"), WIRE))
@@ -122,12 +119,11 @@ static json_t *write_tools(const json_t *tools)
 {
     json_t *out = json_array(), *tool;
     size_t i;
-    json_array_foreach(tools, i, tool)
+    json_array_foreach (tools, i, tool)
         json_array_append_new(out, json_pack("{s:s,s:{s:O,s:O,s:O}}", "type", "function",
                                              "function", "name", json_object_get(tool, "name"),
-                                             "description",
-                                             json_object_get(tool, "description"), "parameters",
-                                             json_object_get(tool, "schema")));
+                                             "description", json_object_get(tool, "description"),
+                                             "parameters", json_object_get(tool, "schema")));
     return out;
 }
 
@@ -139,8 +135,7 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
         json_array_append_new(messages, json_pack("{s:s,s:s}", "role",
                                                   dialect->new_names ? "developer" : "system",
                                                   "content", request->instructions));
-    json_array_foreach(request->messages, i, message)
-    {
+    json_array_foreach (request->messages, i, message) {
         const json_t *parts = json_object_get(message, "content");
         if (str_is(json_get_str(message, "role"), "assistant"))
             write_assistant(parts, messages);
@@ -220,7 +215,7 @@ static void read_text(struct llm_reader *reader, const json_t *content)
     json_t *part;
     if (json_str(content).len > 0 && (piece = llm_reader_piece(reader, TEXT_PIECE)))
         llm_reader_say(reader, &piece->text, json_str(content));
-    json_array_foreach(content, i, part)
+    json_array_foreach (content, i, part)
         if (llm_part_is(part, "text") && (piece = llm_reader_piece(reader, TEXT_PIECE)))
             llm_reader_say(reader, &piece->text, json_get_str(part, "text"));
 }
@@ -266,7 +261,7 @@ static void read_delta(struct llm_reader *reader, const json_t *delta, bool is_w
     json_t *call;
     read_reasoning(reader, delta);
     read_text(reader, json_object_get(delta, "content"));
-    json_array_foreach(json_object_get(delta, "tool_calls"), i, call)
+    json_array_foreach (json_object_get(delta, "tool_calls"), i, call)
         read_call(reader, call, is_whole);
     if (refusal.len > 0 && reader->reply->outcome == LLM_OK) {
         size_t have = strlen(reader->reply->detail);
@@ -303,8 +298,7 @@ static int collect_call(struct llm_reader *reader, const struct llm_piece *piece
     bool length = reader->reply->stop == LLM_STOP_LENGTH;
     own_json text = json_text(buf_str(&piece->text));
     int rc = llm_parts_call(parts, buf_str(&piece->id), buf_str(&piece->name),
-                            length && is_last ? NULL : llm_call_arguments(text),
-                            reader->made_ids);
+                            length && is_last ? NULL : llm_call_arguments(text), reader->made_ids);
     return length ? 0 : rc;
 }
 

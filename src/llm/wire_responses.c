@@ -24,7 +24,7 @@ static json_t *write_result(const json_t *part)
     size_t i;
     if (llm_parts_have(content, "image")) {
         output = json_array();
-        json_array_foreach(content, i, inner)
+        json_array_foreach (content, i, inner)
             json_array_append_new(output, write_input(inner));
     }
     return json_pack("{s:s,s:O,s:o}", "type", "function_call_output", "call_id",
@@ -44,8 +44,7 @@ static void write_user(const json_t *parts, json_t *items)
 {
     json_t *content = json_array(), *part;
     size_t i;
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach (parts, i, part) {
         if (llm_part_is(part, "tool_result"))
             json_array_append_new(items, write_result(part));
         else if (llm_part_is(part, "image") ||
@@ -53,8 +52,7 @@ static void write_user(const json_t *parts, json_t *items)
             json_array_append_new(content, write_input(part));
     }
     if (json_array_size(content) > 0)
-        json_array_append_new(items,
-                              json_pack("{s:s,s:O}", "role", "user", "content", content));
+        json_array_append_new(items, json_pack("{s:s,s:O}", "role", "user", "content", content));
     json_decref(content);
 }
 
@@ -70,8 +68,7 @@ static void write_assistant(const json_t *parts, json_t *items)
 {
     json_t *part;
     size_t i;
-    json_array_foreach(parts, i, part)
-    {
+    json_array_foreach (parts, i, part) {
         if (llm_part_is(part, "text") && json_get_str(part, "text").len > 0)
             json_array_append_new(items, json_pack("{s:s,s:O}", "role", "assistant", "content",
                                                    json_object_get(part, "text")));
@@ -87,12 +84,11 @@ static json_t *write_tools(const json_t *tools)
 {
     json_t *out = json_array(), *tool;
     size_t i;
-    json_array_foreach(tools, i, tool)
+    json_array_foreach (tools, i, tool)
         json_array_append_new(out, json_pack("{s:s,s:O,s:O,s:O,s:b}", "type", "function", "name",
                                              json_object_get(tool, "name"), "description",
-                                             json_object_get(tool, "description"),
-                                             "parameters", json_object_get(tool, "schema"),
-                                             "strict", 0));
+                                             json_object_get(tool, "description"), "parameters",
+                                             json_object_get(tool, "schema"), "strict", 0));
     return out;
 }
 
@@ -100,8 +96,7 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
 {
     json_t *items = json_array(), *message;
     size_t i;
-    json_array_foreach(request->messages, i, message)
-    {
+    json_array_foreach (request->messages, i, message) {
         const json_t *parts = json_object_get(message, "content");
         if (str_is(json_get_str(message, "role"), "assistant"))
             write_assistant(parts, items);
@@ -110,8 +105,8 @@ static json_t *encode(const struct llm_dialect *dialect, const struct llm_reques
     }
     int64_t most = request->max_output_tokens > 0 ? request->max_output_tokens
                                                   : LLM_USUAL_OUTPUT_TOKENS;
-    json_t *body = json_pack("{s:s,s:b,s:b,s:I}", "model", dialect->model, "stream", 1, "store",
-                             0, "max_output_tokens", (json_int_t)most);
+    json_t *body = json_pack("{s:s,s:b,s:b,s:I}", "model", dialect->model, "stream", 1, "store", 0,
+                             "max_output_tokens", (json_int_t)most);
     if (dialect->seals)
         json_object_set_new(body, "include", json_pack("[s]", "reasoning.encrypted_content"));
     if (request->instructions && request->instructions[0])
@@ -144,8 +139,7 @@ static void read_item(struct llm_reader *reader, const json_t *item)
     const json_t *content = json_object_get(item, "content");
     size_t i;
     json_t *inner;
-    json_array_foreach(content, i, inner)
-    {
+    json_array_foreach (content, i, inner) {
         if (llm_part_is(inner, "output_text"))
             llm_reader_add(reader, &piece->text, json_get_str(inner, "text"));
         if (llm_part_is(inner, "refusal") && reader->reply->outcome == LLM_OK) {
@@ -168,7 +162,7 @@ static void read_response(struct llm_reader *reader, const json_t *response)
         return;
     }
     if (reader->piece_count == 0)
-        json_array_foreach(json_object_get(response, "output"), i, item)
+        json_array_foreach (json_object_get(response, "output"), i, item)
             read_item(reader, item);
     read_usage(&reader->reply->usage, json_object_get(response, "usage"));
     reader->reply->stop = LLM_STOP_OTHER;
@@ -216,8 +210,7 @@ static int collect(struct llm_reader *reader, json_t *parts)
         } else if (llm_part_is(item, "function_call")) {
             bool cut = str_is(json_get_str(item, "status"), "incomplete") ||
                        (reader->reply->stop == LLM_STOP_LENGTH && i + 1 == reader->piece_count);
-            json_t *arguments = cut ? NULL
-                                    : llm_call_arguments(json_object_get(item, "arguments"));
+            json_t *arguments = cut ? NULL : llm_call_arguments(json_object_get(item, "arguments"));
             if (llm_parts_call(parts, json_get_str(item, "call_id"), json_get_str(item, "name"),
                                arguments, reader->made_ids) < 0 &&
                 reader->reply->stop != LLM_STOP_LENGTH)

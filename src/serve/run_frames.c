@@ -77,15 +77,15 @@ static void say_bytes(struct serve_run *run, int which, struct str bytes)
         return;
     }
     if (held->lost > 0) {
-        serve_conn_say(run->conn, json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event", "lost",
-                                            "stream", stream_names[which], "bytes",
-                                            (json_int_t)held->lost));
+        serve_conn_say(run->conn,
+                       json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event", "lost", "stream",
+                                 stream_names[which], "bytes", (json_int_t)held->lost));
         held->lost = 0;
     }
     json_t *text = json_stringn(bytes.at, bytes.len);
-    serve_conn_say(run->conn, json_pack("{s:s, s:s, s:o}", "id", run->id, "event",
-                                        stream_names[which], text ? "text" : "base64",
-                                        text ? text : base64_json(bytes)));
+    serve_conn_say(run->conn,
+                   json_pack("{s:s, s:s, s:o}", "id", run->id, "event", stream_names[which],
+                             text ? "text" : "base64", text ? text : base64_json(bytes)));
 }
 
 static void on_bytes(struct serve_run *run, int which, struct str bytes)
@@ -153,9 +153,9 @@ static void finish(struct serve_run *run, struct result *result, const struct er
     if (conn->source.fd >= 0) {
         finish_streams(run);
         struct serve_answer *answer = serve_answer_new(
-            run->id, result ? json_pack("{s:s, s:o}", "id", run->id, "result",
-                                        result_to_json(result))
-                            : error_frame(str_of(run->id), err));
+            run->id, result
+                         ? json_pack("{s:s, s:o}", "id", run->id, "result", result_to_json(result))
+                         : error_frame(str_of(run->id), err));
         if (result && run->content) {
             answer->artifacts = take_ptr(result->artifacts);
             answer->count = result->artifact_count;
@@ -268,8 +268,7 @@ static int check_run(struct serve_conn *conn, const struct frame_ask *ask, bool 
                          "that of a run under way", err);
     if (conn->run_count < SERVE_RUNS_MAX)
         return 0;
-    err_set(err, ERR_BUSY, "run limit (%u) of this connection reached",
-            conn->run_count);
+    err_set(err, ERR_BUSY, "run limit (%u) of this connection reached", conn->run_count);
     err_hint(err, "wait for one of them to end");
     return -1;
 }

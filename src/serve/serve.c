@@ -41,8 +41,7 @@ static void welcome(struct serve *serve, int fd)
     if (!is_owner(serve, fd))
         return;
     if (serve->conn_count >= SERVE_CONNS_MAX) {
-        err_set(&err, ERR_BUSY, "connection limit (%u) of the engine reached",
-                serve->conn_count);
+        err_set(&err, ERR_BUSY, "connection limit (%u) of the engine reached", serve->conn_count);
         serve_refuse(fd, &err);
         return;
     }
@@ -201,8 +200,8 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->engine = options->engine;
     serve->loop = engine_loop(options->engine);
     serve->listen_fd = options->listener;
-    serve->listener =
-        (struct loop_source){ .fd = options->listener, .ready = LOOP_HANDLER(on_connect) };
+    serve->listener = (struct loop_source){ .fd = options->listener,
+                                            .ready = LOOP_HANDLER(on_connect) };
     serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = LOOP_HANDLER(on_stop) };
     loop_due(&serve->pause, on_pause_over);
     serve->owner = options->owner;
@@ -213,8 +212,8 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     if (serve->idle_exit_ns > 0)
         loop_set_timer(serve->loop, &serve->idle, serve->idle_since_ns);
     serve->one = fd >= 0;
-    serve->ceilings.host_memory_bytes =
-        (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    serve->ceilings.host_memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) *
+                                        (int64_t)sysconf(_SC_PAGESIZE);
     if ((serve->stop.fd >= 0 && loop_add(serve->loop, &serve->stop, EPOLLIN) < 0) ||
         (serve->listener.fd >= 0 && loop_add(serve->loop, &serve->listener, EPOLLIN) < 0)) {
         err_sys(err, "watch the engine's socket");

@@ -70,7 +70,7 @@ struct serve_answer {
     struct result_artifact *artifacts; /* owned, with their contents */
     size_t count, at;
     uint64_t offset;
-    uint64_t bytes;  /* that the artifacts still hold */
+    uint64_t bytes; /* that the artifacts still hold */
     struct buf last; /* a complete frame */
 };
 
@@ -84,7 +84,7 @@ struct serve_conn {
     struct buf out;
     size_t sent;
     struct serve_answer *answers, **answers_end;
-    size_t waiting;   /* bytes of all answers */
+    size_t waiting; /* bytes of all answers */
     int64_t moved_ns; /* when the client last read something */
     int64_t frame_ns; /* when the incomplete frame began; 0: there is none */
     bool was_full;
@@ -93,7 +93,7 @@ struct serve_conn {
     unsigned run_count; /* and session requests */
     uint32_t watched;
     char used[SERVE_SESSIONS_TOLD][32]; /* sessions it used, the latest first */
-    bool ended;   /* the client sends no more, or nothing readable */
+    bool ended; /* the client sends no more, or nothing readable */
     bool starved; /* waits for a claim */
 };
 
@@ -101,7 +101,7 @@ struct serve {
     struct engine *engine;
     struct loop *loop;
     struct loop_source listener, stop;
-    struct loop_timer idle;  /* the next check whether the engine is still needed */
+    struct loop_timer idle; /* the next check whether the engine is still needed */
     int64_t idle_exit_ns, idle_since_ns;
     struct loop_timer pause; /* of the listener, when no descriptor is left */
     int listen_fd;

@@ -42,8 +42,7 @@ void serve_session_told(void *user, const char *id, const json_t *event)
     const struct serve *serve = user;
     for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
         next = conn->after;
-        if (conn->source.fd >= 0 && has_used(conn, id) &&
-            serve_conn_unsent(conn) <= SERVE_OUT_MAX)
+        if (conn->source.fd >= 0 && has_used(conn, id) && serve_conn_unsent(conn) <= SERVE_OUT_MAX)
             serve_conn_say(conn, json_deep_copy(event));
     }
 }
@@ -53,8 +52,8 @@ static void say(struct serve_ask *ask, json_t *members, struct result_artifact *
     struct serve_conn *conn = ask->conn;
     if (conn->source.fd < 0)
         return;
-    const char *id =
-        json_string_value(json_object_get(json_object_get(members, "session"), "session"));
+    const char *id = json_string_value(
+        json_object_get(json_object_get(members, "session"), "session"));
     if (id) /* also a new one */
         serve_session_used(conn, id);
     json_t *frame = json_pack("{s:s}", "id", ask->id);
@@ -86,8 +85,8 @@ void serve_ask_fail(struct serve_ask *ask, const struct err *err)
 }
 
 /* The engine needs more than the frame: a new session's request, files to put. */
-static int make_request(struct serve *serve, const struct frame_session *what,
-                        struct request *out, struct err *err)
+static int make_request(struct serve *serve, const struct frame_session *what, struct request *out,
+                        struct err *err)
 {
     if (what->what == FRAME_DO_NEW) {
         own_json none = json_object();

@@ -119,8 +119,7 @@ static int remove_stale(const struct serve_socket *at, struct err *err)
         err_hint(err, "remove it, or name another path");
         return -1;
     }
-    return unlinkat(at->dir, at->name, 0) < 0 ? err_sys(err, "remove '%.200s'", at->path)
-                                                     : 0;
+    return unlinkat(at->dir, at->name, 0) < 0 ? err_sys(err, "remove '%.200s'", at->path) : 0;
 }
 
 static int listen_there(struct serve_socket *at, struct err *err)
@@ -129,8 +128,8 @@ static int listen_there(struct serve_socket *at, struct err *err)
     /* A path may be too long for an address; /proc/self/fd of its directory is not. */
     int n = snprintf(address.sun_path, sizeof address.sun_path, "%s", at->path);
     if ((size_t)n >= sizeof address.sun_path)
-        n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%.80s",
-                     at->dir, at->name);
+        n = snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%.80s", at->dir,
+                     at->name);
     if ((size_t)n >= sizeof address.sun_path || strlen(at->name) > 80)
         return err_set(err, ERR_USAGE, "the name '%.100s' is too long for a socket", at->name);
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -203,8 +202,7 @@ int serve_socket_open(const char *path, struct serve_socket *out, struct err *er
     mode_t callers = umask(077);
     int failed = path ? open_named_socket(path, out, err) : open_own_socket(out, err);
     umask(callers);
-    if (failed == 0 &&
-        take_lock(out, err) == 0 && remove_stale(out, err) == 0 &&
+    if (failed == 0 && take_lock(out, err) == 0 && remove_stale(out, err) == 0 &&
         start_sweeper(out, err) == 0 && listen_there(out, err) == 0)
         return 0;
     serve_socket_close(out);

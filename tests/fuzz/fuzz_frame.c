@@ -76,8 +76,8 @@ static void as_news(struct str text)
             abort();
         return;
     }
-    if (news.kind == FRAME_ARTIFACT && (news.offset + news.bytes.len > news.size_bytes ||
-                                        strlen(news.sha256) > 64))
+    if (news.kind == FRAME_ARTIFACT &&
+        (news.offset + news.bytes.len > news.size_bytes || strlen(news.sha256) > 64))
         abort();
     if (news.kind == FRAME_ERROR)
         result_refusal_read(news.body, &err);

@@ -24,14 +24,14 @@ static inline void fuzz_llm_answer(const struct llm_wire *wire, const struct llm
     own_json messages = json_array();
     size_t i;
     json_t *part;
-    json_array_foreach(reply->content, i, part)
+    json_array_foreach (reply->content, i, part)
         if (llm_part_is(part, "tool_call"))
             json_array_append_new(results,
-                                  json_pack("{s:s,s:O,s:[{s:s,s:s}]}", "type", "tool_result",
-                                            "id", json_object_get(part, "id"), "content", "type",
-                                            "text", "text", "2"));
-    json_array_append_new(messages, json_pack("{s:s,s:O}", "role", "assistant", "content",
-                                              reply->content));
+                                  json_pack("{s:s,s:O,s:[{s:s,s:s}]}", "type", "tool_result", "id",
+                                            json_object_get(part, "id"), "content", "type", "text",
+                                            "text", "2"));
+    json_array_append_new(messages,
+                          json_pack("{s:s,s:O}", "role", "assistant", "content", reply->content));
     json_array_append_new(messages, json_pack("{s:s,s:O}", "role", "user", "content", results));
     struct llm_dialect dialect = { .model = "m", .seals = true };
     struct llm_request request = { .instructions = "Be brief.", .messages = messages };

@@ -1,7 +1,9 @@
 """The edits that disable one control each, for tests of the tests: a mutant is the tree with the edits of
 one row of table.py. The sources themselves know nothing of it.
 
-An edit is (file, old, new): `old` stands in the file exactly once (tests/mutation/test_edits.py)."""
+An edit is (file, old, new): `old` stands in the file exactly once (tests/mutation/test_edits.py); its white
+space stands for any white space."""
+import re
 
 
 def never(file, condition):
@@ -11,9 +13,10 @@ def never(file, condition):
 
 def applied(text, old, new):
     """The text with one edit; a ValueError where `old` does not stand there once."""
-    if text.count(old) != 1:
-        raise ValueError(f"stands there {text.count(old)} times: {old!r}")
-    return text.replace(old, new)
+    places = [*re.finditer(r"\s+".join(map(re.escape, re.split(r"\s+", old))), text)]
+    if len(places) != 1:
+        raise ValueError(f"stands there {len(places)} times: {old!r}")
+    return text[:places[0].start()] + new + text[places[0].end():]
 
 
 EDITS = {

@@ -17,7 +17,6 @@
 #include "check.h"
 #include "engine/talk/plan.h"
 
-
 #define WAIT_MS 20000
 
 struct box_broker keep_house = BOX_BROKER_INIT;
@@ -70,8 +69,7 @@ struct box_news keep_news_of(uint32_t kind)
         if (news.kind == kind)
             return news;
         if (news.kind == BOX_NEWS_FAILED)
-            check_failed(__FILE__, __LINE__, "step %u failed: %s", news.step,
-                         strerror(news.error));
+            check_failed(__FILE__, __LINE__, "step %u failed: %s", news.step, strerror(news.error));
         CHECK(waiting_count < array_len(waiting));
         waiting[waiting_count++] = news;
     }
@@ -203,9 +201,9 @@ bool keep_begin(int64_t memory_bytes)
 bool keep_begin_as_user(int64_t memory_bytes)
 {
     const uid_t ordinary = 61005;
-    if (geteuid() == 0 && (setresgid(ordinary, ordinary, ordinary) < 0 ||
-                           setresuid(ordinary, ordinary, ordinary) < 0 ||
-                           prctl(PR_SET_DUMPABLE, 1) < 0))
+    if (geteuid() == 0 &&
+        (setresgid(ordinary, ordinary, ordinary) < 0 ||
+         setresuid(ordinary, ordinary, ordinary) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0))
         check_failed(__FILE__, __LINE__, "cannot become an ordinary user");
     if (!keep_begin_as_we_are(memory_bytes))
         return false;

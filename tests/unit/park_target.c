@@ -130,8 +130,8 @@ struct python start(bool user_ns)
     if (made.pid == 0) {
         char word;
         if ((user_ns && unshare(CLONE_NEWUSER) < 0) || io_write_all(pair[1], "u", 1) < 0 ||
-            read(go[0], &word, 1) != 1 || dup2(pair[1], REQUESTS) < 0 ||
-            dup2(pair[1], WORDS) < 0 || install_filter() < 0)
+            read(go[0], &word, 1) != 1 || dup2(pair[1], REQUESTS) < 0 || dup2(pair[1], WORDS) < 0 ||
+            install_filter() < 0)
             _exit(70);
         execl("/usr/bin/python3", "python3", "-I", "-c", script, own, holder, "9", (char *)NULL);
         _exit(71);

@@ -145,8 +145,8 @@ TEST(plan_adds_what_the_question_asks_for)
     size_t i;
     json_t *one;
     json_array_foreach (requirements, i, one)
-        asks_five = asks_five || json_integer_value(json_object_get(json_object_get(one, "check"),
-                                                                    "items")) == 5;
+        asks_five = asks_five || json_integer_value(
+                                     json_object_get(json_object_get(one, "check"), "items")) == 5;
     CHECK(asks_five);
     one = json_array_get(requirements, 0);
     CHECK_TEXT(json_string_value(json_object_get(one, "from")), "model");
@@ -179,7 +179,8 @@ TEST(plan_cannot_take_away_what_the_question_states)
 {
     own_json given = json_loads("{\"requirements\":[{\"text\":\"top.csv\",\"check\":{\"file\":"
                                 "\"top.csv\"}},{\"text\":\"own\",\"check\":{\"code\":\"assert 1\"}}"
-                                "]}", 0, NULL);
+                                "]}",
+                                0, NULL);
     own_json plan = agent_plan_read(given, "Save the five largest as top.csv.\n"
                                            "assert f(1) == 2\nassert f(2) == 3\n");
     const json_t *requirements = json_object_get(plan, "requirements");
@@ -195,7 +196,8 @@ TEST(plan_cannot_take_away_what_the_question_states)
     CHECK_INT(rows, 1);
     own_json same = json_loads("{\"requirements\":[{\"text\":\"it\",\"check\":{\"file\":"
                                "\"top.csv\",\"rows\":5}},{\"text\":\"own\",\"check\":{\"code\":"
-                               "\"assert f(1) == 2\"}}]}", 0, NULL);
+                               "\"assert f(1) == 2\"}}]}",
+                               0, NULL);
     own_json covered = agent_plan_read(same, "Save the five largest as top.csv.\n"
                                              "assert f(1) == 2\n");
     CHECK_INT(json_array_size(json_object_get(covered, "requirements")), 2);

@@ -79,8 +79,8 @@ TEST(repair_keeps_the_first_and_last_frames_of_a_deep_stack)
 {
     own_json frames = json_array();
     for (int i = 0; i < 100; i++)
-        json_array_append_new(frames, json_pack("{s:s, s:i, s:s}", "function", "f", "line", i + 1,
-                                                "text", "f()"));
+        json_array_append_new(
+            frames, json_pack("{s:s, s:i, s:s}", "function", "f", "line", i + 1, "text", "f()"));
     own_json result = failed("{'kind':'exception','name':'RecursionError','message':''}",
                              "rolled_back");
     own_buf out = BUF_INIT(1u << 20);

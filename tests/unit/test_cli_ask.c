@@ -25,7 +25,9 @@ TEST(cli_ask_budget_sets_what_it_names_and_nothing_else)
 {
     struct agent_budget b;
     CHECK_INT(budget("steps=3,wall_s=1.5,execution_s=none,tokens=5000,usd=0.25,"
-                     "artifact_bytes=2M", &b), 0);
+                     "artifact_bytes=2M",
+                     &b),
+              0);
     CHECK_INT(b.steps, 3);
     CHECK(b.wall_s == 1.5 && b.execution_s < 0 && b.money_usd == 0.25);
     CHECK_INT(b.tokens, 5000);

@@ -112,7 +112,8 @@ TEST(files_paths_clash)
     struct request request;
     CHECK_INT(parse("{\"path\":\"a/b\",\"text\":\"\"},{\"path\":\"a/c\",\"text\":\"\"},"
                     "{\"path\":\"ab\",\"text\":\"\"},{\"path\":\"a.b\",\"text\":\"\"}",
-                    "", &request, &err), 0);
+                    "", &request, &err),
+              0);
     request_done(&request);
 }
 
@@ -150,19 +151,23 @@ TEST(files_and_stdin_share_input_bytes)
     struct err err;
     const char *limit = ",\"stdin\":\"123\",\"limits\":{\"input_bytes\":10}";
     CHECK_INT(parse("{\"path\":\"a\",\"text\":\"1234\"},{\"path\":\"b\",\"base64\":\"TWFu\"}",
-                    limit, &request, &err), 0);
+                    limit, &request, &err),
+              0);
     request_done(&request);
     CHECK_INT(parse("{\"path\":\"a\",\"text\":\"12345\"},{\"path\":\"b\",\"base64\":\"TWFu\"}",
-                    limit, &request, &err), -1);
+                    limit, &request, &err),
+              -1);
     CHECK_TEXT(err.field, "files");
     CHECK_TEXT(err.value, "11");
     CHECK(strstr(err.bound, "at most 10 bytes"));
     CHECK(strstr(err.hint, "limits.input_bytes"));
-    CHECK_INT(parse("", ",\"stdin\":\"12345678901\",\"limits\":{\"input_bytes\":10}", &request,
-                    &err), -1);
+    CHECK_INT(
+        parse("", ",\"stdin\":\"12345678901\",\"limits\":{\"input_bytes\":10}", &request, &err),
+        -1);
     CHECK_TEXT(err.field, "stdin");
-    CHECK_INT(parse("{\"path\":\"b\",\"base64\":\"AAAAAAAAAAAAAAAAAAAAAAAA\"}", limit, &request,
-                    &err), -1);
+    CHECK_INT(
+        parse("{\"path\":\"b\",\"base64\":\"AAAAAAAAAAAAAAAAAAAAAAAA\"}", limit, &request, &err),
+        -1);
     CHECK_TEXT(err.field, "files[0].base64");
     CHECK_INT(parse("", ",\"stdin\":\"\",\"limits\":{\"input_bytes\":0}", &request, &err), 0);
     request_done(&request);
@@ -189,8 +194,9 @@ TEST(files_raw_ones_are_added_under_the_same_rules)
 {
     struct request request;
     struct err err;
-    CHECK_INT(parse("{\"path\":\"d/a\",\"text\":\"\"}", ",\"limits\":{\"input_bytes\":8}",
-                    &request, &err), 0);
+    CHECK_INT(parse("{\"path\":\"d/a\",\"text\":\"\"}", ",\"limits\":{\"input_bytes\":8}", &request,
+                    &err),
+              0);
     CHECK_INT(request_add_file(&request, "raw", buf_strdup(STR("\xff\0x")), 3, true, &err), 0);
     CHECK_INT(request.file_count, 2);
     CHECK(request.files[1].readonly && request.files[1].data.len == 3);

@@ -73,7 +73,9 @@ TEST(frame_of_a_run_has_all_its_members)
     own_frame_ask got;
     struct err err;
     CHECK_INT(ask("{\"op\":\"run\",\"id\":\"a b\",\"request\":{\"code\":\"1\"},\"events\":true,"
-                  "\"content\":false,\"stdin_base64\":\"eA==\"}", &got, &err), 0);
+                  "\"content\":false,\"stdin_base64\":\"eA==\"}",
+                  &got, &err),
+              0);
     CHECK_INT(got.op, FRAME_RUN);
     CHECK(str_is(got.id, "a b") && got.events && !got.content);
     CHECK(got.stdin_base64 && json_object_get(got.request, "code"));

@@ -33,8 +33,7 @@ TEST(json_members_are_those_of_the_contract_in_order)
     size_t count = 0;
     const char *name;
     json_t *value;
-    json_object_foreach(json, name, value)
-    {
+    json_object_foreach (json, name, value) {
         CHECK(count < array_len(want));
         CHECK_TEXT(name, want[count++]);
     }
@@ -62,23 +61,23 @@ TEST(json_of_a_whole_result)
     own_json json = result_to_json(&result);
     char *text = json_write(json, JSON_COMPACT);
     CHECK_TEXT(text,
-        "{\"schema\":1,\"run\":\"r_1\",\"status\":\"ok\",\"exit_code\":0,\"signal\":null,"
-        "\"limits_hit\":[],\"stdout\":\"2\\n\",\"stderr\":\"\",\"stdout_bytes\":2,"
-        "\"stderr_bytes\":0,\"truncated\":false,\"results\":[{\"text/plain\":\"2\"}],"
-        "\"error\":null,\"denied\":[{\"call\":\"mount\",\"count\":1}],"
-        "\"artifacts\":[{\"path\":\"a.txt\",\"size_bytes\":0,\"sha256\":"
-        "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
-        "\"mime\":\"text/plain\"}],\"skipped\":[{\"path\":\"l\",\"reason\":\"symlink\"}],"
-        "\"session\":null,\"cell\":null,\"state\":\"none\",\"metrics\":{\"queue_ms\":0.0,"
-        "\"start_ms\":0.0,\"wall_ms\":1.5,\"collect_ms\":0.0,\"cpu_ms\":0.0,"
-        "\"memory_peak_bytes\":1024,\"warm\":false},\"isolation\":{\"tier\":\"native\","
-        "\"image\":\"host\",\"walls\":[\"seccomp\"],\"missing\":[]},\"network\":[],"
-        "\"provenance\":{\"code_sha256\":\"c0de\",\"inputs_sha256\":\"1235\","
-        "\"image_digest\":\"sha256:00\",\"limits\":{\"timeout_s\":5,\"cpu_s\":6,"
-        "\"memory_bytes\":536870912,\"disk_bytes\":209715200,\"pids\":64,\"cpus\":1,"
-        "\"input_bytes\":67108864,\"stdout_bytes\":65536,\"stderr_bytes\":65536,"
-        "\"artifact_bytes\":5242880,\"artifact_files\":64},\"engine\":\"cupel " CUPEL_VERSION
-        "\"},\"cached\":false,\"cached_age_s\":null}");
+               "{\"schema\":1,\"run\":\"r_1\",\"status\":\"ok\",\"exit_code\":0,\"signal\":null,"
+               "\"limits_hit\":[],\"stdout\":\"2\\n\",\"stderr\":\"\",\"stdout_bytes\":2,"
+               "\"stderr_bytes\":0,\"truncated\":false,\"results\":[{\"text/plain\":\"2\"}],"
+               "\"error\":null,\"denied\":[{\"call\":\"mount\",\"count\":1}],"
+               "\"artifacts\":[{\"path\":\"a.txt\",\"size_bytes\":0,\"sha256\":"
+               "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
+               "\"mime\":\"text/plain\"}],\"skipped\":[{\"path\":\"l\",\"reason\":\"symlink\"}],"
+               "\"session\":null,\"cell\":null,\"state\":\"none\",\"metrics\":{\"queue_ms\":0.0,"
+               "\"start_ms\":0.0,\"wall_ms\":1.5,\"collect_ms\":0.0,\"cpu_ms\":0.0,"
+               "\"memory_peak_bytes\":1024,\"warm\":false},\"isolation\":{\"tier\":\"native\","
+               "\"image\":\"host\",\"walls\":[\"seccomp\"],\"missing\":[]},\"network\":[],"
+               "\"provenance\":{\"code_sha256\":\"c0de\",\"inputs_sha256\":\"1235\","
+               "\"image_digest\":\"sha256:00\",\"limits\":{\"timeout_s\":5,\"cpu_s\":6,"
+               "\"memory_bytes\":536870912,\"disk_bytes\":209715200,\"pids\":64,\"cpus\":1,"
+               "\"input_bytes\":67108864,\"stdout_bytes\":65536,\"stderr_bytes\":65536,"
+               "\"artifact_bytes\":5242880,\"artifact_files\":64},\"engine\":\"cupel " CUPEL_VERSION
+               "\"},\"cached\":false,\"cached_age_s\":null}");
     free(text);
 }
 

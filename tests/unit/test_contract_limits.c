@@ -220,10 +220,9 @@ TEST(limits_json_has_every_name_in_order)
     CHECK_INT(fill("baseline", "{\"timeout_s\": 0.5}", &limits, &err), 0);
     own_json json = limits_to_json(&limits);
     char *text = json_write(json, JSON_COMPACT);
-    CHECK_TEXT(text,
-               "{\"timeout_s\":0.5,\"cpu_s\":1.5,\"memory_bytes\":536870912,"
-               "\"disk_bytes\":209715200,\"pids\":64,\"cpus\":1,\"input_bytes\":67108864,"
-               "\"stdout_bytes\":65536,\"stderr_bytes\":65536,\"artifact_bytes\":5242880,"
-               "\"artifact_files\":64}");
+    CHECK_TEXT(text, "{\"timeout_s\":0.5,\"cpu_s\":1.5,\"memory_bytes\":536870912,"
+                     "\"disk_bytes\":209715200,\"pids\":64,\"cpus\":1,\"input_bytes\":67108864,"
+                     "\"stdout_bytes\":65536,\"stderr_bytes\":65536,\"artifact_bytes\":5242880,"
+                     "\"artifact_files\":64}");
     free(text);
 }

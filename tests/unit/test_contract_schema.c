@@ -149,7 +149,7 @@ static void check_properties(const char *what, json_t *schema, const json_t *nam
     const char *name;
     json_t *value;
     CHECK(json_is_false(at(schema, "additionalProperties")));
-    json_object_foreach(at(schema, "properties"), name, value)
+    json_object_foreach (at(schema, "properties"), name, value)
         json_array_append_new(keys, json_string(name));
     check_set(what, keys, names);
 }
@@ -170,8 +170,7 @@ static void check_limits(json_t *schema, json_t *described)
 {
     const char *name;
     json_t *row;
-    json_object_foreach(described, name, row)
-    {
+    json_object_foreach (described, name, row) {
         json_t *limit = at(at(schema, "properties"), name);
         CHECK_TEXT(json_string_value(at(limit, "type")), json_string_value(at(row, "type")));
         CHECK(same_number(at(limit, "minimum"), at(row, "least")));
@@ -205,12 +204,11 @@ TEST(schema_of_the_request_has_the_values_of_the_code)
     own_json profiles = json_array();
     const char *name;
     json_t *row;
-    json_object_foreach(at(code, "languages"), name, row)
-    {
+    json_object_foreach (at(code, "languages"), name, row) {
         json_array_append_new(languages, json_string(name));
         json_array_extend(languages, row);
     }
-    json_object_foreach(at(code, "profiles"), name, row)
+    json_object_foreach (at(code, "profiles"), name, row)
         json_array_append_new(profiles, json_string(name));
     check_set("languages", at(schema, "properties/language/enum"), languages);
     check_set("profiles", at(schema, "properties/profile/enum"), profiles);
@@ -250,8 +248,7 @@ TEST(schema_of_the_limits_has_the_bounds_of_the_code)
     check_limits(at(result, "properties/provenance/properties/limits"), at(code, "limits"));
     const char *name;
     json_t *value;
-    json_object_foreach(at(code, "profiles/baseline"), name, value)
-    {
+    json_object_foreach (at(code, "profiles/baseline"), name, value) {
         json_t *limit = at(at(request, "properties/limits/properties"), name);
         json_t *given = json_object_get(limit, "default");
         /* cpu_s has none: it follows from two others. */
@@ -263,7 +260,7 @@ static json_t *keys_of(const json_t *object)
 {
     json_t *out = json_array(), *value;
     const char *name;
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    json_object_foreach ((json_t *)(uintptr_t)object, name, value)
         json_array_append_new(out, json_string(name));
     return out;
 }
@@ -325,7 +322,7 @@ TEST(schema_of_the_refusal_has_the_members_of_the_code)
     own_json top = json_pack("[s]", "error");
     const char *name;
     json_t *value;
-    json_object_foreach(json_object_get(refusal, "error"), name, value)
+    json_object_foreach (json_object_get(refusal, "error"), name, value)
         json_array_append_new(names, json_string(name));
     for (enum err_kind kind = ERR_NONE + 1; kind <= ERR_BUG; kind++)
         json_array_append_new(kinds, json_string(err_kind_name(kind)));

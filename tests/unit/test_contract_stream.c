@@ -48,8 +48,8 @@ TEST(stream_beyond_the_cap_is_head_and_tail)
 {
     for (size_t step = 1; step <= 20; step++) {
         check_text("123456789", 8, step, "123456\n... 1 bytes left out ...\n89", true);
-        check_text("abcdefghijklmnopqrstuvwxyz", 8, step,
-                   "abcdef\n... 18 bytes left out ...\nyz", true);
+        check_text("abcdefghijklmnopqrstuvwxyz", 8, step, "abcdef\n... 18 bytes left out ...\nyz",
+                   true);
         check_text("ab", 1, step, "a\n... 1 bytes left out ...\n", true);
         check_text("ab", 0, step, "\n... 2 bytes left out ...\n", true);
     }

@@ -114,7 +114,8 @@ TEST(problems_are_capped)
 {
     own_str line = many("{\"op\":\"check\",\"problems\":[",
                         "{\"kind\":\"name\",\"line\":1,\"column\":\"x\",\"name\":null,"
-                        "\"message\":\"m\"}", 50, "]}\n");
+                        "\"message\":\"m\"}",
+                        50, "]}\n");
     struct driver driver = fed(line);
     const json_t *problems = json_object_get(driver.answer, "problems");
     const json_t *first = json_array_get(problems, 0);
@@ -129,8 +130,10 @@ TEST(long_texts_are_cut_between_characters)
 {
     own_str message = many("", "é", 3000, "");
     own_buf line = BUF_INIT(1 << 20);
-    buf_printf(&line, "{\"op\":\"check\",\"problems\":[{\"kind\":\"module\",\"line\":99999999999,"
-               "\"message\":\"%s\"}]}\n", message);
+    buf_printf(&line,
+               "{\"op\":\"check\",\"problems\":[{\"kind\":\"module\",\"line\":99999999999,"
+               "\"message\":\"%s\"}]}\n",
+               message);
     struct driver driver = fed(line.at);
     const json_t *one = json_array_get(json_object_get(driver.answer, "problems"), 0);
     struct str kept = json_str(json_object_get(one, "message"));

@@ -87,7 +87,8 @@ TEST(keep_refuses_places_that_are_taken_and_threads)
     keep_order_place(BOX_OP_DROP, 0);
     keep_must_park(0);
     CHECK_TEXT(keep_ask("import threading; go = threading.Event(); "
-                   "t = threading.Thread(target=go.wait); t.start()"), "None");
+                        "t = threading.Thread(target=go.wait); t.start()"),
+               "None");
     CHECK_INT(keep_park(1).end, INJECT_THREADS);
     CHECK_TEXT(keep_ask("go.set() or t.join()"), "None");
     keep_must_park(1);
@@ -113,12 +114,15 @@ TEST(keep_user_code_cannot_take_the_parked_uid)
         return;
     keep_must_park(0);
     CHECK_TEXT(keep_ask("refused(os.setuid, 1001), refused(os.seteuid, 1001), "
-                   "refused(os.setreuid, 1001, 1001)"), "(1, 38, 1)");
+                        "refused(os.setreuid, 1001, 1001)"),
+               "(1, 38, 1)");
     CHECK_TEXT(keep_ask("refused(os.setresuid, 1001, 1001, 1001), "
-                        "refused(os.setresuid, -1, -1, 1001)"), "(38, 38)");
+                        "refused(os.setresuid, -1, -1, 1001)"),
+               "(38, 38)");
     CHECK_TEXT(keep_ask("refused(os.setresuid, -1, -1, -1), refused(os.setuid, 1000)"), "(0, 0)");
     CHECK_TEXT(keep_ask("refused(os.sched_setaffinity, 0, os.sched_getaffinity(0)), "
-                   "refused(os.setpriority, 0, 0, 0)"), "(0, 0)");
+                        "refused(os.setpriority, 0, 0, 0)"),
+               "(0, 0)");
     CHECK_TEXT(keep_ask("ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)"), "-1");
     keep_end();
 }
@@ -150,12 +154,14 @@ TEST(keep_a_sweep_takes_children_and_leaves_limits)
         return;
     keep_must_park(0);
     CHECK_TEXT(keep_ask("ps = [subprocess.Popen(['sleep', '600'], start_new_session=True) "
-                   "for i in range(20)]; len(ps)"), "None");
+                        "for i in range(20)]; len(ps)"),
+               "None");
     keep_go_back(0);
     CHECK_TEXT(keep_ask("[subprocess.Popen(['true']).wait() for i in range(3)]"), "[0, 0, 0]");
     CHECK_TEXT(keep_ask("def bomb():\n    n = 0\n"
                         "    while not refused(os.fork) and n < 99: n += 1\n"
-                        "    os.write(250, b'full' + bytes(1))\n    time.sleep(600)"), "None");
+                        "    os.write(250, b'full' + bytes(1))\n    time.sleep(600)"),
+               "None");
     CHECK_TEXT(keep_ask("bomb()"), "full");
     keep_go_back(0);
     CHECK_TEXT(keep_ask("x"), "1");

@@ -48,7 +48,8 @@ TEST(keep_one_uid_a_killed_state_comes_back)
     keep_go_back(3); /* the place stays */
     CHECK_TEXT(keep_ask("x"), "1");
     CHECK_TEXT(keep_ask("signal.signal(10, lambda *_: names.update(x=8)) or "
-                        "signal.raise_signal(10) or x"), "8");
+                        "signal.raise_signal(10) or x"),
+               "8");
     keep_end();
 }
 

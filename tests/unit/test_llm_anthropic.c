@@ -83,16 +83,17 @@ TEST(llm_anthropic_stream_with_thinking_and_a_call)
     own_reply reply = llm_reply_of(
         WIRE,
         START BLOCK("0", "{'type':'thinking','thinking':'','signature':''}")
-            DELTA("0", "{'type':'thinking_delta','thinking':'Let me '}")
-                DELTA("0", "{'type':'thinking_delta','thinking':'see.'}")
-                    DELTA("0", "{'type':'signature_delta','signature':'sig'}")
-                        STOP("0") "{'type':'ping'}\n{'type':'tomorrow'}\n"
-        BLOCK("1", "{'type':'text','text':''}") DELTA("1", "{'type':'text_delta','text':'Run'}")
-            DELTA("1", "{'type':'text_delta','text':'ning.'}") STOP("1")
-                BLOCK("2", CALL) DELTA("2", "{'type':'input_json_delta','partial_json':''}")
-                    DELTA("2", "{'type':'input_json_delta','partial_json':'{\\'code\\':'}")
-                        DELTA("2", "{'type':'input_json_delta','partial_json':' \\'1\\'}'}")
-                            STOP("2") END("tool_use"),
+            DELTA("0", "{'type':'thinking_delta','thinking':'Let me '}") DELTA(
+                "0", "{'type':'thinking_delta','thinking':'see.'}")
+                DELTA("0", "{'type':'signature_delta','signature':'sig'}") STOP(
+                    "0") "{'type':'ping'}\n{'type':'tomorrow'}\n" BLOCK("1",
+                                                                        "{'type':'text','text':''}")
+                    DELTA("1", "{'type':'text_delta','text':'Run'}") DELTA(
+                        "1", "{'type':'text_delta','text':'ning.'}") STOP("1") BLOCK("2", CALL)
+                        DELTA("2", "{'type':'input_json_delta','partial_json':''}")
+                            DELTA("2", "{'type':'input_json_delta','partial_json':'{\\'code\\':'}")
+                                DELTA("2", "{'type':'input_json_delta','partial_json':' \\'1\\'}'}")
+                                    STOP("2") END("tool_use"),
         false, &heard);
     CHECK_INT(reply.outcome, LLM_OK);
     CHECK_INT(reply.stop, LLM_STOP_TOOLS);
@@ -111,10 +112,9 @@ TEST(llm_anthropic_stream_with_thinking_and_a_call)
 
 TEST(llm_anthropic_keeps_blocks_that_it_does_not_know)
 {
-    own_reply reply = llm_reply_of(WIRE,
-                                   START BLOCK("0", "{'type':'hologram','rays':[1]}")
-                                       STOP("0") END("pause_turn"),
-                                   false, NULL);
+    own_reply reply = llm_reply_of(
+        WIRE, START BLOCK("0", "{'type':'hologram','rays':[1]}") STOP("0") END("pause_turn"), false,
+        NULL);
     CHECK_INT(reply.outcome, LLM_OK);
     CHECK_INT(reply.stop, LLM_STOP_OTHER);
     CHECK_SAME(reply.content, "[{'type':'raw','wire':'anthropic',"

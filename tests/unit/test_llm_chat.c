@@ -68,10 +68,9 @@ TEST(llm_chat_messages_that_say_nothing_are_left_out)
         "{'role':'assistant','content':[{'type':'text','text':'Yes.'}]},"
         "{'role':'user','content':[{'type':'text','text':''}]}]",
         NULL, local);
-    CHECK_SAME(json_object_get(body, "messages"),
-               "[{'role':'system','content':'Be brief.'},"
-               "{'role':'user','content':'What?\\n\\nGo on.'},"
-               "{'role':'assistant','content':'Yes.'}]");
+    CHECK_SAME(json_object_get(body, "messages"), "[{'role':'system','content':'Be brief.'},"
+                                                  "{'role':'user','content':'What?\\n\\nGo on.'},"
+                                                  "{'role':'assistant','content':'Yes.'}]");
 }
 
 TEST(llm_chat_stream)

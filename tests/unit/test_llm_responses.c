@@ -33,8 +33,9 @@ TEST(llm_responses_sends_back_reasoning_and_results_with_pictures)
 {
     own_json body = llm_request_of(
         WIRE,
-        "[" LLM_USER ",{'role':'assistant','content':[{'type':'raw','wire':'responses','block':"
-        REASONING "},{'type':'text','text':'Running.'}," LLM_CALL "]},"
+        "[" LLM_USER
+        ",{'role':'assistant','content':[{'type':'raw','wire':'responses','block':" REASONING
+        "},{'type':'text','text':'Running.'}," LLM_CALL "]},"
         "{'role':'user','content':[" LLM_RESULT ",{'type':'text','text':'So?'}]},"
         "{'role':'assistant','content':[{'type':'raw','wire':'responses','block':" REASONING "},"
         "{'type':'raw','wire':'anthropic','block':{'type':'thinking'}}]},"
@@ -58,19 +59,19 @@ TEST(llm_responses_stream)
     own_buf heard = BUF_INIT(1000);
     own_reply reply = llm_reply_of(
         WIRE,
-        "{'type':'response.created','response':{'status':'in_progress','error':null}}\n"
-        DONE(REASONING) "{'type':'response.output_text.delta','delta':'Runn'}\n"
-        "{'type':'response.output_text.delta','delta':'ing.'}\n"
-        "{'type':'response.function_call_arguments.delta','delta':'{'}\n"
-        "{'type':'response.of.tomorrow'}\n" DONE(MESSAGE) DONE(CALL) LAST("completed", ""),
+        "{'type':'response.created','response':{'status':'in_progress','error':null}}\n" DONE(
+            REASONING) "{'type':'response.output_text.delta','delta':'Runn'}\n"
+                       "{'type':'response.output_text.delta','delta':'ing.'}\n"
+                       "{'type':'response.function_call_arguments.delta','delta':'{'}\n"
+                       "{'type':'response.of.tomorrow'}\n" DONE(MESSAGE) DONE(CALL)
+                           LAST("completed", ""),
         false, &heard);
     CHECK_INT(reply.outcome, LLM_OK);
     CHECK_INT(reply.stop, LLM_STOP_TOOLS);
     CHECK_TEXT(buf_str(&heard).at, "Running.");
-    CHECK_SAME(reply.content,
-               "[{'type':'raw','wire':'responses','block':" REASONING "},"
-               "{'type':'text','text':'Running.'},{'type':'tool_call','id':'call_1',"
-               "'name':'python','arguments':{'code':'1'}}]");
+    CHECK_SAME(reply.content, "[{'type':'raw','wire':'responses','block':" REASONING "},"
+                              "{'type':'text','text':'Running.'},{'type':'tool_call','id':'call_1',"
+                              "'name':'python','arguments':{'code':'1'}}]");
     CHECK_INT(reply.usage.input, 20); /* the cached ones are counted in by the server */
     CHECK_INT(reply.usage.cache_read, 100);
     CHECK_INT(reply.usage.output, 30);
@@ -80,8 +81,8 @@ TEST(llm_responses_stream)
 TEST(llm_responses_the_last_event_alone_is_enough)
 {
     own_reply reply = llm_reply_of(
-        WIRE, "{'type':'response.completed','response':{'status':'completed','output':[" MESSAGE
-              "]}}",
+        WIRE,
+        "{'type':'response.completed','response':{'status':'completed','output':[" MESSAGE "]}}",
         false, NULL);
     CHECK_INT(reply.outcome, LLM_OK);
     CHECK_TEXT(reply.text, "Running.");

@@ -24,7 +24,9 @@ static void gone(struct config *config)
     rmdir(config->folder);
     rmdir(config->root);
 }
-#define own_config attr_unused attr_cleanup(gone) struct config
+#define own_config                                                                                 \
+    attr_unused attr_cleanup(gone)                                                                 \
+    struct config
 
 static struct config configured(const char *name, const char *text, mode_t mode)
 {

@@ -51,7 +51,10 @@ TEST(llm_sse_passes_over_what_is_no_event)
     check_events(STR("event: nothing\n\ndata: 1\n\n"), "[|1]");
     check_events(STR("data: 1\n\ndata: cut off"), "[|1]");
     check_events(STR("data: 1\n\ndata: cut off\n"), "[|1]");
-    check_events(STR("\xef\xbb\xbf" "data: 1\n\n\xef\xbb\xbf" "data: 2\n\n"), "[|1]");
+    check_events(STR("\xef\xbb\xbf"
+                     "data: 1\n\n\xef\xbb\xbf"
+                     "data: 2\n\n"),
+                 "[|1]");
 }
 
 TEST(llm_sse_is_capped)

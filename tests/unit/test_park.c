@@ -123,8 +123,8 @@ static void report_rounds(const char *what, struct python *live, int rounds)
     const size_t part = (size_t)rounds / 6;
     printf("# %s: copy %.0f us (first %.0f, last %.0f), pause %.0f us, drop %.0f us\n", what,
            median_us(copy_ns + part, part * 4), median_us(copy_ns, part),
-           median_us(copy_ns + (size_t)rounds - part, part),
-           median_us(pause_ns, (size_t)rounds), median_us(drop_ns, (size_t)rounds));
+           median_us(copy_ns + (size_t)rounds - part, part), median_us(pause_ns, (size_t)rounds),
+           median_us(drop_ns, (size_t)rounds));
 }
 
 TEST(park_300_rounds_leave_nothing)
@@ -149,7 +149,8 @@ TEST(park_a_large_array)
         return;
     struct python live = start(false);
     if (strcmp(ask(live.sock, "os.environ.update(OPENBLAS_NUM_THREADS='1') or "
-                              "__import__('numpy').ones(13107200, 'f8').sum()"), "13107200.0")) {
+                              "__import__('numpy').ones(13107200, 'f8').sum()"),
+               "13107200.0")) {
         printf("# skipped: no numpy\n");
     } else {
         CHECK_TEXT(ask(live.sock, "import numpy; data = numpy.ones(13107200)"), "None");
@@ -202,12 +203,14 @@ TEST(park_refuses_what_is_not_quiet_and_does_not_disturb_it)
     session.channel[BOX_REQUESTS] = REQUESTS;
     session.settle_ms = 20000;
     CHECK_TEXT(ask(live.sock, "e = threading.Event(); t = threading.Thread(target=e.wait); "
-                              "t.start()"), "None");
+                              "t.start()"),
+               "None");
     CHECK_TEXT(inject_end_name(park_copy(&session, live.pid, &stay, &made)), "has threads");
     CHECK_INT(made.pid, 0);
     /* Joined, a thread is not yet gone. */
     CHECK_TEXT(ask(live.sock, "e.set(); t.join()\nwhile len(os.listdir('/proc/self/task')) > 1: "
-                              "time.sleep(0.01)"), "None");
+                              "time.sleep(0.01)"),
+               "None");
     made = copy_of(&live);
     park_drop(&made);
     stop(&live);
@@ -323,7 +326,8 @@ TEST(park_no_signal_is_lost)
     CHECK_TEXT(ask(live.sock, "x"), "1");
     /* The very signal that ends our own steps. */
     CHECK_TEXT(ask(live.sock, "trapped = []; n = signal.signal(signal.SIGTRAP, "
-                              "lambda *a: trapped.append(1))"), "None");
+                              "lambda *a: trapped.append(1))"),
+               "None");
     CHECK_INT(inject_attach(&target, &at), INJECT_OK);
     kill(live.pid, SIGTRAP);
     CHECK_INT(inject_call(&at, &order, &result), INJECT_NOT_QUIET);

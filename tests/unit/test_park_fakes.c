@@ -73,7 +73,8 @@ TEST(park_a_copy_whose_calls_were_faked_is_not_woken)
         fake(&live, cases[i].nr, cases[i].a0);
         struct park parked = copy_of(&live);
         CHECK_TEXT(inject_end_name(park_wake(&session, &parked, (int[]){ live.sock, live.sock },
-                                             &stay, &woken.pid, &woken_lost)), "refused");
+                                             &stay, &woken.pid, &woken_lost)),
+                   "refused");
         CHECK_INT(errno, EPROTO);
         CHECK(woken.pid == 0 && parked.pid == 0);
         stop(&live);

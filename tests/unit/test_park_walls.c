@@ -122,8 +122,7 @@ static void keep_with_one_capability(const struct python *live)
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &other), INJECT_OK);
     CHECK_INT(park_copy_parked(&session, &parked, &stay, &dropped), INJECT_OK);
     struct python woken = wake(&parked, &stay);
-    CHECK_TEXT(ask(woken.sock, "x, os.getresuid(), os.getppid()"),
-               "(1, (61001, 61001, 61002), 0)");
+    CHECK_TEXT(ask(woken.sock, "x, os.getresuid(), os.getppid()"), "(1, (61001, 61001, 61002), 0)");
     CHECK_TEXT(ask(woken.sock, "os.getpid() == threading.get_native_id() < 9"), "True");
     park_drop(&dropped);
     _exit(0); /* with a parked copy, which must not keep the pid namespace from ending */
@@ -172,7 +171,9 @@ TEST(park_what_was_no_system_call_is_seen)
         char byte;
         long got = SYS_read;
         close(pair[0]);
-        __asm__ volatile("call *%1" : "+a"(got) : "r"(code), "D"((long)pair[1]), "S"(&byte), "d"(1L)
+        __asm__ volatile("call *%1"
+                         : "+a"(got)
+                         : "r"(code), "D"((long)pair[1]), "S"(&byte), "d"(1L)
                          : "rcx", "r11", "memory");
         _exit(got == 1 ? byte : 1);
     }

@@ -20,8 +20,7 @@ static struct transplant_report timed_put(const char *what, const struct park *p
     const int64_t from = clock_now_ns();
     struct transplant_report report = cells_put(parked, fresh);
     printf("# %s: %.2f ms, %u calls, %.1f MB copied\n", what,
-           clock_ms_between(from, clock_now_ns()), report.calls,
-           (double)report.bytes_copied / 1e6);
+           clock_ms_between(from, clock_now_ns()), report.calls, (double)report.bytes_copied / 1e6);
     return report;
 }
 
@@ -59,24 +58,31 @@ static void use_all_of_it(struct cells *at)
     CHECK_TEXT(cell(at, "import gc; gc.collect() >= 0"), "True");
     CHECK_TEXT(cell(at, "import threading, concurrent.futures as cf\n"
                         "with cf.ThreadPoolExecutor(4) as pool: r = list(pool.map(len, 'abcd'))\n"
-                        "r"), "[1, 1, 1, 1]");
+                        "r"),
+               "[1, 1, 1, 1]");
     CHECK_TEXT(cell(at, "1 / 0"), "ZeroDivisionError: division by zero");
     CHECK_TEXT(cell(at, "def deep(n): return n and 1 + deep(n - 1)\n"
-                        "import sys; sys.setrecursionlimit(20000); deep(15000)"), "15000");
+                        "import sys; sys.setrecursionlimit(20000); deep(15000)"),
+               "15000");
     CHECK_TEXT(cell(at, "import xml.etree.ElementTree as et, sqlite3, decimal, ctypes\n"
-                        "sqlite3.connect(':memory:').execute('select 6*7').fetchone()"), "(42,)");
+                        "sqlite3.connect(':memory:').execute('select 6*7').fetchone()"),
+               "(42,)");
     CHECK_TEXT(cell(at, "import subprocess; subprocess.check_output(['echo', 'hi'])"), "b'hi\\n'");
     CHECK_TEXT(cell(at, "import os; pid = os.fork()\nif not pid: os._exit(7)\n"
-                        "os.waitpid(pid, 0)[1] >> 8"), "7");
+                        "os.waitpid(pid, 0)[1] >> 8"),
+               "7");
     CHECK_TEXT(cell(at, "import scipy.linalg as sl; round(float(sl.det(np.eye(50) * 2) - 2**50))"),
                "0");
     CHECK_TEXT(cell(at, "os.getpid() == threading.get_native_id() == "
-                        "int(os.readlink('/proc/self'))"), "True");
+                        "int(os.readlink('/proc/self'))"),
+               "True");
     CHECK_TEXT(cell(at, "def nest(n): return n and next(map(nest, [n - 1])) + 1\n"
-                        "nest(4000)"), "4000"); /* which needs the stack of C */
+                        "nest(4000)"),
+               "4000"); /* which needs the stack of C */
     CHECK_TEXT(cell(at, "big = np.ones(13107200); float(big.sum())"), "13107200.0");
     CHECK_TEXT(cell(at, "del big; blocks = [bytearray(n) for n in range(1, 60000, 7)]; "
-                        "sum(map(len, blocks))"), "257155714");
+                        "sum(map(len, blocks))"),
+               "257155714");
     CHECK_TEXT(cell(at, "del blocks; gc.collect() >= 0"), "True");
     CHECK_TEXT(cell(at, "ctypes.CDLL(None).malloc_trim(0) in (0, 1)"), "True");
     CHECK_TEXT(cell(at, "len([bytearray(n) for n in range(1, 60000, 7)])"), "8572");
@@ -89,7 +95,8 @@ TEST(transplant_pandas_into_another_layout)
     struct cells a = cells_start();
     if (has_packages(&a)) {
         CHECK_TEXT(cell(&a, "df = pd.DataFrame({'k': [i % 2 for i in range(100)], "
-                            "'v': range(100)})"), "");
+                            "'v': range(100)})"),
+                   "");
         for (int i = 0; i < 4; i++) {
             struct cells b = cells_start();
             struct park parked = cells_park(&a);
@@ -161,7 +168,8 @@ TEST(transplant_between_forks_copies_what_differs)
     struct cells a = cells_start();
     if (has_packages(&a)) {
         CHECK_TEXT(cell(&a, "df = pd.DataFrame({'k': [i % 2 for i in range(100)], "
-                            "'v': range(100)})"), "");
+                            "'v': range(100)})"),
+                   "");
         struct cells b = cells_fork(&a);
         CHECK_TEXT(cell(&a, "x = [str(i) for i in range(1000)]"), "");
         struct park parked = cells_park(&a);

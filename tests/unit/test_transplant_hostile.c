@@ -54,7 +54,8 @@ TEST(transplant_100_in_a_row_leave_nothing)
     CHECK(count_mappings() <= mappings + 1);
     CHECK_TEXT(cell(&a, "import json; json.loads(json.dumps([n] * 3))"), "[100, 100, 100]");
     CHECK_TEXT(cell(&a, "def nest(n): return n and next(map(nest, [n - 1])) + 1\n"
-                        "import sys; sys.setrecursionlimit(20000); nest(4000)"), "4000");
+                        "import sys; sys.setrecursionlimit(20000); nest(4000)"),
+               "4000");
     CHECK_TEXT(cell(&a, "sum(map(len, [bytearray(n) for n in range(1, 60000, 7)]))"), "257155714");
     cells_end(&a);
     check_nothing_left();
@@ -77,7 +78,8 @@ TEST(transplant_refuses_what_is_not_quiet_and_changes_nothing)
     kill(other_program, SIGKILL);
     CHECK_INT(waitpid(other_program, NULL, 0), other_program);
     CHECK_TEXT(cell(&b, "x = 'mine'; import threading; e = threading.Event(); "
-                        "t = threading.Thread(target=e.wait); t.start()"), "");
+                        "t = threading.Thread(target=e.wait); t.start()"),
+               "");
     CHECK_TEXT(inject_end_name(try_put(&parked, b.pid, 5000, &report)), "has threads");
     CHECK_TEXT(cell(&b, "e.set(); t.join(); x"), "'mine'");
     struct park_session other = cells_session;
@@ -238,7 +240,8 @@ TEST(transplant_of_too_many_mappings_is_refused)
     struct cells a = cells_start(), b = cells_start();
     struct transplant_report report;
     CHECK_TEXT(cell(&a, "import mmap\nmaps = [mmap.mmap(-1, 4096, prot=1 + i % 2 * 2, "
-                        "flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for i in range(25000)]"), "");
+                        "flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for i in range(25000)]"),
+               "");
     struct park parked = cells_park(&a);
     CHECK_INT(try_put(&parked, b.pid, 20000, &report), INJECT_REFUSED);
     CHECK_INT(errno, E2BIG);

@@ -151,10 +151,12 @@ static size_t describe(char *out, size_t room)
     const uint32_t hidden_now = hidden ? sum(hidden, 8 * PAGE) : 0;
     mprotect(hidden, 8 * PAGE, PROT_NONE);
     return (size_t)snprintf(
-        out, room, "tls %d blocks %u plain %u fixed %u hidden %u image %u shared %u cos %.3f "
+        out, room,
+        "tls %d blocks %u plain %u fixed %u hidden %u image %u shared %u cos %.3f "
         "signals %d ignored %d stack %p round %d umask %o at %ld byte %zd folder %s mine %d "
-        "thread %zu cpu %d", own_number, blocks, sum(plain, 8 * PAGE), sum(fixed, 8 * PAGE),
-        hidden_now, image_now, sum(shared, 8 * PAGE), cosine ? cosine(1.0) : 0.0, signals_seen,
+        "thread %zu cpu %d",
+        own_number, blocks, sum(plain, 8 * PAGE), sum(fixed, 8 * PAGE), hidden_now, image_now,
+        sum(shared, 8 * PAGE), cosine ? cosine(1.0) : 0.0, signals_seen,
         ignored.sa_handler == SIG_IGN, stack.ss_sp, (int)_MM_GET_ROUNDING_MODE(), umask(026),
         (long)lseek(file, 0, SEEK_CUR), pread(file, &byte, 1, 5) + byte,
         getcwd(folder_name, sizeof folder_name), owner_is_us(), in_thread(6), sched_getcpu() >= 0);

@@ -33,9 +33,9 @@ static inline json_t *claim_artifacts(const struct claim_file *file)
 {
     json_t *out = json_array();
     for (; file && file->path; file++)
-        json_array_append_new(out, json_pack("{s:s, s:I, s:s, s:s}", "path", file->path,
-                                             "size_bytes", (json_int_t)file->content.len,
-                                             "sha256", "-", "mime", "-"));
+        json_array_append_new(out,
+                              json_pack("{s:s, s:I, s:s, s:s}", "path", file->path, "size_bytes",
+                                        (json_int_t)file->content.len, "sha256", "-", "mime", "-"));
     return out;
 }
 

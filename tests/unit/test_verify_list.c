@@ -86,9 +86,9 @@ TEST(verify_list_takes_the_models_requirements)
                              " {s:s, s:{s:s}}, {s:s, s:s}, {s:{s:s}}]",
                              "plain words", "text", "five", "check", "items", 5, "text", "file",
                              "check", "file", "a.csv", "format", "csv", "rows", 3, "columns", "x",
-                             "text", "odd", "check", "answer", "poem", "text", "negative",
-                             "check", "items", -5, 7, "text", "test", "check", "code", "assert 1",
-                             "text", "flat", "file", "b.png", "other", "x", "y");
+                             "text", "odd", "check", "answer", "poem", "text", "negative", "check",
+                             "items", -5, 7, "text", "test", "check", "code", "assert 1", "text",
+                             "flat", "file", "b.png", "other", "x", "y");
     json_t *list = agent_checklist_read(from);
     static const char *const want[] = {
         "null", "{\"items\":5}",

@@ -17,9 +17,8 @@ static void expect(const struct row *rows, size_t count, const char *want)
                                      .steps = steps };
         agent_check_numbers(&claim, checks);
         if (strcmp(claim_outcome(checks, "numbers"), want) != 0)
-            check_failed(__FILE__, __LINE__,
-                         "row %zu: \"%s\" against \"%s\" gives %s, not %s: %s", i, rows[i].answer,
-                         rows[i].out, claim_outcome(checks, "numbers"), want,
+            check_failed(__FILE__, __LINE__, "row %zu: \"%s\" against \"%s\" gives %s, not %s: %s",
+                         i, rows[i].answer, rows[i].out, claim_outcome(checks, "numbers"), want,
                          claim_text(checks, "numbers", "detail"));
         json_decref(steps);
         json_decref(checks);
@@ -365,8 +364,8 @@ TEST(verify_numbers_of_the_code_prove_nothing)
     json_t *later = json_pack("[o, o]", claim_step(1, "print(sum(rows))", "1262.625\n"),
                               claim_step(2, "bars = [1262.625]\nprint(bars)", "[1262.625]\n"));
     CHECK_TEXT(outcome_of(later, "It is 1262.625.", NULL), "pass");
-    json_t *same = json_pack("[o]", claim_step(1, "t = f()\nassert abs(t - 1262.625) < 1\nprint(t)",
-                                               "1262.625\n"));
+    json_t *same = json_pack(
+        "[o]", claim_step(1, "t = f()\nassert abs(t - 1262.625) < 1\nprint(t)", "1262.625\n"));
     CHECK_TEXT(outcome_of(same, "It is 1262.625.", NULL), "pass");
     json_t *two = json_pack("[o, o]", claim_step(1, "total = 42", ""),
                             claim_step(2, "print(total)", "42\n"));

@@ -40,10 +40,10 @@ TEST(verify_script_joins_the_kept_cells)
 
 TEST(verify_proof_run_is_cut_into_its_parts)
 {
-    json_t *steps =
-        json_pack("[o, o]", claim_step(1, "print('\"a\\n')", ""), claim_step(2, "b", ""));
-    json_t *tests =
-        json_loads("[{\"check\":{\"code\":\"assert 1\"}},{\"check\":{\"items\":5}}]", 0, NULL);
+    json_t *steps = json_pack("[o, o]", claim_step(1, "print('\"a\\n')", ""),
+                              claim_step(2, "b", ""));
+    json_t *tests = json_loads("[{\"check\":{\"code\":\"assert 1\"}},{\"check\":{\"items\":5}}]", 0,
+                               NULL);
     char *code = agent_script_proof(steps, tests, "TAG");
     CHECK(code && strstr(code, "__cupel_proof([[1,\"print('\\\"a\\\\n')\",0],[2,\"b\",0]], "
                                "[\"assert 1\"], 'TAG')"));
@@ -105,8 +105,8 @@ TEST(verify_fold_forgives_what_never_repeats)
     };
     for (size_t i = 0; i < array_len(rows); i++) {
         own_buf why = BUF_INIT(1024);
-        bool same =
-            agent_fold_same(str_of(rows[i].before), str_of(rows[i].after), "2026-11-15", &why);
+        bool same = agent_fold_same(str_of(rows[i].before), str_of(rows[i].after), "2026-11-15",
+                                    &why);
         if (same != rows[i].same || (!same && !why.len))
             check_failed(__FILE__, __LINE__, "row %zu: %d %s", i, same, buf_str(&why).at);
     }

@@ -167,8 +167,8 @@ struct transplant_report cells_put(const struct park *parked, const struct cells
 {
     struct transplant_report report = { .calls = 0 };
     errno = 0;
-    enum inject_end end = transplant(&cells_session, parked, &cells_session, fresh->pid,
-                                     TIMEOUT_MS, &report);
+    enum inject_end end = transplant(&cells_session, parked, &cells_session, fresh->pid, TIMEOUT_MS,
+                                     &report);
     if (end != INJECT_OK)
         check_failed(__FILE__, __LINE__, "transplant: %s, %s", inject_end_name(end),
                      strerror(errno));

@@ -168,8 +168,7 @@ bool agent_budget_can_pay(const struct agent_spent *spent, double bound_usd)
 {
     if (spent->limit.money_usd < 0)
         return true;
-    return bound_usd >= 0 &&
-           spent->usd + spent->guessed_usd + bound_usd <= spent->limit.money_usd;
+    return bound_usd >= 0 && spent->usd + spent->guessed_usd + bound_usd <= spent->limit.money_usd;
 }
 
 void agent_budget_say(const struct agent_spent *spent, int64_t now_ns, struct buf *out)
@@ -229,7 +228,7 @@ json_t *agent_budget_cost(const struct agent_spent *spent, int64_t now_ns)
                      count_or_null(told ? spent->input_tokens : -1), "cached_tokens",
                      count_or_null(told ? spent->cached_tokens : -1), "output_tokens",
                      count_or_null(told ? spent->output_tokens : -1), "requests",
-                     (json_int_t)spent->requests,
-                     "model_s", spent->model_s, "execution_s", spent->execution_s, "wall_s",
+                     (json_int_t)spent->requests, "model_s", spent->model_s, "execution_s",
+                     spent->execution_s, "wall_s",
                      clock_ms_between(spent->began_ns, now_ns) / 1000);
 }

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/own.h"
 
-
 static void on_text(void *user, struct str text)
 {
     agent_tell(user, "text", json_pack("{s:o}", "text", json_text(text)));
@@ -88,20 +87,18 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
     if (agent->ended || !reserve(agent, call, &request))
         return;
     if (agent->spent.limit.wall_s >= 0)
-        request.deadline_ms =
-            (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) / CLOCK_MS;
+        request.deadline_ms = (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) /
+                              CLOCK_MS;
     bool paid = agent->spent.limit.money_usd >= 0;
     double bound = paid ? llm_cost_bound(call->model, &request) : -1;
     llm_ask(call->model, &request, &watch, out);
-    agent_budget_add_reply(&agent->spent, out,
-                           clock_ms_between(before, clock_now_ns()) / 1000);
+    agent_budget_add_reply(&agent->spent, out, clock_ms_between(before, clock_now_ns()) / 1000);
     agent_budget_add_untold(&agent->spent, out, chars_of(call), bound);
     if (agent_is_cancelled(agent)) {
         if (out->outcome != LLM_OK)
             out->outcome = LLM_CANCELLED;
         agent_end(agent, AGENT_FAILED, NULL, "cancelled");
-    } else if (out->outcome == LLM_TIMEOUT &&
-               agent_budget_is_over(&agent->spent, clock_now_ns())) {
+    } else if (out->outcome == LLM_TIMEOUT && agent_budget_is_over(&agent->spent, clock_now_ns())) {
         agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of time is used up");
     }
 }

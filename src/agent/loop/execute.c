@@ -275,8 +275,10 @@ static void notice_circle(struct agent *agent, const struct agent_action *action
         agent_end(agent, AGENT_STUCK, "see the evidence for what was tried; a person must go on",
                   "the same cell with the same output came %lld times", (long long)times);
     else if (times > 2)
-        buf_printf(text, "This cell has now run %lld times with the same output. Do something "
-                         "else, or answer.\n", (long long)times);
+        buf_printf(text,
+                   "This cell has now run %lld times with the same output. Do something "
+                   "else, or answer.\n",
+                   (long long)times);
 }
 
 static void take_result(struct agent *agent, const struct agent_action *action, json_t *step,

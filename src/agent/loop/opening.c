@@ -127,8 +127,8 @@ void agent_opening(struct agent *agent)
     bool tools_mode = agent->task.mode == AGENT_TOOLS;
     if (llm_calls_tools(agent->task.model))
         agent->tools = agent_opening_tools(agent->task.mode);
-    agent->instructions =
-        agent_opening_prompt(agent, tools_mode ? AGENT_PROMPT_TOOLS : AGENT_PROMPT_SYSTEM);
+    agent->instructions = agent_opening_prompt(agent, tools_mode ? AGENT_PROMPT_TOOLS
+                                                                 : AGENT_PROMPT_SYSTEM);
     if (agent->task.planner)
         ask_planner(agent);
     if (agent->ended)

@@ -28,8 +28,7 @@ static json_t *steps_of(const json_t *from_model)
 static bool says_as_much(const json_t *model, const json_t *rule, const char *member)
 {
     const json_t *wanted = json_object_get(rule, member);
-    return !wanted || json_is_null(wanted) ||
-           json_equal(json_object_get(model, member), wanted);
+    return !wanted || json_is_null(wanted) || json_equal(json_object_get(model, member), wanted);
 }
 
 /* Two checks cover the same if their first member is equal; for files and code its value too, and

@@ -97,8 +97,8 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
         agent_end(agent, AGENT_UNVERIFIED, NULL,
                   "the answer was not proven, and the recorded replies are at their end");
     } else if (broken && agent->empty_replies++ < EMPTY_MAX) {
-        agent_tell(agent, "wait", json_pack("{s:s, s:f}", "why", "the reply broke off", "seconds",
-                                            0.0));
+        agent_tell(agent, "wait",
+                   json_pack("{s:s, s:f}", "why", "the reply broke off", "seconds", 0.0));
     } else if (useless && agent->empty_replies++ < EMPTY_MAX) {
         agent_history_say(&agent->history,
                           "Your last reply could not be read. Send one cell, or the answer.\n");

@@ -347,7 +347,8 @@ static bool take_blocks(struct str text, struct str whole, struct agent_action *
         more = agent_extract_find(text, next.end, &next);
     }
     if (more)
-        snprintf(out->note, sizeof out->note, "only the first block of your reply was run; what "
+        snprintf(out->note, sizeof out->note,
+                 "only the first block of your reply was run; what "
                  "came after it was dropped, because it was written before the output was known");
     out->code = buf_take(&code);
     out->text = before.len ? buf_strdup(before) : NULL;
@@ -388,7 +389,8 @@ static void take_rest(struct str text, struct agent_action *out)
     }
     if (agent_extract_is_foreign(rest)) {
         out->act = AGENT_ACT_GARBLED;
-        snprintf(out->note, sizeof out->note, "only Python is run here, as a ```python block; what "
+        snprintf(out->note, sizeof out->note,
+                 "only Python is run here, as a ```python block; what "
                  "a shell would do, do in Python");
         return;
     }

@@ -240,8 +240,9 @@ static struct census look_over(struct str text)
         found.strong += looks == STRONG;
         found.weak += looks == WEAK && str_trim(line).len > 0;
         for (size_t i = 0; i < line.len && looks != PROSE; i++)
-            depth += strchr("([{", line.at[i]) && line.at[i] ? 1
-                     : strchr(")]}", line.at[i]) && line.at[i] ? -1 : 0;
+            depth += strchr("([{", line.at[i]) && line.at[i]   ? 1
+                     : strchr(")]}", line.at[i]) && line.at[i] ? -1
+                                                               : 0;
         depth = depth < 0 ? 0 : depth;
     }
     return found;

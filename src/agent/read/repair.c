@@ -59,8 +59,9 @@ uint64_t agent_repair_print(const char *kind, struct str text)
             continue;
         }
         print = mix(print, "#", 1);
-        while (i + 1 < text.len && (isxdigit((unsigned char)text.at[i + 1]) ||
-                                    strchr("x._+-", text.at[i + 1])) && text.at[i + 1])
+        while (i + 1 < text.len &&
+               (isxdigit((unsigned char)text.at[i + 1]) || strchr("x._+-", text.at[i + 1])) &&
+               text.at[i + 1])
             i++;
     }
     return print ? print : 1;
@@ -246,8 +247,8 @@ void agent_repair_problems(const json_t *problems, struct buf *out)
         struct str message = json_get_str(problem, "message"), hint = json_get_str(problem, "hint");
         if (!is_certain(problem) || shown++ >= PROBLEMS_MAX)
             continue;
-        buf_printf(out, "line %lld: ",
-                   (long long)json_integer_value(json_object_get(problem, "line")));
+        buf_printf(out,
+                   "line %lld: ", (long long)json_integer_value(json_object_get(problem, "line")));
         agent_observe_text(message.len ? message : json_get_str(problem, "name"), 300, out);
         if (hint.len) {
             buf_add_text(out, "  hint: ");

@@ -29,9 +29,9 @@ char *agent_script_proof(const json_t *steps, const json_t *requirements, const 
         if (i < from || !agent_step_is_kept(each) || !json_is_string(code))
             continue;
         bool failed = !status || strcmp(status, "ok") != 0;
-        json_array_append_new(cells, json_pack("[I, O, i]",
-                                               json_integer_value(json_object_get(each, "n")), code,
-                                               failed));
+        json_array_append_new(
+            cells,
+            json_pack("[I, O, i]", json_integer_value(json_object_get(each, "n")), code, failed));
     }
     json_array_foreach (requirements, i, each) {
         json_t *code = json_object_get(json_object_get(each, "check"), "code");

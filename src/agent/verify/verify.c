@@ -75,8 +75,8 @@ char *agent_checks_repair(const json_t *checks)
 void agent_checks_add(json_t *checks, const char *name, const char *outcome, const char *detail,
                       const char *repair)
 {
-    json_array_append_new(checks, json_pack("{s:o, s:s, s:o, s:o}", "check",
-                                            json_text(str_of(name)), "outcome", outcome, "detail",
-                                            json_text(str_of(detail)), "repair",
-                                            repair ? json_text(str_of(repair)) : json_null()));
+    json_array_append_new(checks,
+                          json_pack("{s:o, s:s, s:o, s:o}", "check", json_text(str_of(name)),
+                                    "outcome", outcome, "detail", json_text(str_of(detail)),
+                                    "repair", repair ? json_text(str_of(repair)) : json_null()));
 }

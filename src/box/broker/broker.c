@@ -34,8 +34,8 @@ static void on_create(const struct box_call *call, const int *fds)
 static void on_start(const struct box_call *call, const int *fds)
 {
     bool execs = call->op == BOX_OP_START;
-    enum box_step step =
-        broker_box_start(&broker, call->box, call, execs ? fds[0] : -1, fds + execs);
+    enum box_step step = broker_box_start(&broker, call->box, call, execs ? fds[0] : -1,
+                                          fds + execs);
     if (step)
         broker_tell_failure(&broker, call->box, step);
 }

@@ -42,15 +42,15 @@ enum broker_stage {
 struct broker_keep {
     pid_t keeper; /* 0: none */
     pid_t warden; /* with one uid only (box/proto/warden.h); 0: none */
-    int sock;     /* with the keeper; -1: none */
-    bool kept;    /* it has parked a copy: tell the engine of its end */
+    int sock; /* with the keeper; -1: none */
+    bool kept; /* it has parked a copy: tell the engine of its end */
     struct broker_keep_order {
         uint8_t op, state; /* enum keeper_op */
         uint64_t ticket;
     } order[BROKER_KEEP_ORDERS];
     uint32_t ordered, answered;
     int64_t until_ns; /* deadline of its next answer */
-    bool waking;      /* a pending order will make an occupant */
+    bool waking; /* a pending order will make an occupant */
     int channel[BOX_CHANNEL]; /* for that occupant, while its copy is moved; -1: none */
     int64_t held_bytes; /* at the order of the last copy */
     pid_t parked[BOX_STATES]; /* 0: none known */
@@ -72,37 +72,37 @@ struct broker_glance {
     int64_t bytes; /* upper bound, unless `more` */
     int64_t tasks; /* processes and threads */
     int64_t own_tasks; /* of the occupant */
-    bool more;     /* it has sockets or many descriptors: only a tally counts those */
+    bool more; /* it has sockets or many descriptors: only a tally counts those */
 };
 #define BROKER_TALLY_FULL 1 /* exit code of a tally above the limit */
 
 struct broker_box {
     bool used;
     bool releasing; /* no more news about it */
-    bool session;   /* it outlives its occupant */
-    bool parkable;  /* its occupant can be parked */
+    bool session; /* it outlives its occupant */
+    bool parkable; /* its occupant can be parked */
     int channel[BOX_CHANNEL]; /* descriptor numbers of the channel in that occupant */
     struct park_pages cell_pages; /* pages that its cells will write, from its zygote */
     struct broker_keep keep;
     struct broker_sweep sweep;
     enum broker_stage stage;
-    int word;              /* the awaited report comes from here; FORKING: from the zygote */
+    int word; /* the awaited report comes from here; FORKING: from the zygote */
     int64_t word_until_ns; /* deadline of the awaited report */
     int ours[BOX_NEWS_FDS]; /* descriptors for the engine, once the occupant has entered */
     bool execs, waits; /* the occupant is exec'd, not forked; it will wait for its request */
     uint32_t occupant_walls; /* with those of the box */
     pid_t init, occupant, porter; /* 0: none, or reaped */
-    int init_fd;                  /* pidfd */
+    int init_fd; /* pidfd */
     bool started, empty, oom_seen;
     /* For a session: the count at the last SWEPT, and kills that no counter has, because the broker
      * killed first. */
     int64_t oom_told, oom_uncounted;
-    int64_t killed_at_ns;  /* 0: not killed */
-    uint64_t due_serial;   /* of the last deadline that the broker enforced */
+    int64_t killed_at_ns; /* 0: not killed */
+    uint64_t due_serial; /* of the last deadline that the broker enforced */
     enum box_overdue overdue; /* which limit; told with the end */
     int ns[POSTURE_NS_COUNT];
     uint64_t pid_ns_ino;
-    int disk;  /* a directory of the writable part */
+    int disk; /* a directory of the writable part */
     int rules; /* Landlock's, for occupants; -1: none */
     struct cgroup cgroup;
     uint32_t walls;
@@ -117,13 +117,13 @@ struct broker_box {
         int64_t cpu_us, own_cpu_us; /* of all, and of the occupant, at the last check */
         bool alone; /* no other process could run then */
         int64_t tally_ns; /* a tally is due then in any case */
-        bool uncounted;   /* it ran since the last tally */
+        bool uncounted; /* it ran since the last tally */
     } watched; /* without cgroups */
     struct broker_glance seen; /* the last estimate; without cgroups */
     int64_t most_tasks; /* maximum seen at once; without cgroups */
-    int64_t processes;  /* RLIMIT_NPROC of its occupant */
-    pid_t tally;        /* the child that counts the held memory; 0: none */
-    bool tally_void;    /* its result is outdated */
+    int64_t processes; /* RLIMIT_NPROC of its occupant */
+    pid_t tally; /* the child that counts the held memory; 0: none */
+    bool tally_void; /* its result is outdated */
     int64_t kill_to_empty_us;
 };
 

@@ -25,7 +25,6 @@
 #include "box/inside/inside.h"
 #include "box/wall/clone.h"
 
-
 static int write_map(pid_t pid, const char *file, const char *text)
 {
     char path[48];

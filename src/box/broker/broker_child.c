@@ -43,7 +43,7 @@ enum box_step broker_child_hear(int sock, struct box_report *report, int *fds, s
 
 bool broker_child_pause(int64_t until_ns, long *pause_ns)
 {
-    *pause_ns = *pause_ns == 0             ? FIRST_PAUSE_NS
+    *pause_ns = *pause_ns == 0              ? FIRST_PAUSE_NS
                 : *pause_ns < LAST_PAUSE_NS ? *pause_ns * 2
                                             : *pause_ns;
     nanosleep(&(struct timespec){ .tv_nsec = *pause_ns }, NULL);

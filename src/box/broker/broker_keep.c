@@ -153,8 +153,7 @@ static void raise_limit(struct broker_box *box)
     box->tally_void = true;
     held = held < 0 ? 0 : (held + ROUND - 1) / ROUND * ROUND;
     int64_t limit = box->memory_bytes + (held < box->memory_bytes ? held : box->memory_bytes);
-    if (limit == box->memory_limit ||
-        (held_by_group && cgroup_set_memory(&box->cgroup, limit) < 0))
+    if (limit == box->memory_limit || (held_by_group && cgroup_set_memory(&box->cgroup, limit) < 0))
         return; /* after a failure the old limit holds */
     box->memory_limit = limit;
 }
@@ -331,8 +330,8 @@ static void on_copied(struct broker *broker, struct broker_box *box, uint64_t ti
     const struct keeper_order wake = { .op = KEEPER_WAKE, .state = answer->state,
                                        .ticket = ticket };
     const int channel[BOX_CHANNEL] = { words, requests };
-    if (answer->end == INJECT_OK && (move(broker, &box->cgroup, answer->pid) < 0 ||
-                                     send_order(box, &wake, channel) < 0)) {
+    if (answer->end == INJECT_OK &&
+        (move(broker, &box->cgroup, answer->pid) < 0 || send_order(box, &wake, channel) < 0)) {
         answer->end = INJECT_REFUSED;
         answer->error = errno;
     }

@@ -25,8 +25,8 @@ static unsigned first_letter, end_letter;
 
 static bool send_letter(const struct broker *broker, const struct letter *letter)
 {
-    if (io_send(broker->engine, &letter->news, sizeof letter->news, letter->fds,
-                letter->count) == 0)
+    if (io_send(broker->engine, &letter->news, sizeof letter->news, letter->fds, letter->count) ==
+        0)
         return true;
     if (errno != EAGAIN)
         _exit(0); /* the engine is gone: end everything */
@@ -210,8 +210,8 @@ static void on_other_death(struct broker *broker, pid_t pid, int status, const s
     if (broker_keep_forget(broker, pid))
         return;
     if (awaits_names(broker))
-        broker->dead[broker->dead_next++ % BROKER_DEAD] =
-            (struct broker_dead){ pid, status, *used };
+        broker->dead[broker->dead_next++ % BROKER_DEAD] = (struct broker_dead){ pid, status,
+                                                                                *used };
 }
 
 static void tell_exited(const struct broker *broker, struct broker_box *box, int status,

@@ -104,8 +104,8 @@ static long clone_occupant(struct broker *broker, struct broker_box *box,
 /* The zygote clones into the box's pid namespace with the broker as the parent; the child then
  * enters like an exec'd occupant. The broker trusts the zygote's answer only: it never ran user
  * code and never reads from its children. */
-static int order_fork(struct broker *broker, struct broker_box *box,
-                          const struct box_call *call, const struct enter_start *start, int report)
+static int order_fork(struct broker *broker, struct broker_box *box, const struct box_call *call,
+                      const struct enter_start *start, int report)
 {
     struct broker_zygote *zygote = &broker->zygote[call->start.zygote];
     const struct cgroup *group = &box->cgroup;

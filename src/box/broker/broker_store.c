@@ -85,8 +85,7 @@ static long clone_porter(const struct broker *broker, const struct box_call *cal
     return pid;
 }
 
-enum box_step broker_store_porter(struct broker *broker, const struct box_call *call,
-                                  int *out_sock)
+enum box_step broker_store_porter(struct broker *broker, const struct box_call *call, int *out_sock)
 {
     struct broker_box *box = &broker->box[call->box];
     struct box_report said;

@@ -128,8 +128,7 @@ void broker_watch_tallied(struct broker *broker, uint32_t id, int code)
 {
     struct broker_box *box = &broker->box[id];
     box->watched.uncounted |= code != BROKER_TALLY_FULL && code != 0; /* it was killed */
-    if (code != BROKER_TALLY_FULL || box->tally_void || box->sweep.on ||
-        !broker_watch_wanted(box))
+    if (code != BROKER_TALLY_FULL || box->tally_void || box->sweep.on || !broker_watch_wanted(box))
         return;
     box->oom_seen = true;
     broker_sweep_or_kill(broker, id);
@@ -157,6 +156,7 @@ int64_t broker_watch_all(struct broker *broker)
     /* Spend at most a fifth of the time, however many processes there are. */
     const int64_t least_ms = (clock_now_ns() - now) * 4 / CLOCK_MS;
     pause_ms = pause_ms < least_ms ? least_ms : pause_ms;
-    return pause_ms < PAUSE_LEAST_MS ? PAUSE_LEAST_MS
-           : pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS : pause_ms;
+    return pause_ms < PAUSE_LEAST_MS  ? PAUSE_LEAST_MS
+           : pause_ms > PAUSE_MOST_MS ? PAUSE_MOST_MS
+                                      : pause_ms;
 }

@@ -74,8 +74,7 @@ static void become(const struct cgroup *group, const struct mount_plan *mounts, 
     if (chdir("/workspace") < 0 || settle_fds(sock, exec_block) < 0)
         fail(sock, BOX_STEP_ENTER);
     drop_signals();
-    if (drop_inherited_state() < 0 ||
-        drop_power_but(UINT64_C(1) << CAP_SYS_ADMIN) < 0)
+    if (drop_inherited_state() < 0 || drop_power_but(UINT64_C(1) << CAP_SYS_ADMIN) < 0)
         fail(ZYGOTE_FD, BOX_STEP_DROP);
     enter_exec_block(FD_EXEC);
     fail(ZYGOTE_FD, BOX_STEP_EXEC);

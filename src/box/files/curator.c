@@ -67,8 +67,7 @@ static int copy_file(const struct curator_level *level, const char *name, int fr
     error = error ? error : curator_attrs_copy(from, to, &wrote);
     if (error)
         return error;
-    if (fchmod(to, here->st_mode & 07777) < 0 || futimens(to, times) < 0 ||
-        fstat(from, &after) < 0)
+    if (fchmod(to, here->st_mode & 07777) < 0 || futimens(to, times) < 0 || fstat(from, &after) < 0)
         return errno;
     bool quiet = curator_same_time(here->st_ctim, after.st_ctim);
     return curator_set_key(to, quiet ? here : NULL);

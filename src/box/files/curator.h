@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 #define CURATOR_ENTRIES_MAX 20000 /* of one snapshot: E2BIG */
-#define CURATOR_DEPTH_MAX 64      /* directories in directories: ENAMETOOLONG */
+#define CURATOR_DEPTH_MAX 64 /* directories in directories: ENAMETOOLONG */
 #define CURATOR_SETTLED_NS 20000000
-#define CURATOR_SNAP_MS 4000      /* for one snapshot: ETIMEDOUT */
+#define CURATOR_SNAP_MS 4000 /* for one snapshot: ETIMEDOUT */
 
 /* `root` is /workspace, `store` the folder of the snapshots, `self` /proc/self/fd; all opened as
  * directories. */
@@ -28,7 +28,7 @@ void curator_open(int root, int store, int self);
 
 struct curator_facts {
     uint32_t entries; /* in the snapshot */
-    bool changed;     /* it differs from `base`; times of directories do not count */
+    bool changed; /* it differs from `base`; times of directories do not count */
 };
 /* Each returns 0 or an errno. A failure leaves no snapshot. `base` is the snapshot to share files
  * with, or BOX_STATES. `compare`: compare bytes, not keys. A restore always does. */

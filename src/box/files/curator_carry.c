@@ -92,9 +92,9 @@ static int say_content(int to, int from, off_t size)
 
 static uint32_t kind_of(mode_t mode)
 {
-    return S_ISREG(mode)   ? CARRIED_FILE
-           : S_ISDIR(mode) ? CARRIED_DIR
-           : S_ISLNK(mode) ? CARRIED_LINK
+    return S_ISREG(mode)    ? CARRIED_FILE
+           : S_ISDIR(mode)  ? CARRIED_DIR
+           : S_ISLNK(mode)  ? CARRIED_LINK
            : S_ISFIFO(mode) ? CARRIED_FIFO
            : S_ISSOCK(mode) ? CARRIED_SOCKET
                             : CARRIED_END;

@@ -13,8 +13,8 @@
 
 struct curator_link {
     uint64_t from, to; /* inode numbers; from 0: a free entry */
-    uint32_t path;     /* offset in the text of all paths, 0: none */
-    bool done;         /* restoring: the file is complete */
+    uint32_t path; /* offset in the text of all paths, 0: none */
+    bool done; /* restoring: the file is complete */
 };
 
 struct curator_links {

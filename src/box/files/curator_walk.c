@@ -12,7 +12,6 @@
 #include "box/files/curator.h"
 #include "box/proto/proto.h"
 
-
 struct curator_dirs curator_dirs = { -1, -1 };
 bool curator_compares;
 
@@ -143,8 +142,7 @@ static struct timespec key_of(const struct stat *here)
 bool curator_looks_same(const struct stat *here, const struct stat *kept)
 {
     return S_ISREG(here->st_mode) && S_ISREG(kept->st_mode) && here->st_size == kept->st_size &&
-           here->st_mode == kept->st_mode &&
-           curator_same_time(here->st_mtim, kept->st_mtim);
+           here->st_mode == kept->st_mode && curator_same_time(here->st_mtim, kept->st_mtim);
 }
 
 bool curator_unchanged(const struct stat *here, const struct stat *kept)

@@ -239,8 +239,7 @@ static int tell(struct walk *walk, size_t len, const struct stat *st)
         .path_len = (uint32_t)len,
     };
     size_t room = BOX_PORTER_ENTRY_ROOM(len);
-    if (walk->since_ns != 0 &&
-        (entry.type == BOX_ENTRY_DIR || entry.ctime_ns < walk->since_ns))
+    if (walk->since_ns != 0 && (entry.type == BOX_ENTRY_DIR || entry.ctime_ns < walk->since_ns))
         return 0;
     if (walk->packed + room > sizeof walk->told && send_told(walk, &word) < 0)
         return -1;
@@ -444,8 +443,8 @@ static int take_store(void)
     ssize_t n = recv(PORTER_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n <= 0)
         return n < 0 && errno == EAGAIN ? 0 : -1;
-    if (io_recv(PORTER_FD, &call, sizeof call, fds, 2, &count) != 1 ||
-        call.op != BOX_PORTER_STAY || count != 2)
+    if (io_recv(PORTER_FD, &call, sizeof call, fds, 2, &count) != 1 || call.op != BOX_PORTER_STAY ||
+        count != 2)
         return -1;
     curator_open(root, fds[0], fds[1]);
     curator_open_outside();

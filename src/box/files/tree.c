@@ -145,8 +145,8 @@ const char *tree_next(struct tree_reader *reader)
     for (;;) {
         if (reader->at >= reader->len) {
             reader->at = 0;
-            reader->len =
-                syscall(SYS_getdents64, reader->fd, reader->room.bytes, sizeof reader->room.bytes);
+            reader->len = syscall(SYS_getdents64, reader->fd, reader->room.bytes,
+                                  sizeof reader->room.bytes);
             if (reader->len <= 0) {
                 /* A removed directory has no entries. */
                 reader->error = reader->len < 0 && errno != ENOENT ? errno : 0;

@@ -80,8 +80,8 @@ static enum inject_end refuse_for_parked(enum inject_end end)
 static enum inject_end read_parked(struct transplant *t, const struct park *parked)
 {
     struct transplant_side *side = &t->from;
-    enum inject_end end =
-        refuse_for_parked(inject_hold(parked->pid, side->session->timeout_ms, &side->at));
+    enum inject_end end = refuse_for_parked(
+        inject_hold(parked->pid, side->session->timeout_ms, &side->at));
     if (end != INJECT_OK)
         return end;
     end = refuse_for_parked(transplant_note_state(t));

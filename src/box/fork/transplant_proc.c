@@ -149,8 +149,7 @@ static int read_limits(struct transplant_side *side)
     at = at && at[1] ? at + 2 : "";
     for (int field = STAT_STATE; *at && next < array_len(wanted); field++) {
         if (field == wanted[next].field)
-            *(uint64_t *)(void *)((char *)&side->limits + wanted[next++].at) =
-                take_number(&at, 10);
+            *(uint64_t *)(void *)((char *)&side->limits + wanted[next++].at) = take_number(&at, 10);
         at += strcspn(at, " ");
         at += *at == ' ';
     }
@@ -190,8 +189,8 @@ int transplant_read_side(struct transplant_side *side)
     errno = ENOTSUP;
     if (has_shadow_stack(text))
         return -1;
-    if (syscall(SYS_ptrace, (long)GET_RSEQ, (long)side->at.pid, sizeof side->rseq,
-                &side->rseq) < 0) {
+    if (syscall(SYS_ptrace, (long)GET_RSEQ, (long)side->at.pid, sizeof side->rseq, &side->rseq) <
+        0) {
         errno = errno == ESRCH ? ESRCH : ENOSYS;
         return -1;
     }

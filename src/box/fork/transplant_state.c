@@ -82,8 +82,8 @@ static enum inject_end ask(struct transplant *t)
         end = park_call(at, (struct inject_order){ SYS_brk, { 0 } }, &brk);
     t->from.limits.brk = (uint64_t)brk;
     int saved = errno;
-    enum inject_end gone =
-        park_call(at, (struct inject_order){ SYS_munmap, { page, TRANSPLANT_PAGE } }, NULL);
+    enum inject_end gone = park_call(
+        at, (struct inject_order){ SYS_munmap, { page, TRANSPLANT_PAGE } }, NULL);
     errno = end == INJECT_OK ? errno : saved;
     return end == INJECT_OK ? gone : end;
 }
@@ -180,8 +180,8 @@ static enum inject_end give_robust_list(struct transplant *t)
 static enum inject_end give_thread(struct transplant *t)
 {
     long tid = 0;
-    enum inject_end end =
-        transplant_do(t, (struct inject_order){ SYS_set_tid_address, { t->tid_address } }, &tid);
+    enum inject_end end = transplant_do(
+        t, (struct inject_order){ SYS_set_tid_address, { t->tid_address } }, &tid);
     if (end != INJECT_OK)
         return end;
     const int32_t number = (int32_t)tid;
@@ -201,8 +201,8 @@ enum inject_end transplant_give_state(struct transplant *t)
         give_limits, give_handlers, give_altstack, give_thread,
     };
     struct iovec registers = { t->xstate, t->xstate_len };
-    enum inject_end end =
-        transplant_do(t, (struct inject_order){ SYS_umask, { t->from.umask } }, NULL);
+    enum inject_end end = transplant_do(t, (struct inject_order){ SYS_umask, { t->from.umask } },
+                                        NULL);
     for (size_t i = 0; end == INJECT_OK && i < array_len(steps); i++)
         end = steps[i](t);
     if (end == INJECT_OK && syscall(SYS_ptrace, (long)PTRACE_SETREGSET, (long)t->to.at.pid,

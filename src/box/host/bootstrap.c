@@ -73,8 +73,8 @@ int box_drop_door(struct err *err)
 {
     const gid_t gid = BOOT_DOOR_UID;
     const uid_t uid = BOOT_DOOR_UID;
-    if (box_is_root() && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-                           setresuid(uid, uid, uid) < 0))
+    if (box_is_root() &&
+        (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0))
         return err_sys(err, "drop to the private uid %u", (unsigned)uid);
     if (box_confine_capabilities(0) < 0)
         return err_sys(err, "drop capabilities");
@@ -190,7 +190,7 @@ static int refuse_root(struct err *err)
         return 0; /* not the host's root */
     err_set(err, ERR_HOST, "root lacks the capabilities to give boxes their own uids");
     err_hint(err, "start cupel as an ordinary user (for docker and podman: --user 1000), or leave "
-             "root the capabilities SETUID, SETGID, SETPCAP, DAC_OVERRIDE and CHOWN");
+                  "root the capabilities SETUID, SETGID, SETPCAP, DAC_OVERRIDE and CHOWN");
     return -1;
 }
 
@@ -206,9 +206,8 @@ static int write_maps(pid_t pid, uid_t owner, bool range, struct err *err)
         if (refuse_root(err) < 0 || write_map(pid, "setgroups", "deny", err) < 0)
             return -1;
     }
-    return write_map(pid, "uid_map", uids, err) < 0 || write_map(pid, "gid_map", gids, err) < 0
-               ? -1
-               : 0;
+    return write_map(pid, "uid_map", uids, err) < 0 || write_map(pid, "gid_map", gids, err) < 0 ? -1
+                                                                                                : 0;
 }
 
 static int clone_failure(struct err *err)

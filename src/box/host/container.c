@@ -51,8 +51,7 @@ static void read_label(struct box_container *out)
 static enum box_container_kind find_kind(void)
 {
     const char *name = getenv("container");
-    if (getenv("KUBERNETES_SERVICE_HOST") ||
-        access("/var/run/secrets/kubernetes.io", F_OK) == 0)
+    if (getenv("KUBERNETES_SERVICE_HOST") || access("/var/run/secrets/kubernetes.io", F_OK) == 0)
         return BOX_CONTAINER_KUBERNETES;
     if (access("/run/.containerenv", F_OK) == 0 || (name && strcmp(name, "podman") == 0))
         return BOX_CONTAINER_PODMAN;

@@ -183,8 +183,7 @@ static void remove_children(int base)
     int copy = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
-            strcmp(entry->d_name, FRONT) == 0)
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || strcmp(entry->d_name, FRONT) == 0)
             continue;
         char kill[sizeof entry->d_name + sizeof "/cgroup.kill"];
         snprintf(kill, sizeof kill, "%s/cgroup.kill", entry->d_name);

@@ -52,8 +52,7 @@ static int keep_only(const struct hierarchy *h, int life_read, int slot_fd)
     return io_place(kept, count, LIFE_FD, count) < 0 ? -1 : io_close_from(LIFE_FD + count);
 }
 
-static void stay(const struct hierarchy *h, int life_read, int slot_fd)
-    __attribute__((noreturn));
+static void stay(const struct hierarchy *h, int life_read, int slot_fd) __attribute__((noreturn));
 static void stay(const struct hierarchy *h, int life_read, int slot_fd)
 {
     char word;

@@ -89,8 +89,10 @@ static int open_slots(struct err *err)
     if (dir < 0) {
         err_sys(err, "make the directory '%s'", path);
         if (err->sys == EPERM || err->sys == EACCES || err->sys == ENOTDIR || err->sys == ELOOP)
-            err_hint(err, "remove '%s' if it is not yours, or set XDG_RUNTIME_DIR to a directory "
-                     "of your own", path);
+            err_hint(err,
+                     "remove '%s' if it is not yours, or set XDG_RUNTIME_DIR to a directory "
+                     "of your own",
+                     path);
         return -1;
     }
     int fd = openat(dir, "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -213,7 +213,8 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
     const bool uncounted = start->data_bytes > 0;
     int listener = uncounted && filter_uncounted() < 0
-                       ? -1 : filter_self(start->parkable, plan->two_ids);
+                       ? -1
+                       : filter_self(start->parkable, plan->two_ids);
     if (listener < 0)
         fail(FD_REPORT, BOX_STEP_SECCOMP, 0);
     const int keep[] = { FD_REPORT, listener, start->exec_block < 0 ? -1 : FD_EXEC };
@@ -252,8 +253,7 @@ void enter_and_port(const struct enter_plan *plan, int sock)
     memset(fds, -1, sizeof fds);
     fds[PORTER_FD] = sock;
     fds[FD_REPORT] = plan->report;
-    if (io_place(fds, FD_REPORT + 1, 0, /* inherited= */ 0) < 0 ||
-        io_close_from(FD_REPORT + 1) < 0)
+    if (io_place(fds, FD_REPORT + 1, 0, /* inherited= */ 0) < 0 || io_close_from(FD_REPORT + 1) < 0)
         fail(plan->report, BOX_STEP_PORTER, 0);
     drop_signals();
     struct drop_rlimits limits = { .open_files = PORTER_OPEN_FILES };

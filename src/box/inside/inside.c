@@ -102,8 +102,8 @@ static void raise_walls(const struct inside_plan *plan, int *out_disk_fd)
         fail(plan, BOX_STEP_SYSCTL);
     limit_watchers();
     if ((step = mount_root(&plan->mounts)) || (step = mount_image(&plan->mounts)) ||
-        (step = mount_proc()) ||
-        (step = mount_writable(&plan->mounts, out_disk_fd)) || (step = mount_seal()))
+        (step = mount_proc()) || (step = mount_writable(&plan->mounts, out_disk_fd)) ||
+        (step = mount_seal()))
         fail(plan, step);
 }
 

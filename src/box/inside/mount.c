@@ -317,9 +317,8 @@ enum box_step mount_image(const struct mount_plan *plan)
         return step;
     if ((mount_usr_parted() ? mount_parts : mount_whole)(plan->template) < 0)
         return BOX_STEP_IMAGE;
-    if (plan->template &&
-        (chdir(plan->template) < 0 || overlay_apart(TEMPLATE_AT, "top/none") < 0 ||
-         chdir(TEMPLATE_AT) < 0))
+    if (plan->template && (chdir(plan->template) < 0 ||
+                           overlay_apart(TEMPLATE_AT, "top/none") < 0 || chdir(TEMPLATE_AT) < 0))
         return BOX_STEP_IMAGE;
     /* /usr/local belongs to the administrator, not to the image: hide it under an empty folder. */
     if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)

@@ -72,8 +72,7 @@ static int make(struct template_set *set, int i, const struct box_plants *plants
     return 0;
 }
 
-const char *template_find(struct template_set *set, const struct box_plants *plants,
-                          const int *fds)
+const char *template_find(struct template_set *set, const struct box_plants *plants, const int *fds)
 {
     for (int i = 0; plants->again && i < TEMPLATES_MAX; i++) {
         if (fits(set, i, plants, fds))

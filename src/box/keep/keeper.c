@@ -189,8 +189,8 @@ static enum inject_end wake_spare(struct keeper *keeper, const int *channel,
                                   struct keeper_answer *out)
 {
     pid_t live = 0;
-    enum inject_end end = park_wake(&keeper->session, &keeper->state[SPARE], channel,
-                                    &keeper->live, &live, &out->lost);
+    enum inject_end end = park_wake(&keeper->session, &keeper->state[SPARE], channel, &keeper->live,
+                                    &live, &out->lost);
     out->pid = end == INJECT_OK ? live : 0;
     return end;
 }
@@ -252,8 +252,8 @@ static enum inject_end do_transplant(struct keeper *keeper, const struct keeper_
     memcpy(to.channel, order->channel, sizeof to.channel);
     if (!state)
         return INJECT_REFUSED;
-    enum inject_end end =
-        transplant(&keeper->session, state, &to, order->live, TRANSPLANT_MS, &report);
+    enum inject_end end = transplant(&keeper->session, state, &to, order->live, TRANSPLANT_MS,
+                                     &report);
     out->lost = end == INJECT_OK ? report.lost_bits | park_lost_in_fork(state) : 0;
     return end;
 }

@@ -107,8 +107,8 @@ enum inject_end inject_adopt(struct inject *parent, struct inject *out) attr_mus
 
 /* Make one system call. *out is the result, -errno for an error. At every end but OK the result is
  * unknown, and the process is still stopped unless the end is DIED or LOST. */
-enum inject_end inject_call(struct inject *at, const struct inject_order *order, long *out)
-    attr_must_use;
+enum inject_end inject_call(struct inject *at, const struct inject_order *order,
+                            long *out) attr_must_use;
 
 /* Access to its memory; 0, or -1 with errno. */
 int inject_read(const struct inject *at, uint64_t from, void *bytes, size_t len) attr_must_use;

@@ -98,8 +98,8 @@ static enum inject_end clone_once(struct inject *from, uint64_t slot, pid_t *out
 {
     const uint64_t flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
     long inside = 0;
-    enum inject_end end =
-        park_call(from, (struct inject_order){ SYS_clone, { flags, 0, 0, slot } }, &inside);
+    enum inject_end end = park_call(from, (struct inject_order){ SYS_clone, { flags, 0, 0, slot } },
+                                    &inside);
     *out_inside = (pid_t)inside;
     if (end != INJECT_OK) {
         int saved = errno;
@@ -144,8 +144,8 @@ static enum inject_end clone_copy(const struct park_session *session, struct inj
 }
 
 /* Copy a stopped process and protect the copy, which stays stopped. */
-static enum inject_end make_copy(const struct park_session *session, struct inject *from,
-                                 bool live, struct inject *out, pid_t *out_inside)
+static enum inject_end make_copy(const struct park_session *session, struct inject *from, bool live,
+                                 struct inject *out, pid_t *out_inside)
 {
     enum inject_end end = live ? hide(from) : INJECT_OK;
     if (end == INJECT_OK)
@@ -245,8 +245,7 @@ static enum inject_end finish(const struct park_session *session, struct inject 
     };
     own_fd pidfd = (int)syscall(SYS_pidfd_open, copy->pid, 0);
     enum inject_end end = pidfd < 0 ? INJECT_REFUSED : INJECT_OK;
-    if (end == INJECT_OK && whole &&
-        park_note_memory(session, copy->pid, &out->files.lost) < 0)
+    if (end == INJECT_OK && whole && park_note_memory(session, copy->pid, &out->files.lost) < 0)
         end = INJECT_REFUSED;
     if (end == INJECT_OK && whole)
         end = rehearse(session, copy, pidfd, fds, tasks);

@@ -124,8 +124,8 @@ int park_own_filters(int proc);
 int park_number_reserved(const struct park_session *session) attr_must_use;
 int park_number_ordinary(const struct park_session *session) attr_must_use;
 /* Let the warden kill all processes of the box but init and these copies. 0, or -1 with errno. */
-int park_sweep(const struct park_session *session, const struct park *parked, size_t count)
-    attr_must_use;
+int park_sweep(const struct park_session *session, const struct park *parked,
+               size_t count) attr_must_use;
 /* Kill a parked copy without waiting, because dying takes longer than most calls. Call park_drop
  * when its pidfd reports its death. */
 void park_let_die(const struct park *parked);

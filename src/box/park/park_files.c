@@ -76,8 +76,7 @@ int park_note_files(const struct park_session *session, pid_t pid, const struct 
     out->count = out->lost = 0;
     for (int fd = 0; fd < PARK_FDS; fd++) {
         if (fds->bit[fd / 64] >> fd % 64 & 1 && fd != session->channel[BOX_WORDS] &&
-            fd != session->channel[BOX_REQUESTS] &&
-            note_file(session, pid, fd, out) < 0)
+            fd != session->channel[BOX_REQUESTS] && note_file(session, pid, fd, out) < 0)
             return -1;
     }
     return 0;

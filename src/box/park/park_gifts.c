@@ -93,7 +93,7 @@ static enum inject_end take_letter(struct inject *copy, int sock, size_t count,
 }
 
 enum inject_end park_hand_over(struct inject *copy, int pidfd, const int *fds, size_t count,
-                                 struct park_gifts *out)
+                               struct park_gifts *out)
 {
     long page = 0;
     int32_t pair[2];

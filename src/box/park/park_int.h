@@ -45,12 +45,12 @@ int park_check_limits(const struct park_session *session, pid_t pid) attr_must_u
 /* park_files.c: note the open files of a stopped copy that has its own descriptor table. */
 int park_note_files(const struct park_session *session, pid_t pid, const struct park_fds *fds,
                     struct park_files *out) attr_must_use;
-int park_read_file(const struct park_session *session, pid_t pid, int fd, struct park_file *out)
-    attr_must_use;
+int park_read_file(const struct park_session *session, pid_t pid, int fd,
+                   struct park_file *out) attr_must_use;
 /* Restore them in a copy; *out_lost has BOX_LOST_BIT for those that are not. */
 enum inject_end park_restore_files(const struct park_session *session, struct inject *copy,
-                                   const struct park_files *files, uint32_t *out_lost)
-    attr_must_use;
+                                   const struct park_files *files,
+                                   uint32_t *out_lost) attr_must_use;
 
 /* park_memory.c: find the shared memory of a stopped copy. *out gets BOX_LOST_BIT and
  * BOX_MAPS_FILES. 0, or -1 with errno. */
@@ -66,8 +66,8 @@ enum inject_end park_restore_timers(struct inject *copy, const struct park_timer
 enum inject_end park_set_dumpable(struct inject *at, uint64_t dumpable) attr_must_use;
 /* Calls that must succeed: an error of the kernel is REFUSED with errno. */
 enum inject_end park_call(struct inject *at, struct inject_order order, long *out) attr_must_use;
-enum inject_end park_call_all(struct inject *at, const struct inject_order *orders, size_t count)
-    attr_must_use;
+enum inject_end park_call_all(struct inject *at, const struct inject_order *orders,
+                              size_t count) attr_must_use;
 
 /* Make the copy map a page and open a socket pair. We take one end and send it descriptors. */
 enum inject_end park_hand_over(struct inject *copy, int pidfd, const int *fds, size_t count,

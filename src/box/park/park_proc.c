@@ -227,8 +227,7 @@ int park_confirm(const struct park_session *session, const struct park_claim *cl
         return -1;
     errno = EPROTO;
     bool right = is_who_it_should_be(session, claim, status) && is_in_groups(session, claim) &&
-                 memcmp(&fds, claim->fds, sizeof fds) == 0 &&
-                 has_channel(session, claim);
+                 memcmp(&fds, claim->fds, sizeof fds) == 0 && has_channel(session, claim);
     errno = EPROTO;
     return right ? 0 : -1;
 }

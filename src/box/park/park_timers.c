@@ -50,9 +50,8 @@ enum inject_end park_note_timers(const struct park_session *session, struct inje
     char text[64];
     *out = (struct park_timers){ .lost = 0 };
     /* Some kernels lack this file. Other timers are then unknown. */
-    if (park_read_proc(session->proc, from->pid, "timers", text, sizeof text) < 0
-            ? errno == E2BIG
-            : text[0] != 0)
+    if (park_read_proc(session->proc, from->pid, "timers", text, sizeof text) < 0 ? errno == E2BIG
+                                                                                  : text[0] != 0)
         out->lost |= BOX_LOST_BIT(TIMERS);
     if (has_pending(from->pid))
         out->lost |= BOX_LOST_BIT(SIGNALS);
@@ -81,8 +80,8 @@ enum inject_end park_restore_timers(struct inject *copy, const struct park_timer
         if (inject_read(copy, room, &before, sizeof before) < 0 ||
             inject_write(copy, room, &timers->at[i], sizeof timers->at[i]) < 0)
             return INJECT_REFUSED;
-        enum inject_end end =
-            park_call(copy, (struct inject_order){ SYS_setitimer, { i, room, 0 } }, NULL);
+        enum inject_end end = park_call(
+            copy, (struct inject_order){ SYS_setitimer, { i, room, 0 } }, NULL);
         if (end != INJECT_OK && end != INJECT_REFUSED)
             return end;
         if (end == INJECT_REFUSED)

@@ -8,22 +8,22 @@
 
 #include "box/wall/walls.h"
 
-#define BOX_MAX 128         /* boxes at once in one broker */
-#define BOX_ZYGOTES_MAX 4   /* and zygotes */
-#define BOX_PLANTS_MAX 10   /* cupel's own read-only files in a box */
-#define BOX_PLANT_NAME 48   /* bytes of a plant's name, with NUL */
+#define BOX_MAX 128 /* boxes at once in one broker */
+#define BOX_ZYGOTES_MAX 4 /* and zygotes */
+#define BOX_PLANTS_MAX 10 /* cupel's own read-only files in a box */
+#define BOX_PLANT_NAME 48 /* bytes of a plant's name, with NUL */
 #define BOX_PLANT_DIR "/usr/lib/cupel"
 #define BOX_PATH_MAX 1024
 #define BOX_WORK "w" /* the folder of the writable part that is mounted as /workspace */
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
-#define BOX_EXEC_STRINGS 2048      /* args and env together */
-#define BOX_STATES 24       /* states that a session can keep */
+#define BOX_EXEC_STRINGS 2048 /* args and env together */
+#define BOX_STATES 24 /* states that a session can keep */
 
 /* The channel between an occupant and the engine: two pipes, not a socket. A socket could carry
  * descriptors, and the last close of one can block for as long as its sender wants. Arrays of both
  * ends use this order. */
 enum box_channel { BOX_WORDS, BOX_REQUESTS, BOX_CHANNEL };
-#define BOX_FD_WORDS 3    /* the occupant writes, the engine reads */
+#define BOX_FD_WORDS 3 /* the occupant writes, the engine reads */
 #define BOX_FD_REQUESTS 4 /* the engine writes, the occupant reads */
 #define BOX_FD_LAST BOX_FD_REQUESTS
 
@@ -112,10 +112,10 @@ struct box_call {
     uint32_t box; /* or zygote */
     union {
         struct {
-            uint32_t uid_count;      /* ids mapped in W: 1, or a range */
-            uint32_t cgroups;        /* bits of box_cg; one descriptor each */
+            uint32_t uid_count; /* ids mapped in W: 1, or a range */
+            uint32_t cgroups; /* bits of box_cg; one descriptor each */
             uint32_t v2_controllers; /* v2 base has memory, pids, cpu: bits of box_cg */
-        } setup;                     /* fds: init program, box/proto/due.h, then cgroup bases */
+        } setup; /* fds: init program, box/proto/due.h, then cgroup bases */
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
             struct box_plants plants;
@@ -126,12 +126,12 @@ struct box_call {
         } porter;
         struct {
             uint32_t required; /* walls that must stand before the occupant starts */
-            int64_t cpu_s;     /* RLIMIT_CPU, a second guard of the CPU time limit */
+            int64_t cpu_s; /* RLIMIT_CPU, a second guard of the CPU time limit */
             int64_t open_files;
-            uint32_t waits;     /* the request comes later: BEGIN follows */
-            uint32_t zygote;    /* FORK: the zygote's number */
+            uint32_t waits; /* the request comes later: BEGIN follows */
+            uint32_t zygote; /* FORK: the zygote's number */
             uint32_t rehearsal; /* FORK: see box/zygote/zygote.h */
-            uint32_t session;     /* the occupant stays: it can be parked, and the box outlives
+            uint32_t session; /* the occupant stays: it can be parked, and the box outlives
                                    * it */
         } start; /* fds: START: exec block; both: the occupant's ends of the channel */
         struct {
@@ -155,7 +155,7 @@ struct box_call {
 };
 
 struct box_stats {
-    int64_t cpu_us;            /* since the start of the occupant; -1 unknown */
+    int64_t cpu_us; /* since the start of the occupant; -1 unknown */
     int64_t memory_peak_bytes; /* -1 unknown */
     int64_t oom_kills;
     int64_t pids_hits;
@@ -237,19 +237,19 @@ enum box_lost {
 struct box_news {
     uint32_t kind;
     uint32_t box;
-    uint32_t step;    /* FAILED */
-    int32_t error;    /* FAILED, PARKED, PREPARED, AWAKE: errno */
-    uint32_t walls;   /* READY, STARTED: bits that were read back from the kernel */
+    uint32_t step; /* FAILED */
+    int32_t error; /* FAILED, PARKED, PREPARED, AWAKE: errno */
+    uint32_t walls; /* READY, STARTED: bits that were read back from the kernel */
     int32_t by_signal; /* EXITED */
-    int32_t status;    /* EXITED: exit code or signal number */
-    uint32_t overdue;  /* EXITED: enum box_overdue */
-    uint32_t fds;      /* STARTED: bits of the attached descriptors, in order */
-    uint32_t state;    /* PARKED, PREPARED, AWAKE, FORKED_INTO, STATE_LOST */
-    uint32_t end;      /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
-    uint32_t lost;     /* PARKED, AWAKE, FORKED_INTO: bits of BOX_LOST */
-    uint64_t ticket;   /* of the call that this answers; STATE_LOST: the state's own */
+    int32_t status; /* EXITED: exit code or signal number */
+    uint32_t overdue; /* EXITED: enum box_overdue */
+    uint32_t fds; /* STARTED: bits of the attached descriptors, in order */
+    uint32_t state; /* PARKED, PREPARED, AWAKE, FORKED_INTO, STATE_LOST */
+    uint32_t end; /* PARKED, PREPARED, AWAKE, FORKED_INTO: enum inject_end */
+    uint32_t lost; /* PARKED, AWAKE, FORKED_INTO: bits of BOX_LOST */
+    uint64_t ticket; /* of the call that this answers; STATE_LOST: the state's own */
     int64_t held_bytes; /* PARKED: by the live processes, with memory that they share with copies */
-    int64_t pause_us;  /* PARKED: how long the occupant was stopped */
+    int64_t pause_us; /* PARKED: how long the occupant was stopped */
     struct box_stats stats; /* EXITED, STAT, EMPTY, SWEPT, PARKED */
 };
 
@@ -284,36 +284,36 @@ enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_O
 
 struct box_porter_call {
     uint32_t op;
-    uint32_t tag;       /* comes back in every answer: identifies the call */
-    uint32_t readonly;  /* PUT */
-    uint32_t replace;   /* PUT, resident: overwrite an existing file */
-    uint32_t upload;    /* PUT, resident: number of a file that comes in parts; 0: a whole file */
-    uint32_t first;     /* PUT, upload: this is the first part */
-    uint32_t more;      /* PUT, upload: more parts follow */
-    uint32_t snapshot;      /* below BOX_STATES; RESTORE of BOX_STATES empties /workspace */
-    uint32_t base;      /* SNAP: the snapshot to share files with; BOX_STATES: none */
-    uint32_t compare;   /* SNAP: compare bytes: memory maps may change a file without its times */
-    uint64_t size;      /* PUT: bytes to take from the descriptor; READ: bytes wanted */
-    uint64_t offset;    /* READ */
-    int64_t since_ns;   /* LIST: 0, or only non-directories with this ctime or later; RESTORE,
+    uint32_t tag; /* comes back in every answer: identifies the call */
+    uint32_t readonly; /* PUT */
+    uint32_t replace; /* PUT, resident: overwrite an existing file */
+    uint32_t upload; /* PUT, resident: number of a file that comes in parts; 0: a whole file */
+    uint32_t first; /* PUT, upload: this is the first part */
+    uint32_t more; /* PUT, upload: more parts follow */
+    uint32_t snapshot; /* below BOX_STATES; RESTORE of BOX_STATES empties /workspace */
+    uint32_t base; /* SNAP: the snapshot to share files with; BOX_STATES: none */
+    uint32_t compare; /* SNAP: compare bytes: memory maps may change a file without its times */
+    uint64_t size; /* PUT: bytes to take from the descriptor; READ: bytes wanted */
+    uint64_t offset; /* READ */
+    int64_t since_ns; /* LIST: 0, or only non-directories with this ctime or later; RESTORE,
                          * SEND: 0, or report changes outside /workspace since then */
-    int64_t within_ns;  /* LIST: maximum time */
-    uint32_t path_len;  /* READ: 0 means the file of the last READ */
+    int64_t within_ns; /* LIST: maximum time */
+    uint32_t path_len; /* READ: 0 means the file of the last READ */
     char path[BOX_PATH_MAX];
 }; /* fds: PUT: content; SEND, RECEIVE: the socket; STAY: the store, /proc/self/fd */
 
 /* An answer is this head and `bytes` more. It never carries a descriptor: the porter itself opens,
  * reads and closes files of a box, so only that box waits for them. */
 struct box_porter_answer {
-    int32_t error;   /* 0, or errno */
+    int32_t error; /* 0, or errno */
     uint32_t tag;
-    uint32_t last;   /* LIST: the list ends here */
-    uint32_t cut;    /* LIST, last: enum box_cut */
+    uint32_t last; /* LIST: the list ends here */
+    uint32_t cut; /* LIST, last: enum box_cut */
     uint32_t changed; /* SNAP: it differs from base */
     uint32_t entries; /* SNAP: number of entries */
-    uint32_t lost;    /* RESTORE, SEND: bits of BOX_LOST */
-    uint64_t size;   /* READ: of the whole file, now; PUT, upload: bytes received */
-    uint32_t bytes;  /* LIST: entries; READ: content, none at the file's end */
+    uint32_t lost; /* RESTORE, SEND: bits of BOX_LOST */
+    uint64_t size; /* READ: of the whole file, now; PUT, upload: bytes received */
+    uint32_t bytes; /* LIST: entries; READ: content, none at the file's end */
 };
 #define BOX_PORTER_PART 65536 /* maximum of bytes after the head */
 
@@ -329,8 +329,8 @@ enum box_cut {
 struct box_porter_entry {
     uint64_t size;
     int64_t ctime_ns; /* since the Epoch */
-    uint32_t type;    /* enum box_entry_type */
-    uint32_t mode;    /* permissions */
+    uint32_t type; /* enum box_entry_type */
+    uint32_t mode; /* permissions */
     uint32_t path_len;
     uint32_t zero;
 };

@@ -361,9 +361,8 @@ static void map(const struct scratch *scratch, int file)
     for (size_t i = 0; i < scratch->count; i++) {
         const struct region *region = &scratch->region[i];
         void *at = (void *)(uintptr_t)region->from;
-        if (region->wanted &&
-            mmap(at, region->to - region->from, region->prot, MAP_PRIVATE | MAP_FIXED, file,
-                 (off_t)region->offset) != at)
+        if (region->wanted && mmap(at, region->to - region->from, region->prot,
+                                   MAP_PRIVATE | MAP_FIXED, file, (off_t)region->offset) != at)
             _exit(74); /* the old mapping may be gone: there is no way back */
     }
 }

@@ -43,13 +43,13 @@ struct zygote_order {
 };
 
 struct zygote_answer {
-    int32_t pid;   /* in the broker's pid namespace */
+    int32_t pid; /* in the broker's pid namespace */
     int32_t error; /* errno, or 0 */
 };
 
 /* The first message. */
 struct zygote_ready {
-    int32_t step;  /* 0, or the enum box_step that failed */
+    int32_t step; /* 0, or the enum box_step that failed */
     int32_t error; /* errno, or 0 */
     struct park_pages cell_pages;
 };

@@ -119,8 +119,7 @@ static void on_task(struct cli_ask_draw *draw, const json_t *data)
     }
     buf_add_text(&draw->out, "\n");
     cli_ask_draw_budget(draw, json_object_get(data, "budget"));
-    json_array_foreach(json_object_get(data, "files"), i, file)
-    {
+    json_array_foreach (json_object_get(data, "files"), i, file) {
         cli_ask_draw_style(draw, CLI_DIM);
         buf_add_text(&draw->out, "file   ");
         cli_visible_line(json_get_str(file, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
@@ -138,10 +137,10 @@ static void on_plan(struct cli_ask_draw *draw, const json_t *data)
     json_t *entry;
     if (json_is_false(json_object_get(data, "needs_code")))
         cli_ask_draw_line(draw, CLI_PLAIN, "plan   ", STR("answer without code"));
-    json_array_foreach(json_object_get(data, "steps"), i, entry)
+    json_array_foreach (json_object_get(data, "steps"), i, entry)
         if (json_is_string(entry))
             cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "plan   " : "       ", json_str(entry));
-    json_array_foreach(json_object_get(data, "requirements"), i, entry)
+    json_array_foreach (json_object_get(data, "requirements"), i, entry)
         cli_ask_draw_line(draw, CLI_DIM, i == 0 ? "prove  " : "       ",
                           json_get_str(entry, "text"));
 }
@@ -164,8 +163,8 @@ void cli_ask_draw_repair(struct cli_ask_draw *draw, const json_t *data)
 static void on_wait(struct cli_ask_draw *draw, const json_t *data)
 {
     char before[64];
-    snprintf(before, sizeof before, "wait   %.1f s: ",
-             json_number_value(json_object_get(data, "seconds")));
+    snprintf(before, sizeof before,
+             "wait   %.1f s: ", json_number_value(json_object_get(data, "seconds")));
     cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
 

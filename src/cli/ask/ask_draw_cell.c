@@ -118,7 +118,7 @@ static void add_name(struct buf *out, const json_t *entry)
     cli_visible_line(json_get_str(entry, "name"), 40, out);
     buf_add_text(out, " (");
     cli_visible_line(json_get_str(entry, "type"), 30, out);
-    json_array_foreach(shape, i, side)
+    json_array_foreach (shape, i, side)
         buf_printf(out, "%s%" JSON_INTEGER_FORMAT, i == 0 ? " " : "×", json_integer_value(side));
     if (!json_is_array(shape) && json_is_integer(length))
         buf_printf(out, " %" JSON_INTEGER_FORMAT, json_integer_value(length));
@@ -130,8 +130,7 @@ static void add_names(struct buf *out, const json_t *result, const char *member,
     const json_t *names = json_object_get(result, member);
     size_t i;
     json_t *entry;
-    json_array_foreach(names, i, entry)
-    {
+    json_array_foreach (names, i, entry) {
         if (i == NAMES_MAX) {
             buf_printf(out, " and %zu more", json_array_size(names) - NAMES_MAX);
             return;
@@ -146,8 +145,7 @@ static void add_files(struct buf *out, const json_t *result)
     const json_t *files = json_object_get(result, "artifacts");
     size_t i;
     json_t *file;
-    json_array_foreach(files, i, file)
-    {
+    json_array_foreach (files, i, file) {
         if (i == FILES_MAX) {
             buf_printf(out, " and %zu more", json_array_size(files) - FILES_MAX);
             return;

@@ -134,8 +134,7 @@ static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
     size_t i;
     json_t *entry;
     const char *between = "evidence ";
-    json_array_foreach(json_object_get(report, "evidence"), i, entry)
-    {
+    json_array_foreach (json_object_get(report, "evidence"), i, entry) {
         struct str run = json_get_str(entry, "run");
         if (run.len == 0)
             continue;
@@ -145,8 +144,7 @@ static void draw_evidence(struct cli_ask_draw *draw, const json_t *report)
     }
     if (between[0] == ' ')
         buf_add_text(&draw->out, "\n");
-    json_array_foreach(json_object_get(report, "artifacts"), i, entry)
-    {
+    json_array_foreach (json_object_get(report, "artifacts"), i, entry) {
         buf_add_text(&draw->out, "made     ");
         cli_visible_line(json_get_str(entry, "path"), CLI_ASK_DRAW_WIDTH, &draw->out);
         buf_add_text(&draw->out, " (");

@@ -122,8 +122,7 @@ static int set_amount(const struct budget_row *row, const char *text, struct age
     double value;
     if (row->endless && strcmp(text, "none") == 0) {
         value = -1;
-    } else if (!read_amount(text, row->amount, &value) || value < row->least ||
-               value > row->most) {
+    } else if (!read_amount(text, row->amount, &value) || value < row->least || value > row->most) {
         char field[48], quoted[80];
         snprintf(field, sizeof field, "budget.%s", row->key);
         snprintf(quoted, sizeof quoted, "\"%.70s\"", text);
@@ -152,8 +151,7 @@ static int set_once(const struct budget_row *row, const char *text, unsigned *na
 }
 
 /* One KEY=VALUE, or money alone; `named` marks the rows that were set. */
-static int set_budget(const char *text, unsigned *named, struct agent_budget *out,
-                      struct err *err)
+static int set_budget(const char *text, unsigned *named, struct agent_budget *out, struct err *err)
 {
     const char *equals = strchr(text, '=');
     struct str key = { text, equals ? (size_t)(equals - text) : strlen(text) };
@@ -165,8 +163,9 @@ static int set_budget(const char *text, unsigned *named, struct agent_budget *ou
         return set_once(row, equals + 1, named, out, err);
     own_str typed = buf_strdup(key);
     const char *near = opt_nearest(typed, array_len(budget_rows), key_at, budget_rows);
-    err_input(err, "budget", NULL, KEYS, row ? "budget '%.40s' has no value: write %.40s=VALUE"
-                                             : "unknown budget '%.40s': there are %s",
+    err_input(err, "budget", NULL, KEYS,
+              row ? "budget '%.40s' has no value: write %.40s=VALUE"
+                  : "unknown budget '%.40s': there are %s",
               typed, row ? typed : KEYS);
     if (near && !row)
         err_hint(err, "did you mean %s=?", near);
@@ -266,8 +265,8 @@ static int take_operands(struct cli_ask_options *o, struct err *err)
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
 {
     fill_optional(argc, argv);
-    if (opt_parse(cli_ask_options_table, cli_ask_options_rows, argc, argv, out,
-                  &out->run.operands, err) < 0)
+    if (opt_parse(cli_ask_options_table, cli_ask_options_rows, argc, argv, out, &out->run.operands,
+                  err) < 0)
         return -1;
     if (out->run.help)
         return 0;

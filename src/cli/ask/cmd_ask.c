@@ -91,8 +91,8 @@ static int read_question(struct ask *ask, struct err *err)
     const char *given = ask->options.question;
     ask->question = BUF_INIT(QUESTION_MAX);
     if (strcmp(given, "-") == 0) {
-        if (cli_run_inputs_read(STDIN_FILENO, "standard input", "question", &ask->question,
-                                err) < 0)
+        if (cli_run_inputs_read(STDIN_FILENO, "standard input", "question", &ask->question, err) <
+            0)
             return -1;
     } else if (buf_add_text(&ask->question, given) < 0) {
         return err_input(err, "question", NULL, "at most 262144 bytes",
@@ -141,7 +141,8 @@ static int confirm(const struct ask *ask, struct err *err)
         !isatty(STDERR_FILENO))
         return 0;
     cli_term_note("the price of '%.100s' is not known, and no --budget limits it. Send the "
-                  "question and %zu files to it? [y/N]", name, ask->made_of.file_count);
+                  "question and %zu files to it? [y/N]",
+                  name, ask->made_of.file_count);
     ssize_t n = read(STDIN_FILENO, answer, sizeof answer);
     if (n > 0 && (answer[0] == 'y' || answer[0] == 'Y'))
         return 0;
@@ -173,8 +174,7 @@ static int save(struct ask *ask, const struct agent *agent, const json_t *report
     struct err err = ERR_INIT;
     if (ask->steward.sock < 0)
         return code;
-    json_array_foreach(json_object_get(report, "artifacts"), i, artifact)
-    {
+    json_array_foreach (json_object_get(report, "artifacts"), i, artifact) {
         const char *path = json_string_value(json_object_get(artifact, "path"));
         if (!path)
             continue;
@@ -196,8 +196,8 @@ static void tell_where(const struct ask *ask, const json_t *report)
 {
     size_t made = json_array_size(json_object_get(report, "artifacts"));
     if (made > 0 && !ask->options.run.out)
-        cli_term_note("-o DIR saves %s", made == 1 ? "the file that was made"
-                                                   : "the files that were made");
+        cli_term_note("-o DIR saves %s",
+                      made == 1 ? "the file that was made" : "the files that were made");
     if (ask->transcript.fd >= 0 && ask->transcript.cut)
         cli_term_note("the transcript is incomplete: writing it failed");
     if (ask->transcript.fd >= 0 && ask->id[0])
@@ -257,9 +257,8 @@ static int make_models_ready(const struct ask *ask, struct err *err)
 
 static int answer(struct ask *ask, struct err *err)
 {
-    if (open_as_caller(ask, err) < 0 || box_drop_door(err) < 0 ||
-        make_models_ready(ask, err) < 0 || read_question(ask, err) < 0 ||
-        read_files(ask, err) < 0 || confirm(ask, err) < 0 ||
+    if (open_as_caller(ask, err) < 0 || box_drop_door(err) < 0 || make_models_ready(ask, err) < 0 ||
+        read_question(ask, err) < 0 || read_files(ask, err) < 0 || confirm(ask, err) < 0 ||
         cli_interrupt_open(&ask->interrupt_fd, err) < 0)
         return -1;
     return run_task(ask);
@@ -312,12 +311,11 @@ int cli_cmd_ask(int argc, char **argv)
     int parsed = cli_ask_options_parse(argc, argv, &ask.options, &err);
     cli_term_set_quiet(ask.options.run.quiet);
     bool live = !ask.options.show && cli_term_style(STDERR_FILENO, CLI_DIM)[0];
-    cli_ask_draw_init(&ask.draw, STDERR_FILENO, json ? -1 : STDOUT_FILENO,
-                      ask.options.run.quiet, live);
+    cli_ask_draw_init(&ask.draw, STDERR_FILENO, json ? -1 : STDOUT_FILENO, ask.options.run.quiet,
+                      live);
     if (parsed == 0 && ask.options.run.help)
         cli_ask_options_help();
-    else if (parsed < 0 ||
-             (code = ask.options.show ? show(&ask, &err) : answer(&ask, &err)) < 0)
+    else if (parsed < 0 || (code = ask.options.show ? show(&ask, &err) : answer(&ask, &err)) < 0)
         code = cli_term_refuse(&err, json);
     done(&ask);
     return code;

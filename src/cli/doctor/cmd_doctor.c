@@ -18,8 +18,7 @@ static const struct {
     [CLI_DOCTOR_MISSING] = { "missing", CLI_RED },
 };
 
-static void print_line(const struct cli_doctor_check *check,
-                       const struct cli_doctor_report *report)
+static void print_line(const struct cli_doctor_check *check, const struct cli_doctor_report *report)
 {
     printf("%s%-7s%s  %-15s  %s\n", cli_term_style(1, verdicts[report->verdict].style),
            verdicts[report->verdict].name, cli_term_style(1, CLI_PLAIN), check->name,
@@ -44,9 +43,8 @@ static bool look(const struct cli_doctor_check *checks, size_t count, json_t *ro
         own_json detail = json_text(str_of(report.detail));
         own_json fix = report.fix[0] ? json_text(str_of(report.fix)) : json_null();
         json_array_append_new(rows, json_pack("{s:s,s:s,s:b,s:O,s:O}", "name", checks[i].name,
-                                              "verdict", verdicts[report.verdict].name,
-                                              "required", checks[i].required, "detail", detail,
-                                              "fix", fix));
+                                              "verdict", verdicts[report.verdict].name, "required",
+                                              checks[i].required, "detail", detail, "fix", fix));
     }
     return fine;
 }
@@ -57,7 +55,8 @@ int cli_cmd_doctor(int argc, char **argv)
     struct err err = ERR_INIT;
     if (cli_list_options_parse(argc, argv, "cupel doctor",
                                "Check this host, and show the fix of each fault. Exit code 1\n"
-                               "means that profile baseline cannot run.", &options, &err) < 0)
+                               "means that profile baseline cannot run.",
+                               &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     if (options.help)
         return 0;

@@ -24,8 +24,8 @@ extern const size_t cli_doctor_kernel_count;
 extern const struct cli_doctor_check cli_doctor_host[]; /* runtimes, space, clock */
 extern const size_t cli_doctor_host_count;
 
-void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict,
-                    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict, const char *fmt,
+                    ...) __attribute__((format(printf, 3, 4)));
 void cli_doctor_fix(struct cli_doctor_report *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -26,8 +26,8 @@
 
 #define SPACE_LEAST (256.0 * 1024 * 1024)
 
-void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict,
-                    const char *fmt, ...)
+void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdict, const char *fmt,
+                    ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -234,8 +234,7 @@ static void check_run(struct cli_doctor_report *out)
     struct engine *engine = engine_open(&(struct engine_options){ 0 }, &err);
     bool ran = engine &&
                request_parse(STR("{\"code\":\"pass\"}"), &ceilings, &request, &err) == 0 &&
-               engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, &result, &err) ==
-                   0;
+               engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, &result, &err) == 0;
     double took = clock_ms_between(before, clock_now_ns());
     engine_close(engine);
     if (!ran) {

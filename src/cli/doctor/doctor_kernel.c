@@ -34,8 +34,9 @@ static void apparmor_fix(struct cli_doctor_report *out)
         snprintf(place, sizeof place, "%s/../%s", program, places[i]);
         found = realpath(place, NULL);
     }
-    cli_doctor_fix(out, "sudo install -m 644 %.300s /etc/apparmor.d/cupel && "
-                        "sudo apparmor_parser -r /etc/apparmor.d/cupel",
+    cli_doctor_fix(out,
+                   "sudo install -m 644 %.300s /etc/apparmor.d/cupel && "
+                   "sudo apparmor_parser -r /etc/apparmor.d/cupel",
                    found ? found : "/usr/local/share/cupel/apparmor/cupel");
 }
 
@@ -261,8 +262,9 @@ static void check_cgroup_v2(struct cli_doctor_report *out)
         cli_doctor_say(out, CLI_DOCTOR_OK, "v2, may be divided (has: %.100s)", have);
         return;
     }
-    cli_doctor_say(out, CLI_DOCTOR_WEAK, "v2, not delegated to this user: limits fall back to "
-                                         "rlimits and a watchdog");
+    cli_doctor_say(out, CLI_DOCTOR_WEAK,
+                   "v2, not delegated to this user: limits fall back to "
+                   "rlimits and a watchdog");
     delegation_fix(out);
 }
 
@@ -310,8 +312,10 @@ static void check_core(struct cli_doctor_report *out)
         return;
     }
     /* A limit of 1 byte keeps the kernel from starting it: boxes have that. */
-    cli_doctor_say(out, CLI_DOCTOR_WEAK, "core dumps go to a program on the host (%.80s); "
-                                         "boxes keep it from starting", pattern + 1);
+    cli_doctor_say(out, CLI_DOCTOR_WEAK,
+                   "core dumps go to a program on the host (%.80s); "
+                   "boxes keep it from starting",
+                   pattern + 1);
     cli_doctor_fix(out, "sudo sysctl -w kernel.core_pattern=core");
 }
 
@@ -321,8 +325,9 @@ static void check_smt(struct cli_doctor_report *out)
         cli_doctor_say(out, CLI_DOCTOR_OK, "no sibling threads share a core");
         return;
     }
-    cli_doctor_say(out, CLI_DOCTOR_WEAK, "sibling threads share a core's caches: another box or "
-                                         "the host may be timed");
+    cli_doctor_say(out, CLI_DOCTOR_WEAK,
+                   "sibling threads share a core's caches: another box or "
+                   "the host may be timed");
     cli_doctor_fix(out, "where that matters: echo off | sudo tee "
                         "/sys/devices/system/cpu/smt/control");
 }

@@ -117,7 +117,8 @@ int cli_session_start(struct cli_remote *remote, struct err *err)
     end_if_late(remote, &pid);
     if (pid > 0 && waitpid(pid, &status, WNOHANG) == 0)
         cli_term_note("started an engine in the background (process %ld); it ends a minute "
-                      "after its last session", (long)pid);
+                      "after its last session",
+                      (long)pid);
     return 0;
 }
 
@@ -129,8 +130,9 @@ int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err
     *err = why;
     if (why.kind != ERR_ABSENT || (why.sys != ENOENT && why.sys != ECONNREFUSED))
         return -1;
-    err_set(err, ERR_ABSENT, id ? "no engine is running, so session '%.40s' does not exist"
-                                : "no engine is running, so there are no sessions",
+    err_set(err, ERR_ABSENT,
+            id ? "no engine is running, so session '%.40s' does not exist"
+               : "no engine is running, so there are no sessions",
             id);
     err_hint(err, "'cupel session new' makes one, and starts an engine for it");
     return -1;

@@ -206,8 +206,7 @@ static int wait_for_end(struct cli_remote *remote, const struct cli_remote_hooks
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
                     struct result *out, struct err *err)
 {
-    if (wait_for_end(remote, hooks, err) < 0 ||
-        result_from_json(remote->call.answer, out, err) < 0)
+    if (wait_for_end(remote, hooks, err) < 0 || result_from_json(remote->call.answer, out, err) < 0)
         return -1;
     hand_over(remote, out);
     return 0;

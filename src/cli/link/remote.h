@@ -48,7 +48,7 @@ struct cli_remote_hooks {
     int interrupt_fd; /* each byte is one stop request */
     /* A terminal that answers when the code asks for input, or NULL. */
     struct cli_input *input;
-    bool content;     /* with the bytes of artifacts */
+    bool content; /* with the bytes of artifacts */
 };
 
 /* Sends the request; from here on it may run, and is never sent again. */

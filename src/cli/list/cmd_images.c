@@ -24,13 +24,13 @@ static int show(const json_t *manifest, bool json)
            text_of(manifest, "name"), cli_term_style(1, CLI_PLAIN), text_of(manifest, "digest"));
     size_t i;
     json_t *language;
-    json_array_foreach(json_object_get(manifest, "languages"), i, language)
+    json_array_foreach (json_object_get(manifest, "languages"), i, language)
         printf("%s %s %s (%zu packages)", i > 0 ? "," : "", text_of(language, "name"),
                text_of(language, "version"),
                json_object_size(json_object_get(language, "packages")));
     json_t *font;
     printf("\n  fonts    ");
-    json_array_foreach(json_object_get(manifest, "fonts"), i, font)
+    json_array_foreach (json_object_get(manifest, "fonts"), i, font)
         printf("%s %s", i > 0 ? "," : "", json_string_value(font) ? json_string_value(font) : "?");
     putchar('\n');
     return 0;

@@ -16,7 +16,7 @@ static void print_language(const json_t *language)
            cli_term_style(1, CLI_PLAIN), version ? version : "");
     const char *package;
     json_t *of;
-    json_object_foreach(json_object_get(language, "packages"), package, of)
+    json_object_foreach (json_object_get(language, "packages"), package, of)
         printf("  %-20s %s\n", package, json_string_value(of) ? json_string_value(of) : "");
 }
 
@@ -30,7 +30,7 @@ static int show(const json_t *manifest, bool json)
     }
     size_t i;
     json_t *language;
-    json_array_foreach(languages, i, language)
+    json_array_foreach (languages, i, language)
         print_language(language);
     return 0;
 }

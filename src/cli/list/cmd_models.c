@@ -79,8 +79,7 @@ static int show(const json_t *list, bool json)
     if (json)
         return cli_term_json(whole);
     own_buf out = BUF_INIT(TABLE_MAX);
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         add_row(&out, entry);
         chosen = chosen || json_is_true(json_object_get(entry, "chosen"));
     }

@@ -19,8 +19,8 @@ int cli_list_options_parse(int argc, char **argv, const char *usage, const char 
                            struct cli_list_options *out, struct err *err)
 {
     struct opt_operands operands;
-    if (opt_parse(cli_list_options_table, cli_list_options_rows, argc, argv, out, &operands,
-                  err) < 0)
+    if (opt_parse(cli_list_options_table, cli_list_options_rows, argc, argv, out, &operands, err) <
+        0)
         return -1;
     cli_term_set_quiet(out->quiet);
     if (out->help) {

@@ -252,8 +252,7 @@ static void set_defaults(struct cli_repl *repl)
         return;
     if (!options->timeout.given)
         options->timeout = (struct opt_number){ true, (double)wall->most / (double)wall->scale };
-    if (!options->session && !options->profile &&
-        profile->defaults.value[LIMITS_MEMORY] <= memory)
+    if (!options->session && !options->profile && profile->defaults.value[LIMITS_MEMORY] <= memory)
         options->profile = PERSONS_PROFILE;
 }
 

@@ -13,11 +13,10 @@
 #include "cli/term/term.h"
 
 /* Each gets its operands, "" if missing. */
-typedef int command(struct cli_repl *repl, const char *first, const char *second,
-                    struct err *err);
+typedef int command(struct cli_repl *repl, const char *first, const char *second, struct err *err);
 
-static int ask_plain(struct cli_repl *repl, const char *what, const char *member,
-                     const char *value, struct err *err)
+static int ask_plain(struct cli_repl *repl, const char *what, const char *member, const char *value,
+                     struct err *err)
 {
     own_json ask = json_pack("{s:s}", "do", what);
     json_t *text = value && value[0] ? json_string(value) : NULL;

@@ -40,8 +40,7 @@ static struct str common_start(const json_t *words)
     struct str common = json_str(json_array_get(words, 0));
     size_t i;
     json_t *word;
-    json_array_foreach(words, i, word)
-    {
+    json_array_foreach (words, i, word) {
         struct str text = json_str(word);
         size_t same = 0;
         while (same < common.len && same < text.len && common.at[same] == text.at[same])
@@ -65,7 +64,7 @@ static json_t *ask(struct cli_repl_reader *reader, struct str line, size_t *out_
     if (!all || start > cursor || start < least)
         return NULL;
     json_t *words = json_array();
-    json_array_foreach(all, i, word)
+    json_array_foreach (all, i, word)
         if (json_is_string(word) && is_plain(json_str(word)))
             json_array_append(words, word);
     *out_typed = cursor - start;

@@ -44,8 +44,8 @@ static void go_to_history(struct cli_repl_editor *editor, size_t at)
         buf_add_str(&editor->left, buf_str(&editor->line.text));
     }
     editor->history_at = at;
-    cli_line_set(&editor->line, at < editor->history_count ? str_of(editor->history[at])
-                                                           : buf_str(&editor->left));
+    cli_line_set(&editor->line,
+                 at < editor->history_count ? str_of(editor->history[at]) : buf_str(&editor->left));
 }
 
 static void go_in_history(struct cli_repl_editor *editor, bool back)
@@ -75,8 +75,10 @@ static void seek(struct cli_repl_editor *editor, size_t at)
 /* The rest of a character after its first byte. False: the end, or an interrupt. */
 static int read_character(struct cli_repl_editor *editor, char first, struct buf *out)
 {
-    size_t more = (first & 0xe0) == 0xc0 ? 1 : (first & 0xf0) == 0xe0 ? 2 :
-                  (first & 0xf8) == 0xf0 ? 3 : 0;
+    size_t more = (first & 0xe0) == 0xc0   ? 1
+                  : (first & 0xf0) == 0xe0 ? 2
+                  : (first & 0xf8) == 0xf0 ? 3
+                                           : 0;
     buf_add(out, &first, 1);
     for (; more > 0; more--) {
         char byte;
@@ -197,7 +199,8 @@ static enum outcome on_control(struct cli_repl_editor *editor, char key)
 {
     struct cli_line *line = &editor->line;
     switch (key) {
-    case '\r': case '\n': return ENTERED;
+    case '\r':
+    case '\n': return ENTERED;
     case '\t': cli_repl_complete_word(editor); return GOES_ON;
     case KEY('A'): move(editor, 0); break;
     case KEY('E'): move(editor, line->text.len); break;
@@ -208,7 +211,8 @@ static enum outcome on_control(struct cli_repl_editor *editor, char key)
             return ENDED;
         cli_line_cut(line, step(editor, true, false), /* keep= */ false);
         break;
-    case KEY('H'): case 0x7f: cli_line_cut(line, step(editor, false, false), false); break;
+    case KEY('H'):
+    case 0x7f: cli_line_cut(line, step(editor, false, false), false); break;
     case KEY('K'): cli_line_cut(line, line->text.len, /* keep= */ true); break;
     case KEY('U'): cli_line_cut(line, 0, /* keep= */ true); break;
     case KEY('W'): cli_line_cut(line, blank_before(line), /* keep= */ true); break;

@@ -63,8 +63,8 @@ static int check_named(const struct cli_run_options *o, struct err *err)
 int cli_repl_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err)
 {
     struct opt_operands operands;
-    if (opt_parse(cli_repl_options_table, cli_repl_options_rows, argc, argv, out, &operands,
-                  err) < 0)
+    if (opt_parse(cli_repl_options_table, cli_repl_options_rows, argc, argv, out, &operands, err) <
+        0)
         return -1;
     if (out->help)
         return 0;

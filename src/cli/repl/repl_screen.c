@@ -149,14 +149,12 @@ void cli_repl_screen_words(struct cli_repl_editor *editor, const json_t *words)
     own_buf out = BUF_INIT(OUT_MAX);
     size_t widest = 0, column = 0, i, width = cli_term_size().columns;
     json_t *word;
-    json_array_foreach(words, i, word)
-    {
+    json_array_foreach (words, i, word) {
         size_t columns = columns_of(json_str(word));
         widest = columns > widest ? columns : widest;
     }
     buf_add_text(&out, "\r\n");
-    json_array_foreach(words, i, word)
-    {
+    json_array_foreach (words, i, word) {
         if (column > 0 && column + widest >= width) {
             buf_add_text(&out, "\r\n");
             column = 0;

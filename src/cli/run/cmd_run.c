@@ -51,8 +51,8 @@ static int prepare(struct cli_job *job, struct err *err)
         return -1;
     if (open_engine(job, err) < 0)
         return -1;
-    if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request,
-                              err) < 0)
+    if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
+        0)
         return -1;
     if (job->request.session && !cli_remote_is_open(&job->remote)) {
         err_set(err, ERR_ABSENT, "no engine is running, so session '%.40s' does not exist",

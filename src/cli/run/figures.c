@@ -60,8 +60,7 @@ void cli_figures_find(const struct result *result, struct cli_figures *out)
     unsigned number = 0;
     size_t i;
     json_t *bundle;
-    json_array_foreach(result->results, i, bundle)
-    {
+    json_array_foreach (result->results, i, bundle) {
         const struct form *form = form_of(bundle);
         if (!form)
             continue;

@@ -149,8 +149,8 @@ int cli_job_run(struct cli_job *job, struct err *err)
     remote.interrupt_fd = job->interrupt_fd;
     int rc = cli_remote_is_open(&job->remote)
                  ? cli_remote_wait(&job->remote, &remote, &job->result, err)
-                 : engine_run(job->engine, &job->request, remote.on_event, job,
-                              job->interrupt_fd, &job->result, err);
+                 : engine_run(job->engine, &job->request, remote.on_event, job, job->interrupt_fd,
+                              &job->result, err);
     cli_input_end(&job->input);
     job->out.left_out += job->remote.lost[0];
     job->err_stream.left_out += job->remote.lost[1];
@@ -250,7 +250,7 @@ int cli_job_tell(struct cli_job *job)
     save(job, &save_err);
     if (job->options->json) {
         own_json result = job->remote.call.answer ? json_incref(job->remote.call.answer)
-                                             : result_to_json(&job->result);
+                                                  : result_to_json(&job->result);
         if (cli_term_json(result) != 0)
             return 125;
     } else {

@@ -54,8 +54,7 @@ void cli_print_values(const struct result *result, const struct cli_print *how)
     own_buf out = BUF_INIT(TEXT_MAX);
     size_t i;
     json_t *bundle;
-    json_array_foreach(result->results, i, bundle)
-    {
+    json_array_foreach (result->results, i, bundle) {
         const json_t *plain = json_object_get(bundle, "text/plain");
         const json_t *value = json_object_get(bundle, "application/json");
         if (cli_figures_is_one(bundle))
@@ -222,8 +221,9 @@ static void add_refused(const struct result *result, const struct cli_print *how
     if (result->skipped_count > shown)
         buf_printf(out, "and %zu more skipped\n", result->skipped_count - shown);
     if (capped > 0)
-        buf_printf(out, "  hint: %s lost with the run: --profile analysis keeps 64 MiB in 256 "
-                        "files, --limit artifact_bytes=SIZE and --limit artifact_files=N more\n",
+        buf_printf(out,
+                   "  hint: %s lost with the run: --profile analysis keeps 64 MiB in 256 "
+                   "files, --limit artifact_bytes=SIZE and --limit artifact_files=N more\n",
                    capped == 1 ? "a file is" : "files are");
     for (size_t i = 0; i < result->denied_count && i < LIST_MAX; i++)
         buf_printf(out, "forbidden system call: %s, %llu time%s\n", result->denied[i].call,
@@ -255,7 +255,7 @@ static void add_names(struct buf *out, const char *title, const json_t *names)
     buf_printf(out, "%s", title);
     size_t i, column = strlen(title);
     json_t *name;
-    json_array_foreach(names, i, name) {
+    json_array_foreach (names, i, name) {
         const char *word = json_string_value(name) ? json_string_value(name) : "?";
         if (column + 1 + strlen(word) > NAMES_COLUMNS) {
             buf_add_text(out, "\n      ");
@@ -275,8 +275,7 @@ static void add_cost(const struct result *result, struct buf *out)
         cli_term_add_size(out, (double)result->memory_peak_bytes);
         buf_add_text(out, " of memory, ");
     }
-    buf_printf(out, "%.0f ms to start, %.0f ms to collect\n", result->start_ms,
-               result->collect_ms);
+    buf_printf(out, "%.0f ms to start, %.0f ms to collect\n", result->start_ms, result->collect_ms);
     add_names(out, "walls:", result->walls);
     add_names(out, "missing:", result->missing);
     add_style(out, CLI_PLAIN);

@@ -19,8 +19,8 @@ struct cli_run_spec {
 /* Pure. A trailing ":ro" means read-only; then the last colon separates HOST from PATH, unless the
  * rest names a file (`exists`). Without PATH the file keeps its name; a PATH ending in "/" is its
  * folder; "/workspace/" in front of PATH is redundant. */
-int cli_run_spec_parse(const char *text, bool (*exists)(const char *host),
-                       struct cli_run_spec *out, struct err *err);
+int cli_run_spec_parse(const char *text, bool (*exists)(const char *host), struct cli_run_spec *out,
+                       struct err *err);
 void cli_run_spec_done(struct cli_run_spec *spec);
 
 struct cli_run_file {

@@ -66,8 +66,7 @@ static int set_args(json_t *root, const struct cli_run_inputs *inputs, struct er
     for (size_t i = 0; i < inputs->arg_count; i++) {
         json_t *value = json_string(inputs->args[i]);
         if (!value)
-            return err_input(err, "args", NULL, "UTF-8 text", "argument %zu is not UTF-8",
-                             i + 1);
+            return err_input(err, "args", NULL, "UTF-8 text", "argument %zu is not UTF-8", i + 1);
         json_array_append_new(args, value);
     }
     return 0;
@@ -85,8 +84,7 @@ static int set_env(json_t *root, const struct opt_list *list, struct err *err)
         own_str key = buf_strdup(name);
         json_t *value = json_string(equals + 1);
         if (!value || json_object_set_new(env, key, value) < 0)
-            return err_input(err, "env", NULL, "UTF-8 text", "variable '%.80s' is not UTF-8",
-                             key);
+            return err_input(err, "env", NULL, "UTF-8 text", "variable '%.80s' is not UTF-8", key);
     }
     return 0;
 }
@@ -150,8 +148,8 @@ static int set_limits(json_t *root, const struct cli_run_options *o, struct err 
     return 0;
 }
 
-static int fill_settings(json_t *root, const struct cli_run_options *options,
-                         const char *language, struct err *err)
+static int fill_settings(json_t *root, const struct cli_run_options *options, const char *language,
+                         struct err *err)
 {
     const struct {
         const char *name;
@@ -244,9 +242,8 @@ int cli_run_request_session(const struct cli_run_options *options,
     return add_bytes(inputs, &none, out, err);
 }
 
-int cli_run_request_cell(const struct cli_run_options *options,
-                         const struct cli_run_inputs *inputs, const struct opt_list *env,
-                         struct request *out, struct err *err)
+int cli_run_request_cell(const struct cli_run_options *options, const struct cli_run_inputs *inputs,
+                         const struct opt_list *env, struct request *out, struct err *err)
 {
     struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
     const struct cli_run_options of_cell = { .session = options->session,

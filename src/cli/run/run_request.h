@@ -21,9 +21,8 @@ int cli_run_request_session(const struct cli_run_options *options,
 
 /* A cell of options->session with inputs->code, and a cell's own settings: timeout and
  * environment. */
-int cli_run_request_cell(const struct cli_run_options *options,
-                         const struct cli_run_inputs *inputs, const struct opt_list *env,
-                         struct request *out, struct err *err);
+int cli_run_request_cell(const struct cli_run_options *options, const struct cli_run_inputs *inputs,
+                         const struct opt_list *env, struct request *out, struct err *err);
 
 /* The language of a script's "#!" line, or -1. Pure. */
 int cli_run_request_shebang(struct str code);

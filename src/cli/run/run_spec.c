@@ -30,8 +30,8 @@ static char *complete(struct str path, struct str host)
     return buf_take(&whole);
 }
 
-int cli_run_spec_parse(const char *text, bool (*exists)(const char *host),
-                       struct cli_run_spec *out, struct err *err)
+int cli_run_spec_parse(const char *text, bool (*exists)(const char *host), struct cli_run_spec *out,
+                       struct err *err)
 {
     struct str rest = str_of(text);
     bool readonly = rest.len > 3 && strcmp(text + rest.len - 3, ":ro") == 0 && !exists(text);

@@ -25,7 +25,7 @@ struct door {
     struct cli_serve_options options;
     struct serve_socket socket;
     uid_t owner;
-    int fd;     /* of --fd */
+    int fd; /* of --fd */
     int notify; /* the service manager's socket; -1: none */
     int stop_fd;
 };

@@ -41,8 +41,8 @@ void cli_serve_options_help(void)
           stdout);
 }
 
-static int check_whole(const char *name, const struct opt_number *number, double least,
-                       double most, struct err *err)
+static int check_whole(const char *name, const struct opt_number *number, double least, double most,
+                       struct err *err)
 {
     if (!number->given || (number->value >= least && number->value <= most &&
                            number->value == (double)(long)number->value))
@@ -51,8 +51,7 @@ static int check_whole(const char *name, const struct opt_number *number, double
                    name, least, most, number->value);
 }
 
-int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out,
-                            struct err *err)
+int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out, struct err *err)
 {
     struct opt_operands operands;
     if (opt_parse(cli_serve_options_table, cli_serve_options_rows, argc, argv, out, &operands,

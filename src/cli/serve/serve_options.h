@@ -16,8 +16,7 @@ struct cli_serve_options {
 extern const struct opt cli_serve_options_table[];
 extern const size_t cli_serve_options_rows;
 
-int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out,
-                            struct err *err);
+int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out, struct err *err);
 void cli_serve_options_help(void);
 
 #endif

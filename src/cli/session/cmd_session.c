@@ -36,7 +36,7 @@ static json_t *flat(const json_t *answer, const char *id)
         json_object_update(out, (json_t *)(uintptr_t)info);
     else if (id)
         json_object_set_new(out, "session", json_string(id));
-    json_object_foreach((json_t *)(uintptr_t)answer, name, value)
+    json_object_foreach ((json_t *)(uintptr_t)answer, name, value)
         if (strcmp(name, "session") != 0)
             json_object_set(out, name, value);
     return out;
@@ -112,8 +112,8 @@ static int open_run(struct session *s, struct err *err)
 static int go_run(struct session *s, struct err *err)
 {
     struct cli_job *job = &s->job;
-    if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request,
-                              err) < 0 ||
+    if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
+            0 ||
         cli_job_run(job, err) < 0)
         return -1;
     int code = cli_job_tell(job);

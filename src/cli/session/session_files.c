@@ -162,7 +162,7 @@ int cli_session_files_put(struct cli_remote *remote, const char *id,
 }
 
 int cli_session_target_open(const char *path, const char *file, struct cli_session_target *out,
-                           struct err *err)
+                            struct err *err)
 {
     if (file && strcmp(file, "-") == 0)
         return 0;

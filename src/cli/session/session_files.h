@@ -25,7 +25,7 @@ struct cli_session_target {
 };
 #define CLI_SESSION_TARGET_INIT ((struct cli_session_target){ .steward = CLI_STEWARD_INIT })
 int cli_session_target_open(const char *path, const char *file, struct cli_session_target *out,
-                           struct err *err);
+                            struct err *err);
 void cli_session_target_close(struct cli_session_target *target);
 
 /* Gets a file and saves it there. The answer stays in `remote`. */

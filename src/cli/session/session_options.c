@@ -159,7 +159,7 @@ static int check_operands(enum cli_session_verb verb, const struct cli_session_o
 {
     const struct shape *shape = &shapes[verb];
     const char *name = commands[verb].name;
-    const char *missing = shape->id && !o->id             ? "the id of a session"
+    const char *missing = shape->id && !o->id            ? "the id of a session"
                           : o->rest.count < shape->least ? shape->missing
                                                          : NULL;
     if (missing) {
@@ -178,8 +178,7 @@ static int check_whole(const char *name, const struct opt_number *number, double
                        struct err *err)
 {
     double value = number->value;
-    if (!number->given ||
-        (value >= least && value < 1e15 && value == (double)(long long)value))
+    if (!number->given || (value >= least && value < 1e15 && value == (double)(long long)value))
         return 0;
     return err_set(err, ERR_USAGE, "option '--%s' takes a whole number from %.0f, not %g", name,
                    least, value);

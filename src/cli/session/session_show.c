@@ -75,8 +75,7 @@ static void add_table(const struct table *table, const char *indent, struct buf 
 {
     size_t i;
     json_t *cell;
-    json_array_foreach(table->cells, i, cell)
-    {
+    json_array_foreach (table->cells, i, cell) {
         size_t column = i % table->columns, width = width_of(json_str(cell));
         if (column == 0)
             buf_add_text(out, indent);
@@ -137,7 +136,7 @@ static void cell_shape(struct table *table, const json_t *entry)
     if (json_is_string(shape)) {
         buf_add_str(&text, json_str(shape));
     } else if (json_is_array(shape)) {
-        json_array_foreach(shape, i, one)
+        json_array_foreach (shape, i, one)
             buf_printf(&text, "%s%.0f", i ? " x " : "", json_number_value(one));
     } else if (json_is_number(json_object_get(entry, "length"))) {
         buf_printf(&text, "%.0f", number_of(entry, "length"));
@@ -181,7 +180,7 @@ void cli_session_show_list(const json_t *sessions)
     json_t *info;
     for (i = 0; i < array_len(titles); i++)
         add_cell(&table, str_of(titles[i]), 20);
-    json_array_foreach(sessions, i, info)
+    json_array_foreach (sessions, i, info)
         add_list_row(&table, info);
     add_table(&table, "", &out);
     write_out(STDOUT_FILENO, &out);
@@ -194,8 +193,7 @@ static void add_names(const json_t *info, struct buf *out)
     double more = number_of(info, "names_more");
     size_t i;
     json_t *entry;
-    json_array_foreach(json_object_get(info, "names"), i, entry)
-    {
+    json_array_foreach (json_object_get(info, "names"), i, entry) {
         add_cell(&table, json_get_str(entry, "name"), NAME_WIDTH);
         add_cell(&table, json_get_str(entry, "type"), 30);
         cell_shape(&table, entry);
@@ -236,8 +234,7 @@ static void add_list(const json_t *list, const char *title, const char *member, 
     if (json_array_size(list) == 0)
         return;
     buf_printf(out, "%-12s ", title);
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         buf_add_text(out, i ? ", " : "");
         add_text(out, json_is_string(one) ? json_string_value(one) : json_get_str(one, member).at);
         if (json_is_number(json_object_get(one, "cell")))
@@ -308,8 +305,8 @@ void cli_session_show_info(const json_t *info)
         }
         buf_add_text(&out, "\nstate        ");
         add_state(info, &out);
-        buf_printf(&out, "\nundo         %.0f of at most %.0f levels\n",
-                   number_of(undo, "levels"), number_of(undo, "most"));
+        buf_printf(&out, "\nundo         %.0f of at most %.0f levels\n", number_of(undo, "levels"),
+                   number_of(undo, "most"));
         add_list(json_object_get(info, "checkpoints"), "checkpoints", "name", &out);
         add_list(json_object_get(info, "shares"), "shares", "with", &out);
     }
@@ -332,8 +329,7 @@ void cli_session_show_files(const json_t *answer)
     own_buf out = BUF_INIT(TABLE_MAX);
     size_t i;
     json_t *file;
-    json_array_foreach(json_object_get(answer, "files"), i, file)
-    {
+    json_array_foreach (json_object_get(answer, "files"), i, file) {
         own_buf path = BUF_INIT(8192);
         const char *type = json_get_str(file, "type").at;
         buf_add_text(&path, json_get_str(file, "path").at);
@@ -360,8 +356,7 @@ void cli_session_show_changes(const json_t *result)
     for (size_t i = 0; i < array_len(kinds); i++) {
         size_t j;
         json_t *entry;
-        json_array_foreach(json_object_get(result, kinds[i].member), j, entry)
-        {
+        json_array_foreach (json_object_get(result, kinds[i].member), j, entry) {
             add_cell(&table, str_of(kinds[i].mark), 1);
             add_cell(&table, json_get_str(entry, "name"), NAME_WIDTH);
             add_cell(&table, json_get_str(entry, "type"), 30);
@@ -377,6 +372,6 @@ void cli_session_show_undo(const json_t *answer)
     size_t i;
     json_t *lost;
     cli_term_note("restored");
-    json_array_foreach(json_object_get(answer, "lost"), i, lost)
+    json_array_foreach (json_object_get(answer, "lost"), i, lost)
         cli_term_note("lost: %.300s", json_string_value(lost) ? json_string_value(lost) : "?");
 }

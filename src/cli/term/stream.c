@@ -31,8 +31,9 @@ static bool write_part(struct cli_stream *stream, bool wait)
     if (n == 0)
         return false;
     size_t left = stream->pending.len - stream->written;
-    ssize_t wrote = n < 0 ? -1 : write(stream->fd, stream->pending.at + stream->written,
-                                       left < PART ? left : PART);
+    ssize_t wrote = n < 0 ? -1
+                          : write(stream->fd, stream->pending.at + stream->written,
+                                  left < PART ? left : PART);
     if (wrote >= 0)
         stream->written += (size_t)wrote;
     else if (errno == EAGAIN)

@@ -72,8 +72,8 @@ static size_t add_one(const struct cli_visible *state, struct str rest, struct b
 static size_t plain_len(struct str rest)
 {
     size_t n = 0;
-    while (n < rest.len && ((rest.at[n] >= ' ' && rest.at[n] < 0x7f) || rest.at[n] == '\n' ||
-                            rest.at[n] == '\t'))
+    while (n < rest.len &&
+           ((rest.at[n] >= ' ' && rest.at[n] < 0x7f) || rest.at[n] == '\n' || rest.at[n] == '\t'))
         n++;
     return n;
 }

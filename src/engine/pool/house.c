@@ -109,7 +109,7 @@ static void on_news(struct loop_source *source, uint32_t events)
         return;
     }
     bool zygote = news.kind == BOX_NEWS_ZYGOTE || news.kind == BOX_NEWS_ZYGOTE_GONE;
-    struct house_tenant *tenant = zygote ? house->zygote_tenant
+    struct house_tenant *tenant = zygote               ? house->zygote_tenant
                                   : news.box < BOX_MAX ? house->box[news.box].tenant
                                                        : NULL;
     if (!zygote && news.box < BOX_MAX)
@@ -136,8 +136,8 @@ int house_open(struct house *house, struct loop *loop)
                                ? 1
                                : (uint32_t)((files.rlim_max - FDS_BESIDE) / FDS_A_BOX);
     }
-    house->source =
-        (struct loop_source){ .fd = house->broker.sock, .ready = LOOP_HANDLER(on_news) };
+    house->source = (struct loop_source){ .fd = house->broker.sock,
+                                          .ready = LOOP_HANDLER(on_news) };
     return loop_add(loop, &house->source, EPOLLIN);
 }
 

@@ -13,8 +13,7 @@
 struct house_tenant {
     /* News of its box. Takes over descriptors that it sets to -1; the others are closed
      * afterwards. */
-    void (*news)(struct house_tenant *tenant, const struct box_news *news,
-                 int fds[BOX_NEWS_FDS]);
+    void (*news)(struct house_tenant *tenant, const struct box_news *news, int fds[BOX_NEWS_FDS]);
 };
 
 struct house {

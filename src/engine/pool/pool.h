@@ -88,8 +88,7 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
 /* The zygote that may fork this request's occupant. False: exec. */
 bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
 /* The same for a session: with the large packages if available. */
-bool pools_session_zygote(struct pools *pools, const struct request *request,
-                          uint32_t *out_zygote);
+bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
 /* No zygote yet, but soon; an exec'd interpreter could not be copied. False if it takes too long,
  * or failed too often. */
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request);

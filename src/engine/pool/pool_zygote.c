@@ -157,8 +157,7 @@ bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *
 
 bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
 {
-    return pools->open && plan_env_is_late(request) &&
-           find_zygote(pools, ZYGOTE_DATA, out_zygote);
+    return pools->open && plan_env_is_late(request) && find_zygote(pools, ZYGOTE_DATA, out_zygote);
 }
 
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
@@ -169,9 +168,9 @@ bool pools_zygote_is_coming(const struct pools *pools, const struct request *req
         const struct pool_zygotes *zygotes = &pools->zygotes[i];
         if (zygotes->serving.state == ZYGOTE_READY)
             return false;
-        coming = coming || (zygotes->coming.state == ZYGOTE_STARTING &&
-                            zygotes->coming.since_ns > since_ns &&
-                            zygotes->failures < FAILURES_MAX);
+        coming = coming ||
+                 (zygotes->coming.state == ZYGOTE_STARTING && zygotes->coming.since_ns > since_ns &&
+                  zygotes->failures < FAILURES_MAX);
     }
     return coming && pools->open && plan_env_is_late(request);
 }

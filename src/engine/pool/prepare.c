@@ -91,8 +91,7 @@ static bool list_name(struct str list, char *out, size_t room)
     return len > 0;
 }
 
-int prepare_font_list(struct engine *engine, const struct image *image, char *out_name,
-                      size_t room)
+int prepare_font_list(struct engine *engine, const struct image *image, char *out_name, size_t room)
 {
     char name[64];
     struct err err = ERR_INIT;
@@ -103,8 +102,9 @@ int prepare_font_list(struct engine *engine, const struct image *image, char *ou
     if (fd < 0) {
         own_result result;
         result_init(&result);
-        const struct result_artifact *list =
-            probe(engine, "fonts", &result, &err) < 0 ? NULL : artifact(&result, "fonts.json");
+        const struct result_artifact *list = probe(engine, "fonts", &result, &err) < 0
+                                                 ? NULL
+                                                 : artifact(&result, "fonts.json");
         if (!list || keep(engine->state, name, list->content, list->size_bytes) < 0)
             return -1; /* matplotlib then builds its own, slowly */
         fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -34,8 +34,7 @@ static int refuse(const struct queue *queue, struct err *err)
     return -1;
 }
 
-int queue_enter(struct queue *queue, struct queue_entry *entry, const void *client,
-                struct err *err)
+int queue_enter(struct queue *queue, struct queue_entry *entry, const void *client, struct err *err)
 {
     uint64_t turn = queue->turn;
     if (queue->waiting >= queue->waiting_max)

@@ -9,8 +9,7 @@ struct probe {
     struct box_news news; /* READY, or the failure */
 };
 
-static void on_news(struct house_tenant *tenant, const struct box_news *news,
-                    int fds[BOX_NEWS_FDS])
+static void on_news(struct house_tenant *tenant, const struct box_news *news, int fds[BOX_NEWS_FDS])
 {
     struct probe *probe = loop_owner(tenant, struct probe, tenant);
     (void)fds;

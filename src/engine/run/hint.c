@@ -87,8 +87,10 @@ static void import_hint(const char *image, const char *module, struct buf *out)
                        alternatives[i].instead, version);
     }
     if (out->len == 0)
-        buf_printf(out, "'%s' is not in image %s, and a box cannot install it: use what "
-                   "'cupel languages' lists, or the standard library", module, image);
+        buf_printf(out,
+                   "'%s' is not in image %s, and a box cannot install it: use what "
+                   "'cupel languages' lists, or the standard library",
+                   module, image);
 }
 
 static bool mentions(struct str code, const char *words)
@@ -120,7 +122,8 @@ void hint_add(const struct request *request, struct result *result)
     else if (result->status == RESULT_ERROR &&
              (mentions(request->code, "pip") || mentions(request->code, "npm")) &&
              mentions(request->code, "install"))
-        buf_printf(&text, "a box has no network, so nothing can be installed in it; 'cupel "
+        buf_printf(&text,
+                   "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
     else if (request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
              !request->session && error->snippet && is_magic(str_of(error->snippet)))
@@ -135,8 +138,7 @@ void hint_problems(const char *image, json_t *problems)
 {
     json_t *one;
     size_t i;
-    json_array_foreach(problems, i, one)
-    {
+    json_array_foreach (problems, i, one) {
         const char *kind = json_string_value(json_object_get(one, "kind"));
         const char *name = json_string_value(json_object_get(one, "name"));
         own_buf text = BUF_INIT(2048);

@@ -298,8 +298,7 @@ bool run_final_if_clean(struct engine_run *run)
     return true;
 }
 
-static void on_news(struct house_tenant *tenant, const struct box_news *news,
-                    int fds[BOX_NEWS_FDS])
+static void on_news(struct house_tenant *tenant, const struct box_news *news, int fds[BOX_NEWS_FDS])
 {
     struct engine_run *run = loop_owner(tenant, struct engine_run, tenant);
     struct err err = ERR_INIT;
@@ -316,8 +315,8 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news,
     } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_IN) {
         files_put(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request, on_files_in);
     } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_OUT) {
-        files_collect(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request,
-                      &run->result, on_files_out);
+        files_collect(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request, &run->result,
+                      on_files_out);
     } else if (news->kind == BOX_NEWS_STARTED && run->stage == RUN_STARTING) {
         go(run, fds, news);
     } else if (run->stage == RUN_GOING) {

@@ -102,8 +102,9 @@ void run_conclude(struct engine_run *run, const struct err *ours)
     result->cpu_ms = (double)run->stats.cpu_us / 1000;
     result->memory_peak_bytes = run->stats.memory_peak_bytes;
     if (run->driver.left_out > 0)
-        result_add_skipped(result, STR_NONE, "results: more than 256, or 16 MiB beside "
-                                             "limits.artifact_bytes");
+        result_add_skipped(result, STR_NONE,
+                           "results: more than 256, or 16 MiB beside "
+                           "limits.artifact_bytes");
     if (run->driver.results) {
         json_decref(result->results);
         result->results = take_ptr(run->driver.results);

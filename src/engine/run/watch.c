@@ -17,7 +17,7 @@
 #define AGAIN_MS 250
 #define AGAIN_LATE_MS 1500 /* for an interpreter that starts slowly on a busy host */
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
-#define DRAIN_MAX 64   /* chunks read from a box that may still write */
+#define DRAIN_MAX 64 /* chunks read from a box that may still write */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
 
 static void close_pipe(struct engine_run *run, enum run_pipe_id id)
@@ -225,8 +225,7 @@ static void set_due(const struct engine_run *run)
 {
     bool counts = run->counter[BOX_COUNTER_CPU] >= 0;
     int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
-    due_set(run->engine->house.broker.due, run->box,
-            run->deadline_ns, counts ? most_us : 0);
+    due_set(run->engine->house.broker.due, run->box, run->deadline_ns, counts ? most_us : 0);
 }
 
 /* The limit cannot be reached sooner than with every allowed CPU fully used. */
@@ -429,8 +428,8 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
         run->counter[i] = take_fd(&fds[RUN_PIPES + i]);
     begin(run, news);
     for (int i = 0; i < RUN_PIPES; i++)
-        run->pipe[i].source =
-            (struct loop_source){ take_fd(&fds[i]), pipes[i].ready, pipes[i].name };
+        run->pipe[i].source = (struct loop_source){ take_fd(&fds[i]), pipes[i].ready,
+                                                    pipes[i].name };
     /* The request first: the occupant works while we prepare to listen. */
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
         run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;

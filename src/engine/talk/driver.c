@@ -67,8 +67,7 @@ static int64_t number_of(const json_t *object, const char *key)
 
 static bool is_base64(struct str text)
 {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t len = text.len;
     if (len % 4 != 0)
         return false;
@@ -114,7 +113,7 @@ static bool on_result(struct driver *driver, json_t *line)
     if (!json_is_object(data) || json_object_size(data) == 0 ||
         json_object_size(data) > BUNDLE_KEYS_MAX)
         return false;
-    json_object_foreach(data, key, value) {
+    json_object_foreach (data, key, value) {
         if (!is_member(key, value))
             return false;
     }

@@ -94,8 +94,7 @@ static json_t *list_of(const json_t *list, size_t most, json_t *(*copy)(const js
     if (!json_is_array(list))
         return NULL;
     json_t *out = json_array();
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         json_t *kept = i < most ? copy(one) : NULL;
         if (kept)
             json_array_append_new(out, kept);

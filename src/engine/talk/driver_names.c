@@ -37,8 +37,7 @@ static void add_shape(json_t *out, const json_t *entry)
     if (!json_is_array(shape) || json_array_size(shape) > SHAPE_MAX)
         return;
     own_json kept = json_array();
-    json_array_foreach(shape, i, one)
-    {
+    json_array_foreach (shape, i, one) {
         if (!json_is_integer(one))
             return;
         json_array_append_new(kept, json_integer(json_integer_value(one)));
@@ -64,8 +63,7 @@ static json_t *entries_of(const json_t *list)
     json_t *out = json_array();
     const json_t *one;
     size_t i;
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         json_t *entry = i < ENTRIES_MAX ? entry_of(one) : NULL;
         if (entry)
             json_array_append_new(out, entry);
@@ -103,8 +101,7 @@ json_t *driver_names_answer(const json_t *line)
     if (!json_is_array(matches))
         return NULL;
     own_json kept = json_array();
-    json_array_foreach(matches, i, one)
-    {
+    json_array_foreach (matches, i, one) {
         if (i < MATCHES_MAX && json_is_string(one) && json_string_length(one) <= NAME_MAX_BYTES)
             json_array_append_new(kept, json_text(json_str(one)));
     }

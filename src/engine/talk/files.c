@@ -150,8 +150,7 @@ static int refuse_stale(struct files_job *job)
     return -1;
 }
 
-int files_hear_put(struct files_job *job, const struct box_porter_answer *word,
-                   const char *bytes)
+int files_hear_put(struct files_job *job, const struct box_porter_answer *word, const char *bytes)
 {
     char field[48], value[32];
     (void)bytes;
@@ -162,8 +161,7 @@ int files_hear_put(struct files_job *job, const struct box_porter_answer *word,
     snprintf(field, sizeof field, "files[%zu]", job->next);
     snprintf(value, sizeof value, "%llu", (unsigned long long)word->size);
     err_input(&job->err, field, word->error == ENOSPC ? value : NULL, "limits.disk_bytes",
-              "cannot place '%s' in the box: %s", job->puts[job->next].path,
-              strerror(word->error));
+              "cannot place '%s' in the box: %s", job->puts[job->next].path, strerror(word->error));
     if (word->error == ENOSPC)
         err_hint(&job->err, "raise limits.disk_bytes and limits.memory_bytes, or send less");
     return -1;

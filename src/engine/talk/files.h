@@ -44,8 +44,8 @@ struct files_job {
     struct loop_timer patience; /* with the porter's next answer */
     struct loop_timer deadline; /* of collecting: the rest is skipped then */
     bool keeps_sock; /* the socket is the session's */
-    bool over;       /* no more questions: done comes at once */
-    uint32_t tag;    /* of our calls: another tag belongs to a dropped job */
+    bool over; /* no more questions: done comes at once */
+    uint32_t tag; /* of our calls: another tag belongs to a dropped job */
     files_heard *heard;
     int (*listed)(struct files_job *job); /* after the last entry: as `heard` */
     const struct request_file *puts;
@@ -72,7 +72,7 @@ struct files_job {
     const struct request_file *input; /* the input that it may still equal */
     bool keeps;
     uint32_t lost; /* of a restore, and of sent files: bits of BOX_LOST */
-    bool changed;  /* the snapshot differs from its base */
+    bool changed; /* the snapshot differs from its base */
     uint32_t kept; /* entries in it */
     struct err err;
     /* Called once, last, unless the job is dropped before; see err. */

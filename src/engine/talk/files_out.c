@@ -174,10 +174,10 @@ static const struct files_entry *told_before(const struct files_job *job,
                                              const struct files_entry *entry)
 {
     const struct files_seen *seen = job->seen;
-    const struct files_entry *found =
-        seen && seen->count
-            ? bsearch(entry, seen->entries, seen->count, sizeof *seen->entries, by_path)
-            : NULL;
+    const struct files_entry *found = seen && seen->count
+                                          ? bsearch(entry, seen->entries, seen->count,
+                                                    sizeof *seen->entries, by_path)
+                                          : NULL;
     return found && found->ctime_ns == entry->ctime_ns && found->size == entry->size ? found : NULL;
 }
 
@@ -192,15 +192,16 @@ static void skip_over_cap(struct files_job *job, const struct files_entry *entry
     bool large = entry->size > bytes_left(job);
     bool *hit = large ? &job->bytes_hit : &job->count_hit;
     *hit = *hit || !told_before(job, entry);
-    skip(job, entry, large ? "too large: over limits.artifact_bytes"
-                           : "too many: over limits.artifact_files");
+    skip(job, entry,
+         large ? "too large: over limits.artifact_bytes" : "too many: over limits.artifact_files");
 }
 
 static void skip_unread(struct files_job *job, const struct files_entry *entry, int error)
 {
-    skip(job, entry, error == EACCES   ? "not readable"
-                     : error == EAGAIN ? "cannot be opened: the code holds a lease on it"
-                                       : "cannot be opened");
+    skip(job, entry,
+         error == EACCES   ? "not readable"
+         : error == EAGAIN ? "cannot be opened: the code holds a lease on it"
+                           : "cannot be opened");
 }
 
 /* Is there a reason to read this file at its current size? Stores the reason. */
@@ -306,8 +307,7 @@ static bool continues(struct str whole, uint64_t at, struct str part)
            memcmp(part.at, whole.at + at, part.len) == 0;
 }
 
-int files_hear_part(struct files_job *job, const struct box_porter_answer *word,
-                    const char *bytes)
+int files_hear_part(struct files_job *job, const struct box_porter_answer *word, const char *bytes)
 {
     struct files_entry *entry = &job->entries[job->next];
     struct str part = { bytes, word->bytes };

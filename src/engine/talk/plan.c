@@ -101,7 +101,7 @@ static enum engine_builtin_id driver_for(const struct request *request)
 {
     enum engine_builtin_id driver = languages[request->language].driver;
     return driver == ENGINE_BUILTIN_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_BUILTIN_DRIVER_PY
-                                                                        : driver;
+                                                                          : driver;
 }
 
 static struct box_plants *plants_of(struct plan *plan)
@@ -327,8 +327,8 @@ static int make_plan(const struct request *request, enum purpose purpose, const 
     return -1;
 }
 
-int plan_make(const struct request *request, const char *font_list, int font_fd,
-              struct plan *out, struct err *err)
+int plan_make(const struct request *request, const char *font_list, int font_fd, struct plan *out,
+              struct err *err)
 {
     return make_plan(request, RUN, font_list, font_fd, out, err);
 }

@@ -18,8 +18,8 @@ struct plan {
 void plan_done(struct plan *plan);
 
 /* font_list: the name and descriptor of a prepared font list, or NULL and -1. */
-int plan_make(const struct request *request, const char *font_list, int font_fd,
-              struct plan *out, struct err *err);
+int plan_make(const struct request *request, const char *font_list, int font_fd, struct plan *out,
+              struct err *err);
 /* The exec block, for an occupant that is not forked. */
 int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */

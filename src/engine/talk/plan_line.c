@@ -56,10 +56,9 @@ char *plan_driver_line(const struct request *request, bool with_env)
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
                      const char *nonce, bool hush, bool input)
 {
-    own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
-                              nonce, "cell", (json_int_t)cell, "code", json_text(request->code),
-                              "args", args_of(request), "call", request->call, "names",
-                              request->names);
+    own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce", nonce,
+                              "cell", (json_int_t)cell, "code", json_text(request->code), "args",
+                              args_of(request), "call", request->call, "names", request->names);
     if (hush)
         json_object_set_new(line, "hush", json_true());
     if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
