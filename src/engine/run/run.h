@@ -49,7 +49,6 @@ struct engine_run {
     const struct run_cell_ops *cell_ops;
     struct session_job job;
     bool may_miss_interrupt; /* while it starts */
-    bool interrupted_again;
     int64_t since_ns; /* time of the files' clock when a cell began */
     struct engine_run *before, *after; /* all runs of the engine */
     enum run_stage stage;

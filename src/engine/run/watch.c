@@ -15,7 +15,6 @@
 #define CHUNK 65536
 #define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
 #define AGAIN_MS 250
-#define AGAIN_LATE_MS 1500 /* for an interpreter that starts slowly on a busy host */
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
 #define DRAIN_MAX 64 /* chunks read from a box that may still write */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
@@ -291,9 +290,7 @@ static void on_timer(struct loop_timer *timer)
         return;
     }
     if (now >= run->again_ns) {
-        bool late = run->may_miss_interrupt && !run->interrupted_again;
-        run->again_ns = late ? now + AGAIN_LATE_MS * CLOCK_MS : LOOP_NEVER;
-        run->interrupted_again = true;
+        run->again_ns = LOOP_NEVER;
         send_interrupt(run);
     }
     if (now >= run->cpu_look_ns) {
