@@ -375,6 +375,7 @@ def serve(scope_, line=None):
     driver.our_files.append(serve.__code__.co_filename)
     driver.Hooks.after["linecache"] = fill_linecache
     hear_nothing()
+    _signal.signal(_signal.SIGURG, lambda *_: None)   # the engine ends a blocking call with it, after an interrupt
     if line is None:
         line = wait()
     while line:

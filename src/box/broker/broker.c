@@ -83,7 +83,7 @@ static void on_signal(const struct box_call *call, const int *fds)
     const struct broker_box *box = &broker.box[call->box];
     (void)fds;
     /* The occupant leads its own session: its group holds the processes it started. */
-    if (box->occupant > 0 && (call->signal.signal == SIGINT || call->signal.signal == SIGTERM))
+    if (box->occupant > 0 && (call->signal.signal == SIGINT || call->signal.signal == SIGURG))
         kill(-box->occupant, call->signal.signal);
 }
 

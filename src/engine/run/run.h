@@ -70,7 +70,7 @@ struct engine_run {
     struct notify notify;
     struct buf spill[2]; /* complete stdout and stderr, up to the artifact cap */
     struct box_stats stats;
-    int interrupts;
+    int interrupts, agains; /* agains: how often the signal was repeated */
     int64_t asked; /* the pending question for input; 0: none */
     bool asked_openly; /* typed characters are shown */
     bool occupant_gone, empty, killed, clean;

@@ -15,6 +15,7 @@
 #define CHUNK 65536
 #define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
 #define AGAIN_MS 250
+#define AGAINS_MAX 4
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
 #define DRAIN_MAX 64 /* chunks read from a box that may still write */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
@@ -241,10 +242,26 @@ static void plan_cpu_look(struct engine_run *run)
     set_timer(run);
 }
 
-static void send_interrupt(struct engine_run *run)
+static void send_signal(struct engine_run *run, int number)
 {
-    struct box_call call = { .op = BOX_OP_SIGNAL, .box = run->box, .signal.signal = SIGINT };
+    struct box_call call = { .op = BOX_OP_SIGNAL, .box = run->box, .signal.signal = number };
     house_call(&run->engine->house, &call, NULL, 0);
+}
+
+static bool is_python_cell(const struct engine_run *run)
+{
+    return run->session && run->request->language == REQUEST_PYTHON;
+}
+
+/* CPython does not see a signal that arrives between its last check and a blocking call until that
+ * call ends. SIGURG, whose handler in a session does nothing, ends the call without a second
+ * interrupt. */
+static void interrupt_again(struct engine_run *run, int64_t now)
+{
+    bool nudge = is_python_cell(run) && (run->agains > 0 || !run->may_miss_interrupt);
+    send_signal(run, nudge ? SIGURG : SIGINT);
+    bool more = is_python_cell(run) && ++run->agains < AGAINS_MAX;
+    run->again_ns = more ? now + AGAIN_MS * CLOCK_MS : LOOP_NEVER;
 }
 
 void run_wish_to_stop(struct engine_run *run)
@@ -254,10 +271,11 @@ void run_wish_to_stop(struct engine_run *run)
         run_kill(run, RESULT_INTERRUPTED);
         return;
     }
-    send_interrupt(run);
+    send_signal(run, SIGINT);
     /* A bash that still reads its cell does not get the signal, and node loses it while it changes
      * from V8's signal handling to its own: send it again if the run continues. */
-    if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt)
+    if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt ||
+        is_python_cell(run))
         run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
     set_timer(run);
 }
@@ -289,10 +307,8 @@ static void on_timer(struct loop_timer *timer)
         run_kill(run, RESULT_TIMEOUT);
         return;
     }
-    if (now >= run->again_ns) {
-        run->again_ns = LOOP_NEVER;
-        send_interrupt(run);
-    }
+    if (now >= run->again_ns)
+        interrupt_again(run, now);
     if (now >= run->cpu_look_ns) {
         run->cpu_look_ns = LOOP_NEVER; /* until the answer */
         house_ask(&run->engine->house, BOX_OP_STAT, run->box);
