@@ -48,13 +48,16 @@ def receive():
     return line
 
 
+def unnamed_file(name):
+    try:
+        return posix.memfd_create(name, CLOEXEC)
+    except OSError:   # refused where no cgroup counts such memory
+        return posix.open("/tmp", posix.O_TMPFILE | posix.O_RDWR | posix.O_CLOEXEC, 0o600)
+
+
 def receive_stdin(left):
     """The bytes after the line of a cell, as an unnamed file. Reads all of them, even without room."""
-    problem = None
-    try:
-        file = posix.memfd_create("stdin", CLOEXEC)
-    except OSError:  # refused where no cgroup counts such memory
-        file = posix.open("/tmp", posix.O_TMPFILE | posix.O_RDWR | posix.O_CLOEXEC, 0o600)
+    problem, file = None, unnamed_file("stdin")
     while left:
         part = held.pop() if held else read(driver.requests, PART)
         if not part:

@@ -319,8 +319,9 @@ def start_cold(line, request):
         if fd != place:   # first: the file may get that number
             posix.dup2(fd, place)
         posix.set_inheritable(place, True)
-    file = posix.memfd_create("request", 0)
-    whole = b"".join([line.rstrip(b"\n"), b"\n", *(cells.held if cells else ())])
+    file = cells.unnamed_file("request")
+    posix.set_inheritable(file, True)
+    whole = b"".join([line.rstrip(b"\n"), b"\n", *cells.held])
     while whole:
         whole = whole[posix.write(file, whole):]
     posix.lseek(file, 0, os.SEEK_SET)
@@ -344,7 +345,7 @@ def live(rehearsal):
         rehearse([PROGRAM] + [FRAMES] * (rehearsal == REHEARSE_ALL))
         gc.freeze()
         driver.send('{"op":"ready"}')
-    line = cells.receive() if cells else driver.read_line(driver.requests)
+    line = cells.receive()
     if LARGE and not rehearsal and b"pandas" in line and line.startswith(b'{"op":"run"'):
         make_ready()   # not for a session: it would hold all of those pages for its life
     request = driver.scan(line.decode(), 0)[0]
@@ -413,12 +414,11 @@ def arrange_driver():
     main_lock = main_thread.get("_tstate_lock")
     driver = load("driver")
     driver_path = driver.__file__
-    cells = load("cells") if "cells.py" in posix.listdir(HERE) else None   # no sessions without it
+    cells = load("cells")
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names, _ = driver.load("names"), driver.load("advice")   # both for errors, the first for cells
-    if cells:
-        cells.driver, cells.names = driver, names
+    cells.driver, cells.names = driver, names
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST
