@@ -277,8 +277,9 @@ asan: deps-ci
 	@$(MAKE) --no-print-directory test $(SANITIZED)
 
 # gcc's analyzer on every source. Leaks are switched off: the zygote fills its heap on purpose, and gcc 12
-# loses a size that passes through __builtin_mul_overflow. The sanitizer finds real ones.
-ANALYZE := -fanalyzer -fanalyzer-verbosity=0 -Wno-analyzer-malloc-leak
+# loses a size that passes through __builtin_mul_overflow. The sanitizer finds real ones. The ordinary build
+# checks for truncation, at -O2.
+ANALYZE := -fanalyzer -fanalyzer-verbosity=0 -Wno-analyzer-malloc-leak -Wno-format-truncation
 $(B)/analyzed/%: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)gcc $(filter-out -MMD -MP $(HARDEN),$(BASE)) -O1 -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' $(ANALYZE) -Werror -S -o /dev/null $< && touch $@
