@@ -106,3 +106,16 @@ void completion_escape(const char *text, const char *special, FILE *to)
         fputc(*text, to);
     }
 }
+
+void completion_each(const struct cli_commands *commands, completion_print *print, FILE *to)
+{
+    for (size_t i = 0; i < commands->count; i++) {
+        const struct cli_command *command = &commands->at[i];
+        print(command, command->name, commands, to);
+        for (size_t k = 0; command->subs && k < command->subs->count; k++) {
+            char name[80];
+            snprintf(name, sizeof name, "'%s %s'", command->name, command->subs->at[k].name);
+            print(&command->subs->at[k], name, commands, to);
+        }
+    }
+}

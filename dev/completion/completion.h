@@ -38,6 +38,10 @@ const struct completion_value *completion_of_operand(const char *operand);
 /* The words of a value with a space between; nothing where it has none. */
 void completion_words(const struct completion_value *value,
                           const struct cli_commands *commands, FILE *to);
+/* Prints every command, and after it its subcommands, named 'COMMAND SUBCOMMAND' in quotes. */
+typedef void completion_print(const struct cli_command *command, const char *name,
+                              const struct cli_commands *commands, FILE *to);
+void completion_each(const struct cli_commands *commands, completion_print *print, FILE *to);
 /* A text with a backslash before each character of `special`. */
 void completion_escape(const char *text, const char *special, FILE *to);
 

@@ -117,16 +117,6 @@ static void print_pairs(const struct cli_commands *commands, FILE *to)
                     commands->at[i].name);
 }
 
-static void print_subs(const struct cli_command *command, const struct cli_commands *commands,
-                       FILE *to)
-{
-    char name[80];
-    for (size_t i = 0; command->subs && i < command->subs->count; i++) {
-        snprintf(name, sizeof name, "'%s %s'", command->name, command->subs->at[i].name);
-        print_command(&command->subs->at[i], name, commands, to);
-    }
-}
-
 void completion_zsh(const struct cli_commands *commands, FILE *to)
 {
     fputs(head, to);
@@ -138,9 +128,6 @@ void completion_zsh(const struct cli_commands *commands, FILE *to)
     fputs(middle, to);
     print_pairs(commands, to);
     fputs(commands_of_one, to);
-    for (size_t i = 0; i < commands->count; i++) {
-        print_command(&commands->at[i], commands->at[i].name, commands, to);
-        print_subs(&commands->at[i], commands, to);
-    }
+    completion_each(commands, print_command, to);
     fputs(tail, to);
 }

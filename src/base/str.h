@@ -30,12 +30,6 @@ static inline bool str_is(struct str a, const char *text)
     return str_eq(a, str_of(text));
 }
 
-static inline bool str_starts(struct str text, const char *with)
-{
-    size_t len = strlen(with);
-    return text.len >= len && memcmp(text.at, with, len) == 0;
-}
-
 /* Without white space at both ends. */
 struct str str_trim(struct str text);
 

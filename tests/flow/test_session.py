@@ -232,16 +232,20 @@ def test_an_error_keeps_or_rolls_back_as_asked(session):
     assert session.run("x = 4", on_error="rollback")["state"] == "kept"
 
 
-def test_an_interrupt_that_the_code_obeys_keeps(session):
-    session.run("x = 1")
+def interrupted(session, code):
+    """The result of a cell that is interrupted after its first output."""
     session.client.send({"op": "run", "id": "long", "events": True, "request": {
-        "session": session.id, "limits": {"timeout_s": 90},
-        "code": "x = 2\nprint('on', flush=True)\nimport time\ntime.sleep(60)"}})
+        "session": session.id, "limits": {"timeout_s": 90}, "code": code}})
     while session.client.receive().get("event") != "stdout":
         pass
     session.client.send({"op": "session", "id": "stop", "do": "interrupt", "session": session.id})
     frames = [answer(session.client), answer(session.client)]
-    result = next(frame["result"] for frame in frames if "result" in frame)
+    return next(frame["result"] for frame in frames if "result" in frame)
+
+
+def test_an_interrupt_that_the_code_obeys_keeps(session):
+    session.run("x = 1")
+    result = interrupted(session, "x = 2\nprint('on', flush=True)\nimport time\ntime.sleep(60)")
     assert result["status"] == "interrupted" and result["state"] == "kept", result
     assert session.value("x") == "2"
 
@@ -263,14 +267,8 @@ def test_an_interrupt_is_never_too_early_and_never_meant_for_the_next_cell(sessi
 
 def test_python_gets_an_interrupt_once(session):
     session.run("import signal, time\ncount = []\nold = signal.signal(signal.SIGINT, lambda *_: count.append(1))")
-    session.client.send({"op": "run", "id": "long", "events": True, "request": {
-        "session": session.id, "limits": {"timeout_s": 90},
-        "code": "print('on', flush=True)\nwhile not count: time.sleep(0.01)\ntime.sleep(0.6)"}})
-    while session.client.receive().get("event") != "stdout":
-        pass
-    session.client.send({"op": "session", "id": "stop", "do": "interrupt", "session": session.id})
-    frames = [answer(session.client), answer(session.client)]
-    assert next(frame["result"] for frame in frames if "result" in frame)["state"] == "kept"
+    result = interrupted(session, "print('on', flush=True)\nwhile not count: time.sleep(0.01)\ntime.sleep(0.6)")
+    assert result["state"] == "kept", result
     assert session.value("len(count)") == "1"
 
 

@@ -26,8 +26,8 @@
 #define BROKER_PATIENCE_MS 10000 /* maximum wait for a report or an answer of a child */
 #define BROKER_REAP_MS 2000      /* maximum wait for the end of a killed child */
 
-/* What is the broker waiting for? It waits only in its loop: while one box is built, others start
- * and end. */
+/* The event that a box waits for. The broker waits only in its loop: while it builds one box,
+ * others start and end. */
 enum broker_stage {
     BROKER_STILL,    /* nothing */
     BROKER_RAISING,  /* the box's walls, and the descriptor of its disk */
