@@ -23,13 +23,8 @@ WORDS_FD, REQUESTS_FD = 3, 4   # the channel from the engine: for frames, and fo
 PARKED_FDS = 250, 251          # its place during the run, so that the user's own files start at 3
 FILE = "main.py"
 ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
-RESULTS_MAX, RESULTS_BYTES_MAX, TEXT_MAX, FRAME_MAX = 256, 60 << 20, 64 << 10, 15 << 20
+TEXT_MAX, FRAME_MAX = 64 << 10, 15 << 20
 JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
-# The forms of a value and their methods; maximum bytes of each.
-KINDS = {"text/html": "_repr_html_", "text/markdown": "_repr_markdown_",
-         "text/latex": "_repr_latex_", "image/svg+xml": "_repr_svg_", "image/png": "_repr_png_",
-         "image/jpeg": "_repr_jpeg_", "application/json": "_repr_json_"}
-CAPS = {kind: 8 << 20 if kind.startswith("image/") else 1 << 20 for kind in KINDS}
 FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 
@@ -123,95 +118,24 @@ def to_json(value, depth=0):
     raise TypeError(f"value of type {type(value).__name__} is not JSON serializable")
 
 
-# ---- values ----
-def plain(value):
-    """repr, without building gigabytes for a long container."""
-    try:
-        if type(value) in (str, bytes, bytearray, list, tuple) and len(value) > TEXT_MAX:
-            return clean(repr(value[: TEXT_MAX // 4])) + f" …  [{len(value)} long]"
-        return clean(repr(value))
-    except Exception as problem:
-        return f"<{type(value).__name__}: repr failed with {type(problem).__name__}>"
-
-
-def rich(value):
-    """Every form of a value, by mime type. A broken _repr_*_ loses only its own form."""
-    forms, notes, kind = {}, [], object if isinstance(value, type) else type(value)
-    try:
-        bundle = kind._repr_mimebundle_(value, include=None, exclude=None)
-        bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-        forms.update((mime, form) for mime, form in bundle.items() if mime in CAPS)
-    except Exception:
-        pass   # no such method, or it fails
-    for mime, method in KINDS.items():
-        try:
-            if mime not in forms and getattr(kind, method, None):
-                form = getattr(kind, method)(value)
-                forms[mime] = form[0] if isinstance(form, tuple) else form
-        except Exception as problem:
-            notes.append(f"[{mime}: {method} failed with {type(problem).__name__}: {problem}]")
-    figure = sys.modules.get("matplotlib.figure")
-    if figure and isinstance(value, figure.Figure):
-        forms["image/png"] = draw(value)
-    return forms, notes
-
-
-def encode_form(mime, form):
-    """The JSON text of one form, or None."""
-    if isinstance(form, (bytes, bytearray)) and mime in ("image/png", "image/jpeg"):
-        import binascii
-        return '"' + binascii.b2a_base64(form, newline=False).decode() + '"'
-    return to_json(form) if isinstance(form, str) or mime == "application/json" else None
-
-
+# ---- values: show.py ----
 def show(value):
     """Send one value as a result."""
-    global sent_results, sent_bytes
-    if posix.getpid() != main_pid or sent_results >= RESULTS_MAX:
-        return
-    (forms, notes), parts = rich(value), []
-    for mime, form in forms.items():
-        try:
-            text = encode_form(mime, form)
-        except Exception as problem:
-            text = notes.append(f"[{mime}: {problem}]")
-        if text and len(text) > CAPS[mime]:
-            text = notes.append(f"[{mime} dropped: {len(text)} bytes, the maximum is {CAPS[mime]}]")
-        if text:
-            parts.append(f'"{mime}":{text}')
-    text = "\n".join([plain(value), *(clean(note, 1024) for note in notes)])
-    parts.insert(0, f'"text/plain":{to_json(text)}')
-    frame = f'{{"op":"result","data":{{{",".join(parts)}}}}}'
-    sent_results, sent_bytes = sent_results + 1, sent_bytes + len(frame)
-    if sent_results == RESULTS_MAX or sent_bytes > RESULTS_BYTES_MAX:
-        frame = '{"op":"result","data":{"text/plain":"[this and later results dropped: too many]"}}'
-        sent_results = RESULTS_MAX
-    send(frame)
+    load("show").show(value)
 
 
-def display(*values, **_):
+def display(*values, **options):
     """Show values as results, each in its richest forms."""
-    for value in values:
-        show(value)
-
-
-# ---- modules that need help, but only if they are imported ----
-def draw(figure):
-    """A figure as PNG. Then close it, or the end of the program would show it again."""
-    file = _io.BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close(figure)
-    return file.getvalue()
+    load("show").display(*values, **options)
 
 
 def show_figures(*_, **__):
     """plt.show() and the end of the program: every open figure becomes a result."""
-    pyplot = sys.modules.get("matplotlib.pyplot") if posix.getpid() == main_pid else None
-    for number in pyplot.get_fignums() if pyplot else ():
-        show(pyplot.figure(number))
+    if "matplotlib.pyplot" in sys.modules:
+        load("show").show_figures()
 
 
+# ---- modules that need help, but only if they are imported ----
 def after_font_manager(module):
     """These fonts provide the glyphs that any other family lacks."""
     find = getattr(module.FontManager, "_find_fonts_by_props", None)   # since 3.6
@@ -371,7 +295,7 @@ def run_call(call, scope):
         raise TypeError(f"'{name}' returned a value that JSON cannot hold: {problem}") from None
     if len(text) > FRAME_MAX:
         raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, the maximum is {FRAME_MAX}")
-    send(f'{{"op":"result","data":{{"text/plain":{to_json(plain(value))},'
+    send(f'{{"op":"result","data":{{"text/plain":{to_json(load("show").plain(value))},'
          f'"application/json":{text}}}}}')
 
 

@@ -301,7 +301,7 @@ def look(text, whole=False):
         return print(f"Object `{text}` not found.")
     inspect, rows = __import__("inspect"), [("Type", type(value).__name__)]
     steps = (("Signature", lambda: f"{text}{inspect.signature(value)}" if callable(value) else None),
-             ("String form", lambda: None if callable(value) else driver.plain(value)[:2000]),
+             ("String form", lambda: None if callable(value) else driver.load("show").plain(value)[:2000]),
              ("Length", lambda: len(value)), ("File", lambda: inspect.getfile(value)),
              ("Source", lambda: "\n" + inspect.getsource(value) if whole else None),
              ("Docstring", lambda: inspect.getdoc(value) or "<no docstring>"))

@@ -11,6 +11,7 @@ BUILTIN(builtin_rehearse_js, "drivers/rehearse.cjs");
 BUILTIN(builtin_cells_sh, "drivers/cells.sh");
 BUILTIN(builtin_cells_py, "drivers/cells.py");
 BUILTIN(builtin_names_py, "drivers/names.py");
+BUILTIN(builtin_show_py, "drivers/show.py");
 BUILTIN(builtin_advice_py, "drivers/advice.py");
 BUILTIN(builtin_magics_py, "drivers/magics.py");
 BUILTIN(builtin_terminal_py, "drivers/terminal.py");
@@ -33,6 +34,7 @@ static const struct {
     ROW(CELLS_SH, "cells.sh", cells_sh),
     ROW(CELLS_PY, "cells.py", cells_py),
     ROW(NAMES_PY, "names.py", names_py),
+    ROW(SHOW_PY, "show.py", show_py),
     ROW(ADVICE_PY, "advice.py", advice_py),
     ROW(MAGICS_PY, "magics.py", magics_py),
     ROW(TERMINAL_PY, "terminal.py", terminal_py),

@@ -13,6 +13,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_CELLS_SH,    /* a waiting bash */
     ENGINE_BUILTIN_CELLS_PY,    /* sessions */
     ENGINE_BUILTIN_NAMES_PY,
+    ENGINE_BUILTIN_SHOW_PY,   /* read when a value is shown */
     ENGINE_BUILTIN_ADVICE_PY, /* read when code has failed or is checked */
     ENGINE_BUILTIN_MAGICS_PY, /* read when a cell is not Python */
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */

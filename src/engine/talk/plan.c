@@ -55,7 +55,7 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][5]; /* further files; 0: none */
+    enum engine_builtin_id beside[PURPOSES][8]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
@@ -65,26 +65,37 @@ struct language {
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
-                         { [RUN] = { ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
-                                     ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_MAGICS_PY },
-                           [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
-                                         ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_MAGICS_PY,
-                                         ENGINE_BUILTIN_TERMINAL_PY },
-                           [SESSION] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_NAMES_PY,
-                                         ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_MAGICS_PY,
-                                         ENGINE_BUILTIN_TERMINAL_PY } },
-                         { PYTHON, "-S", "-s", NULL }, false, NULL, NULL, ENGINE_BUILTIN_CELLS_PY },
+                         { [RUN] = { ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY,
+                                     ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_CELLS_PY,
+                                     ENGINE_BUILTIN_MAGICS_PY },
+                           [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
+                                         ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
+                                         ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY },
+                           [SESSION] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
+                                         ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
+                                         ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY } },
+                         { PYTHON, "-S", "-s", NULL },
+                         false,
+                         NULL,
+                         NULL,
+                         ENGINE_BUILTIN_CELLS_PY },
     [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
                              { [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS } },
                              { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
                                NULL },
-                             false, NULL, NULL, ENGINE_BUILTIN_CELLS_JS },
+                             false,
+                             NULL,
+                             NULL,
+                             ENGINE_BUILTIN_CELLS_JS },
     [REQUEST_BASH] = { ENGINE_BUILTIN_DRIVER_SH,
                        { [WAITING] = { ENGINE_BUILTIN_CELLS_SH },
                          [SESSION] = { ENGINE_BUILTIN_CELLS_SH } },
-                       { "/bin/bash", NULL }, true, "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
-                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh", 0 },
+                       { "/bin/bash", NULL },
+                       true,
+                       "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
+                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh",
+                       0 },
 };
 
 /* The driver was compiled by the build's Python; another minor version cannot read it and gets the
@@ -249,9 +260,9 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
     static const enum engine_builtin_id files[] = {
-        ENGINE_BUILTIN_ZYGOTE_PY,   ENGINE_BUILTIN_ZYGOTE_SO, ENGINE_BUILTIN_DRIVER_PY,
-        ENGINE_BUILTIN_CELLS_PY,    ENGINE_BUILTIN_NAMES_PY,  ENGINE_BUILTIN_ADVICE_PY,
-        ENGINE_BUILTIN_MAGICS_PY,   ENGINE_BUILTIN_TERMINAL_PY,
+        ENGINE_BUILTIN_ZYGOTE_PY,    ENGINE_BUILTIN_ZYGOTE_SO,   ENGINE_BUILTIN_DRIVER_PY,
+        ENGINE_BUILTIN_CELLS_PY,     ENGINE_BUILTIN_NAMES_PY,    ENGINE_BUILTIN_ADVICE_PY,
+        ENGINE_BUILTIN_MAGICS_PY,    ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_SHOW_PY,
         ENGINE_BUILTIN_MATPLOTLIBRC,
     };
     static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
@@ -279,8 +290,8 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
 
 bool plan_env_is_late(const struct request *request)
 {
-    static const char *const starts[] = { "PYTHON", "LD_",   "MALLOC_", "GLIBC_", "NODE_",
-                                          "LC_",    "LANG=", "LANGUAGE=", "TZ=",  "MPL",
+    static const char *const starts[] = { "PYTHON",     "LD_",      "MALLOC_",   "GLIBC_", "NODE_",
+                                          "LC_",        "LANG=",    "LANGUAGE=", "TZ=",    "MPL",
                                           "MATPLOTLIB", "OPENSSL_", "BASH_ENV=" };
     for (size_t i = 0; i < request->env_count; i++) {
         struct str entry = request->env[i];
