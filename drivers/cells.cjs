@@ -262,7 +262,7 @@ async function call({ function: name, args: given, kwargs }) {
     const [text, json] = [driver.toJson(driver.plain(answer)), driver.toJson(answer)];
     if (json.length > FRAME_MAX)
         throw new Error(`'${name}' returned ${json.length} bytes of JSON, the maximum is ${FRAME_MAX}`);
-    driver.send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}}}`);
+    driver.send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}},"main":true}`);
     return 0;
 }
 

@@ -131,7 +131,7 @@ function plain(value) {
 }
 
 function show(value) {
-    if (value !== undefined) send(`{"op":"result","data":{"text/plain":${toJson(plain(value))}}}`);
+    if (value !== undefined) send(`{"op":"result","data":{"text/plain":${toJson(plain(value))}},"main":true}`);
 }
 
 // ---- errors ----
@@ -405,7 +405,7 @@ async function finish(value, find) {
     if (json.length > FRAME_MAX)
         throw new RangeError(`'${name}' returned ${json.length} bytes of JSON, the maximum is ${FRAME_MAX}`);
     const text = toJson(plain(answer));
-    send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}}}`);
+    send(`{"op":"result","data":{"text/plain":${text},"application/json":${json}},"main":true}`);
 }
 
 // ---- the run ----

@@ -120,8 +120,8 @@ def to_json(value, depth=0):
 
 # ---- values: show.py ----
 def show(value):
-    """Send one value as a result."""
-    load("show").show(value)
+    """Send the value of the last expression: the main result."""
+    load("show").show(value, main=True)
 
 
 def display(*values, **options):
@@ -296,7 +296,7 @@ def run_call(call, scope):
     if len(text) > FRAME_MAX:
         raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, the maximum is {FRAME_MAX}")
     send(f'{{"op":"result","data":{{"text/plain":{to_json(load("show").plain(value))},'
-         f'"application/json":{text}}}}}')
+         f'"application/json":{text}}},"main":true}}')
 
 
 def settle(step, *args):

@@ -58,7 +58,7 @@ def encode_form(mime, form):
     return driver.to_json(form) if isinstance(form, str) or mime == "application/json" else None
 
 
-def show(value):
+def show(value, main=False):
     """Send one value as a result."""
     if posix.getpid() != driver.main_pid or driver.sent_results >= RESULTS_MAX:
         return
@@ -74,7 +74,8 @@ def show(value):
             parts.append(f'"{mime}":{text}')
     text = "\n".join([plain(value), *(driver.clean(note, 1024) for note in notes)])
     parts.insert(0, f'"text/plain":{driver.to_json(text)}')
-    frame = f'{{"op":"result","data":{{{",".join(parts)}}}}}'
+    told = ',"main":true' if main else ""
+    frame = f'{{"op":"result","data":{{{",".join(parts)}}}{told}}}'
     driver.sent_results, driver.sent_bytes = driver.sent_results + 1, driver.sent_bytes + len(frame)
     if driver.sent_results == RESULTS_MAX or driver.sent_bytes > RESULTS_BYTES_MAX:
         frame = '{"op":"result","data":{"text/plain":"[this and later results dropped: too many]"}}'

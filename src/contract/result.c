@@ -98,6 +98,7 @@ void result_done(struct result *result)
 {
     json_decref(result->limits_hit);
     json_decref(result->results);
+    json_decref(result->text);
     json_decref(result->walls);
     json_decref(result->missing);
     json_decref(result->names);

@@ -129,6 +129,7 @@ struct result {
     json_t *limits_hit;   /* array of names */
     struct result_stream out, err_stream;
     json_t *results;      /* array of MIME bundles: validated box claims */
+    json_t *text;         /* the main one's plain text; or NULL */
     struct result_error error;
     struct result_denied *denied;
     size_t denied_count;

@@ -387,15 +387,15 @@ EDITS = {
          "    if (driver->total > DRIVER_TOTAL_MAX)"),
     ],
     "DRIVER_TOTAL": [
-        ("src/engine/talk/driver.c",
+        ("src/engine/talk/driver_results.c",
          "return driver->results_bytes + driver->line.len >",
          "return 0 && driver->results_bytes + driver->line.len >"),
         never("src/engine/talk/driver.c", "driver->total > DRIVER_TOTAL_MAX)"),
     ],
-    "DRIVER_RESULTS": [("src/engine/talk/driver.c", "if (many || is_over", "if ((0 && many) || is_over")],
+    "DRIVER_RESULTS": [("src/engine/talk/driver_results.c", "if (many || full", "if ((0 && many) || full")],
     "DRIVER_TEXT": [("src/engine/talk/driver.c", "    text.len = str_cut_utf8(text, DRIVER_TEXT_MAX);\n", "")],
     # members of a bundle may be anything
-    "DRIVER_FORM": [never("src/engine/talk/driver.c", "!is_member(key, value))")],
+    "DRIVER_FORM": [never("src/engine/talk/driver_results.c", "!is_member(key, value))")],
     # output drives the caller's terminal
     "CONTROL_CHARACTERS": [never("src/cli/term/visible.c", "point >= unsafe[i].first")],
     # ---- what is kept ready ----

@@ -153,3 +153,115 @@ TEST(what_is_no_answer_to_a_check_is_none)
     CHECK(json_array_size(json_object_get(driver.answer, "problems")) == 0);
     driver_done(&driver);
 }
+
+/* --- values --- */
+
+static const char *shown(const struct driver *driver, size_t at, const char *mime)
+{
+    const char *text = json_string_value(
+        json_object_get(json_array_get(driver->results, at), mime));
+    return text ? text : "";
+}
+
+#define SHOW(members) "{\"op\":\"result\",\"data\":{\"text/plain\":" members "}\n"
+
+TEST(an_update_takes_the_place_of_what_has_its_display_id)
+{
+    struct driver driver = fed(SHOW("\"a\"},\"display_id\":\"x\",\"metadata\":{\"m\":1}")
+                                   SHOW("\"b\"}") SHOW("\"c\"},\"display_id\":\"x\"")
+                                       SHOW("\"new\"},\"display_id\":\"x\",\"update\":true"));
+    CHECK_INT(driver.bad_lines, 0);
+    CHECK_INT(json_array_size(driver.results), 3);
+    CHECK_INT(json_array_size(driver.about), 3);
+    CHECK_TEXT(shown(&driver, 0, "text/plain"), "new");
+    CHECK_TEXT(shown(&driver, 1, "text/plain"), "b");
+    CHECK_TEXT(shown(&driver, 2, "text/plain"), "new");
+    CHECK(!json_object_get(json_array_get(driver.about, 0), "metadata"));
+    feed_text(&driver, SHOW("\"alone\"},\"display_id\":\"earlier cell\",\"update\":true"));
+    CHECK_INT(json_array_size(driver.results), 4);
+    driver_done(&driver);
+}
+
+TEST(a_display_id_or_metadata_of_another_form_is_refused)
+{
+    static const char *const wrong[] = {
+        SHOW("\"a\"},\"display_id\":\"\""), SHOW("\"a\"},\"display_id\":5"),
+        SHOW("\"a\"},\"metadata\":[]"),     SHOW("\"a\"},\"update\":true"),
+        SHOW("\"a\"},\"display_id\":null"),
+    };
+    struct driver driver = DRIVER_INIT;
+    for (size_t i = 0; i < array_len(wrong); i++)
+        feed_text(&driver, wrong[i]);
+    char line[512], id[DRIVER_DISPLAY_ID_MAX + 2];
+    memset(id, 'x', sizeof id - 1);
+    id[sizeof id - 1] = 0;
+    snprintf(line, sizeof line, SHOW("\"a\"},\"display_id\":\"%s\""), id);
+    feed_text(&driver, line);
+    CHECK_INT(driver.bad_lines, array_len(wrong) + 1);
+    CHECK(!driver.results);
+    driver_done(&driver);
+}
+
+TEST(clear_removes_results_at_once_or_at_the_next_one)
+{
+    struct driver driver = fed(SHOW("\"a\"}") SHOW("\"b\"}") "{\"op\":\"clear\"}\n" SHOW("\"c\"}"));
+    CHECK_INT(json_array_size(driver.results), 1);
+    CHECK_TEXT(shown(&driver, 0, "text/plain"), "c");
+    feed_text(&driver, "{\"op\":\"clear\",\"wait\":true}\n");
+    CHECK_INT(json_array_size(driver.results), 1);
+    feed_text(&driver, SHOW("\"d\"}"));
+    CHECK_INT(json_array_size(driver.results), 1);
+    CHECK_TEXT(shown(&driver, 0, "text/plain"), "d");
+    CHECK_INT(json_array_size(driver.about), 1);
+    driver_done(&driver);
+}
+
+TEST(the_text_is_that_of_the_last_main_result)
+{
+    struct driver driver = fed(SHOW("\"a\"}"));
+    CHECK(!driver.text);
+    feed_text(&driver, SHOW("\"b\"},\"main\":true") SHOW("\"c\"}"));
+    CHECK_TEXT(json_string_value(driver.text), "b");
+    driver_done(&driver);
+    CHECK(!driver.text && !driver.about);
+}
+
+TEST(updates_of_many_equal_ids_count_for_each)
+{
+    struct driver driver = DRIVER_INIT;
+    driver.results_most = 100000;
+    for (int i = 0; i < DRIVER_RESULTS_MAX; i++)
+        feed_text(&driver, SHOW("\"a\"},\"display_id\":\"x\""));
+    char line[8192], long_text[8000];
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = 0;
+    snprintf(line, sizeof line, SHOW("\"%s\"},\"display_id\":\"x\",\"update\":true"), long_text);
+    feed_text(&driver, line);
+    CHECK(driver.results_bytes <= 100000);
+    CHECK_INT(strlen(shown(&driver, 0, "text/plain")), 1);
+    driver_done(&driver);
+}
+
+TEST(json_types_hold_json_and_others_text)
+{
+    static const struct {
+        const char *data;
+        bool good;
+    } rows[] = {
+        { "{\"application/vnd.plotly.v1+json\":{\"data\":[]}}", true },
+        { "{\"application/vnd.vegalite.v5+json\":[1]}", true },
+        { "{\"e2b/chart\":{\"type\":\"bar\"}}", true },
+        { "{\"application/+json\":{}}", false },
+        { "{\"text/x+json\":{}}", false },
+        { "{\"application/javascript\":{}}", false },
+        { "{\"application/javascript\":\"x\"}", true },
+        { "{\"text/vnd.my_own\":\"x\"}", true },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        char line[256];
+        snprintf(line, sizeof line, "{\"op\":\"result\",\"data\":%s}\n", rows[i].data);
+        struct driver driver = fed(line);
+        CHECK_INT(driver.bad_lines, !rows[i].good);
+        driver_done(&driver);
+    }
+}

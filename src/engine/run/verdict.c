@@ -108,6 +108,7 @@ void run_conclude(struct engine_run *run, const struct err *ours)
     if (run->driver.results) {
         json_decref(result->results);
         result->results = take_ptr(run->driver.results);
+        result->text = take_ptr(run->driver.text);
     }
     result->error = run->driver.error;
     memset(&run->driver.error, 0, sizeof run->driver.error);

@@ -10,9 +10,7 @@
 #include "base/json.h"
 #include "engine/talk/driver_advice.h"
 #include "engine/talk/driver_names.h"
-
-#define BUNDLE_KEYS_MAX 16
-#define BUNDLE_KEY_MAX 100
+#include "engine/talk/driver_results.h"
 
 void driver_done(struct driver *driver)
 {
@@ -27,10 +25,10 @@ void driver_done(struct driver *driver)
     json_decref(error->values);
     error->frames = error->values = NULL;
     buf_done(&driver->line);
-    json_decref(driver->results);
+    driver_results_done(driver);
     json_decref(driver->names);
     json_decref(driver->answer);
-    driver->results = driver->names = driver->answer = NULL;
+    driver->names = driver->answer = NULL;
 }
 
 void driver_expect(struct driver *driver)
@@ -63,70 +61,6 @@ static int64_t number_of(const json_t *object, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(object, key));
     return value > 0 && value < INT32_MAX ? value : 0;
-}
-
-static bool is_base64(struct str text)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t len = text.len;
-    if (len % 4 != 0)
-        return false;
-    while (len > 0 && text.len - len < 2 && text.at[len - 1] == '=')
-        len--;
-    for (size_t i = 0; i < len; i++) {
-        if (!text.at[i] || !strchr(plain, text.at[i]))
-            return false;
-    }
-    return true;
-}
-
-/* Is this an accepted MIME type with a value of the right form? */
-static bool is_member(const char *key, const json_t *value)
-{
-    size_t len = strlen(key);
-    const char *slash = strchr(key, '/');
-    if (len > BUNDLE_KEY_MAX || !slash || slash == key || !slash[1])
-        return false;
-    for (const char *c = key; *c; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || strchr("/+.-", *c);
-        if (!plain)
-            return false;
-    }
-    if (strcmp(key, "application/json") == 0)
-        return true;
-    if (!json_is_string(value))
-        return false;
-    bool picture = strncmp(key, "image/", 6) == 0 && strcmp(key, "image/svg+xml") != 0;
-    return !picture || is_base64(json_str(value));
-}
-
-static bool is_over(const struct driver *driver)
-{
-    return driver->results_bytes + driver->line.len > driver->results_most;
-}
-
-static bool on_result(struct driver *driver, json_t *line)
-{
-    json_t *data = json_object_get(line, "data");
-    const char *key;
-    json_t *value;
-    if (!json_is_object(data) || json_object_size(data) == 0 ||
-        json_object_size(data) > BUNDLE_KEYS_MAX)
-        return false;
-    json_object_foreach (data, key, value) {
-        if (!is_member(key, value))
-            return false;
-    }
-    if (!driver->results)
-        driver->results = json_array();
-    bool many = json_array_size(driver->results) >= DRIVER_RESULTS_MAX;
-    if (many || is_over(driver)) {
-        driver->left_out++;
-        return false;
-    }
-    driver->results_bytes += driver->line.len;
-    json_array_append(driver->results, data);
-    return true;
 }
 
 static bool on_error(struct driver *driver, json_t *line)
@@ -228,7 +162,8 @@ static const struct {
     const char *op;
     bool (*take)(struct driver *driver, json_t *line);
 } ops[] = {
-    { "result", on_result },
+    { "result", driver_results_take },
+    { "clear", driver_results_clear },
     { "error", on_error },
     { "fail", on_fail },
     { "input", on_input },
@@ -243,7 +178,7 @@ static const struct {
 static bool take_line(struct driver *driver)
 {
     struct err ignored = ERR_INIT;
-    if (driver->line.len > DRIVER_LONG && is_over(driver)) {
+    if (driver->line.len > DRIVER_LONG && driver_results_are_full(driver)) {
         driver->left_out++;
         return false;
     }

@@ -12,6 +12,7 @@
 #define DRIVER_LINE_MAX (16u << 20)
 #define DRIVER_TOTAL_MAX (64u << 20)
 #define DRIVER_RESULTS_MAX 256
+#define DRIVER_DISPLAY_ID_MAX 200
 #define DRIVER_RESULTS_BYTES (16u << 20) /* of all, beyond those of artifacts */
 #define DRIVER_LONG (4u << 20) /* a longer line can only be a result */
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
@@ -24,6 +25,10 @@ struct driver {
     bool deaf;            /* over a cap: the rest is ignored */
     unsigned bad_lines;   /* that break the protocol, or do not answer us */
     json_t *results;      /* array of MIME bundles */
+    json_t *about;        /* for each of them: {"display_id","metadata","main"}, none required */
+    json_t *text;         /* the plain text of the main one, or NULL */
+    bool clear_next;      /* the next result replaces all earlier ones */
+    uint32_t result_bytes[DRIVER_RESULTS_MAX];
     uint64_t results_bytes, results_most; /* of their lines */
     unsigned left_out;    /* results over a cap */
     struct result_error error;
