@@ -119,6 +119,7 @@ static void end_turn(struct loop *loop)
 int loop_turn(struct loop *loop)
 {
     end_turn(loop);
+    loop->now_ns = clock_now_ns();
     int count = 0, patience = patience_ms(loop);
     if (loop->awake_until_ns && patience != 0)
         count = wait_awake(loop);
@@ -138,8 +139,7 @@ int loop_turn(struct loop *loop)
         source->ready(source, loop->batch[i].events);
     }
     loop->batch_len = 0;
-    int64_t now = loop->timers ? clock_now_ns() : 0;
-    for (struct loop_timer *timer; (timer = earliest(loop)) && timer->at_ns <= now;) {
+    for (struct loop_timer *timer; (timer = earliest(loop)) && timer->at_ns <= loop->now_ns;) {
         loop_set_timer(loop, timer, LOOP_NEVER);
         enter(loop, timer->name);
         timer->due(timer);

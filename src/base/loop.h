@@ -46,6 +46,8 @@ struct loop {
     struct loop_timer *timers; /* unordered: there are few */
     struct epoll_event batch[LOOP_BATCH];
     int batch_len;
+    int64_t now_ns;         /* before this turn's wait: of events up to then, handlers have run
+                             * before a timer does, however late the loop is */
     int64_t awake_until_ns; /* poll without sleeping until then: an event is expected */
     struct loop_turn turn;
     int64_t longest_ns; /* longest turn so far */

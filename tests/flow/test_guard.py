@@ -83,6 +83,31 @@ def test_a_stopped_engine_does_not_stop_its_limits(engines, who, cupel_as):
 
 
 @pytest.mark.full
+def test_a_deadline_that_passes_after_a_death_is_no_reason_for_it(engines, who):
+    """The cell dies in time, but the engine hears of it after the deadline. The deadline is the reason
+    neither of this death nor of the next."""
+    engine = engines[who]
+    with engine.client() as cells, engine.client() as other:
+        session = Session(cells)
+        assert session.run("kept = 41")["status"] == "ok"
+        session.wait_until_idle()
+        begin(cells, "c", "spin-dies", more=0, session=session, timeout_s=LONG_S)
+        begin(other, "o", "spin-later", more=0, timeout_s=LONG_S)
+        dies, later = (spinners(engine.process.pid, name) for name in ("spin-dies", "spin-later"))
+        assert len(dies) == len(later) == 1, "the control"
+        with stopped(engine.process.pid):
+            os.kill(dies[0]["pid"], signal.SIGKILL)
+            assert host.wait_until(lambda: not host.same_alive(later), SOON_S), "the broker has looked at both"
+        assert end(other, "o")["status"] == "timeout"
+        result = end(cells, "c")
+        assert (result["status"], result["signal"], result["limits_hit"]) == ("killed", 9, []), result
+        result = session.run("import os; os._exit(4)")
+        assert (result["status"], result["exit_code"], result["limits_hit"]) == ("error", 4, []), result
+        assert session.value("kept") == "41"
+        session.end()
+
+
+@pytest.mark.full
 def test_a_stopped_engine_does_not_stop_the_limit_of_cpu_time(engines, who):
     """Many processes, each of which is far from its own limit."""
     engine = engines[who]

@@ -52,7 +52,9 @@ void broker_due_look(struct broker *broker)
         if (!late && !(count && cpu_is_over(broker, i)))
             continue;
         box->due_serial = atomic_load(&broker->due->box[i].serial);
-        box->overdue = late ? BOX_OVERDUE_WALL : BOX_OVERDUE_CPU;
+        /* If the occupant is gone already, its end had another reason, and was told. */
+        if (box->occupant > 0)
+            box->overdue = late ? BOX_OVERDUE_WALL : BOX_OVERDUE_CPU;
         broker_sweep_or_kill(broker, i);
     }
 }
