@@ -11,7 +11,6 @@ import posix
 import sys
 import _imp
 
-__builtins__ = {**vars(builtins)}
 FRAMES_MAX, VALUES_MAX, PROBLEMS_MAX, LOOKED_AT_MAX, SPAN_MAX = 5, 8, 20, 2000, 5
 TEXT_MAX, WORDS_MAX, LINE_MAX, CHECKED = 2000, 400, 200, "<check>"
 LAZY = 0x20 | 0x80 | 0x200   # flags of code that a plain call does not run

@@ -22,7 +22,6 @@ AGAIN = 11                   # errno
 NULL_DEVICE = 0x103          # of /dev/null
 
 driver = names = None        # the modules; set by the loader of this file
-compile_python = None        # the driver's own
 main_thread = None
 scope = requests_id = None
 held = []                    # bytes of the next line that have arrived
@@ -168,20 +167,6 @@ def fill_linecache(module):
         cache[name] = len(text), None, [line + "\n" for line in text.split("\n")], name
 
 
-def without_indent(code):
-    """Code cut out of a list or a function: remove the first line's indentation from every line that has it."""
-    first = code.lstrip("\n")
-    indent = first[: len(first) - len(first.lstrip(" \t"))]
-    return "\n".join([line.removeprefix(indent) for line in code.split("\n")]) if indent else code
-
-
-def magics():
-    """The module, loaded when a cell needs it."""
-    module = driver.load("magics")
-    module.names, module.scope, module.sources = names, scope, sources
-    return module
-
-
 def terminal():
     """The module, loaded when a person is at the other end."""
     module = driver.load("terminal")
@@ -189,26 +174,10 @@ def terminal():
     return module
 
 
-def compile_cell():
-    """The cell's code. A cell that is not Python may be magics; its shown text stays as written."""
-    try:
-        return compile_python()
-    except SyntaxError:
-        if not any([sign in driver.source for sign in "%!?"]):
-            raise
-    shown = driver.source
-    driver.source = magics().as_python(shown, driver.program)
-    try:
-        return compile_python()
-    finally:
-        driver.source = shown
-
-
 def take(request):
     """Set up the cell and its world from the line. Arguments stay until new ones arrive, and so do the code's changes
     to sys.argv."""
     global args
-    request["code"] = without_indent(request["code"])
     driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
     keep_source()
     if args != request.get("args", []):
@@ -234,10 +203,7 @@ def run(request):
     take(request)
     if not blocked:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
-    try:
-        value = driver.run_program(request, scope)
-    finally:
-        "magics" in driver.loaded and driver.loaded["magics"].over()
+    value = driver.run_program(request, scope)
     if value is not None:
         names.keep(request["cell"], value)
 
@@ -339,14 +305,16 @@ def renew(request):
 
 def check(request):
     """The problems of code that has not run. Checking leaves no trace."""
-    code = without_indent(request["code"])
+    advice = driver.load("advice")
     try:
-        if any([sign in code for sign in "%!?"]):
-            code = magics().as_python(code, "<check>")
-        problems = driver.load("advice").check(code, scope, sources)
+        problems = advice.check(request["code"], scope, sources)
+        if [problem for problem in problems if problem["kind"] == "syntax"]:
+            text = driver.load("source").Text(request["code"], advice.CHECKED)
+            problems = advice.check(text.python(), scope, sources)
+            for problem in problems:
+                problem["column"] = text.column(problem["line"], problem["column"])
     except SyntaxError as problem:
-        advice = driver.load("advice")
-        hint = advice.syntax_hint(problem, code)
+        hint = advice.syntax_hint(problem, request["code"])
         problems = [advice.problem_at("syntax", problem.lineno, problem.offset, None, str(problem.msg), hint)]
     except Exception:   # no known problem
         problems = []
@@ -367,12 +335,12 @@ def end(status=None):
 
 def serve(scope_, line=None):
     """Serve lines until the last: each is answered before the next. Does not return."""
-    global scope, stdin_form, compile_python, main_thread
+    global scope, stdin_form, main_thread
     scope = names.scope = scope_
     names.driver, driver.loaded["names"] = driver, names
     names.open_history(sources)
+    driver.sources = sources
     main_thread = __import__("_thread").get_ident()
-    compile_python, driver.compile_program = driver.compile_program, compile_cell
     if sys.__stdin__:
         stdin_form = sys.__stdin__.encoding, sys.__stdin__.errors
     driver.our_files.append(serve.__code__.co_filename)

@@ -12,6 +12,8 @@
 #    continues in a fork of this shell, which has everything but the jobs.
 unset BASH_ENV
 __cupel_first='builtin eval "$__cupel_start"; '
+# Then $? is the last cell's; `&&`, so that it is no failure of this one.
+__cupel_cell_first=$__cupel_first'{ __cupel_give "$__cupel_status"; } 2>/dev/null && { :; } 2>/dev/null; '
 
 # Read the next message into __cupel_words (its first line) and __cupel_fields; false at the end.
 __cupel_receive()
@@ -56,7 +58,7 @@ __cupel_quote()
 # ---- a session ----
 __cupel_out=3 __cupel_in=4 __cupel_nonce=
 __cupel_main=$0 __cupel_pid=$$ __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_flags=''
-__cupel_int='' __cupel_exit='' __cupel_own_err='' __cupel_args='' __cupel_have=1 __cupel_names=0 __cupel_saved=''
+__cupel_int='' __cupel_exit='' __cupel_status=0 __cupel_own_err='' __cupel_args='' __cupel_have=1 __cupel_names=0 __cupel_saved=''
 declare -A __cupel_world=() __cupel_marks=() __cupel_found=()
 __cupel_loop='while :; do while { __cupel_step; } 2>/dev/null; do . "$__cupel_main"; done; done'
 __cupel_again='__cupel_code=$?; { __cupel_save_traps; } 2>/dev/null
@@ -172,7 +174,7 @@ __cupel_finish()
     [[ ! $__cupel_interrupted ]] || __cupel_send "{\"op\":\"error\",\"kind\":\"exception\",\
 \"name\":\"Interrupted\",\"message\":\"the cell was interrupted\",$_tail"
     [[ $__cupel_names != 1 ]] || { __cupel_changes; _names=",\"names\":$REPLY"; }
-    __cupel_cell='' __cupel_code='' __cupel_interrupted=''
+    __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_status=$1
     __cupel_send "{\"op\":\"done\",\"exit_code\":$1$_names}"
 }
 
@@ -207,6 +209,12 @@ __cupel_begin()
     __cupel_cell=${__cupel_words[2]}
 }
 
+# $? of the next command.
+__cupel_give()
+{
+    return "$1"
+}
+
 __cupel_fail_syntax()
 {
     local said=${1//"$__cupel_main"/main.sh} line='' text='' first
@@ -220,6 +228,7 @@ __cupel_fail_syntax()
     __cupel_send "{\"op\":\"error\",\"kind\":\"syntax\",\"name\":\"SyntaxError\",\"message\":\
 \"${first#main.sh: line "$line": }\",\"line\":${line:-null},\"column\":null,\"snippet\":null,\
 \"traceback\":\"$text\",\"interrupted\":false}"
+    __cupel_status=2
     __cupel_send '{"op":"done","exit_code":2}'
 }
 
@@ -374,7 +383,7 @@ __cupel_complete()
 __cupel_functions=(
     __cupel_receive __cupel_place __cupel_export __cupel_quote __cupel_send exit __cupel_leave
     __cupel_unwind __cupel_on_interrupt __cupel_on_error __cupel_begin_here __cupel_save_traps
-    __cupel_step __cupel_finish __cupel_begin __cupel_fail_syntax __cupel_end __cupel_mark_of
+    __cupel_step __cupel_finish __cupel_begin __cupel_give __cupel_fail_syntax __cupel_end __cupel_mark_of
     __cupel_look __cupel_mark __cupel_entry __cupel_list __cupel_changes __cupel_tell_names
     __cupel_complete
 )
@@ -400,6 +409,7 @@ if [[ ${__cupel_words[0]} == run ]]; then
     return 0
 fi
 
+__cupel_first=$__cupel_cell_first
 { exec 250>&3 251<&4 && exec 3>&- 4<&- && __cupel_out=250 __cupel_in=251; } 2>/dev/null
 exec 249<> <(:)
 # As the script, not here: an error here would only end this file.

@@ -31,6 +31,7 @@ FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
 NOTHING = compile("", FILE, "exec")
 main_pid, source, program = posix.getpid(), "", FILE   # program: the code's file name
 this, loaded = sys.modules[__name__], {}   # this module; modules read by `load`
+world, sources = {}, {}   # the program's names; the texts of a session's cells
 runner = None         # the event loop, once the code awaits something
 sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as it appears in each frame
 
@@ -191,6 +192,26 @@ class Hooks:
 
 
 # ---- errors ----
+def hook(name, own):
+    """A hook for errors that the interpreter prints, with source lines: report.py. Else its own."""
+    def print_error(*about):
+        try:
+            getattr(load("report"), name)(*about)
+        except BaseException:   # no file, memory, stack or time left
+            own(*about)
+    return print_error
+
+
+def set_hooks():
+    import _thread
+    sys.excepthook = sys.__excepthook__ = hook("uncaught", sys.excepthook)
+    sys.unraisablehook = sys.__unraisablehook__ = hook("ignored", sys.unraisablehook)
+    _thread._excepthook = hook("in_thread", _thread._excepthook)   # threading takes it from there
+    if "threading" in sys.modules:
+        threading = sys.modules["threading"]
+        threading.excepthook = threading.__excepthook__ = _thread._excepthook
+
+
 def line_of(problem):
     """The line of the innermost frame of the user's program."""
     line, trace = None, problem.__traceback__
@@ -209,6 +230,7 @@ def load(name):
     """Load a file beside this one, once, and register no name: a program may have a module of that name."""
     if name not in loaded:
         module, path = type(sys)(name), f"{our_files[0].rpartition('/')[0]}/{name}.py"
+        module.__builtins__ = __builtins__   # our own, whatever the code did
         with open(path, encoding="utf-8") as file:
             exec(compile(file.read(), path, "exec", 0, True), vars(module))
         module.driver, loaded[name] = this, module
@@ -239,6 +261,8 @@ def send_error(problem, compiling=False):
     elif compiling and isinstance(problem, SyntaxError):
         kind, message, problem.__traceback__ = "syntax", problem.msg, None
         line, column = problem.lineno, problem.offset
+        if line and problem.filename == program:   # the compiler would look for a file of that name
+            problem.text = source_line(line) + "\n"
     send(to_json({
         "op": "error", "kind": kind, "name": type(problem).__name__, "message": clean(message),
         "line": line or None, "column": column or None,
@@ -247,9 +271,29 @@ def send_error(problem, compiling=False):
 
 
 # ---- the run ----
+class Warnings:
+    """Stands for the module `warnings` while the compiler works, unless it is imported: it is at the first warning,
+    which the compiler would else show without its source line."""
+
+    def __getattr__(self, name):
+        if name not in ("WarningMessage", "_showwarnmsg"):
+            raise AttributeError(name)
+        sys.modules.pop("warnings", None)
+        return getattr(__import__("warnings"), name)
+
+
+def parse_program():
+    """The program's tree. Text that is not Python may still be what a notebook accepts."""
+    try:
+        return compile(source, program, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    except SyntaxError:
+        pass   # the other one knows the error, too
+    return load("source").parse(source, program)
+
+
 def compile_program():
     """The program's code, and that of its last expression if it shows a value."""
-    tree = compile(source, program, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+    tree = parse_program()
     last = tree.body[-1] if tree.body else None
     shows = type(last).__name__ == "Expr"
     if shows:   # unless it ends in `;`, which suppresses the value
@@ -323,14 +367,20 @@ def settle(step, *args):
 
 
 def run_program(request, scope):
+    ours = sys.modules.setdefault("warnings", Warnings())
     try:
         code, last = compile_program()
     except BaseException as problem:
         send_error(problem, compiling=True)
         raise SystemExit(1)
-    value = run_codes(code, last, scope)
-    if value is not None:
-        show(value)
+    finally:
+        type(ours) is Warnings and sys.modules.get("warnings") is ours and sys.modules.pop("warnings")
+    try:
+        value = run_codes(code, last, scope)
+        if value is not None:
+            show(value)
+    finally:
+        "magics" in loaded and loaded["magics"].over()
     if request.get("call"):
         run_call(request["call"], scope)
     return value
@@ -372,10 +422,11 @@ def set_path():
 
 def set_world():
     """The world of `python3 main.py`, although site was not imported."""
-    global our_files
+    global our_files, world
     import _sitebuiltins
     our_files = [set_world.__code__.co_filename]
     sys.meta_path.insert(0, Hooks)
+    set_hooks()
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
@@ -384,7 +435,8 @@ def set_world():
     module = sys.modules["__main__"] = type(sys)("__main__")
     module.__dict__.update(__builtins__=builtins, __file__=FILE, __cached__=None,
                            __loader__=Hooks, __spec__=None, __package__=None)
-    return module.__dict__
+    world = module.__dict__
+    return world
 
 
 def take(request):

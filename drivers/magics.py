@@ -1,154 +1,99 @@
-# The magics of notebooks, in the cells of a Python session: `!ls`, `%timeit f()`, `%%bash`, `f?`. cells.py loads it
-# when a cell is not Python, never before (PROTOCOL.md). Runs as the occupant.
+# The magics of notebooks: `!ls`, `%timeit f()`, `%%bash`, `f?`. source.py loads it when a program or a cell has one,
+# and finds them in the text (PROTOCOL.md). Runs as the occupant.
 #
-# 1. A cell that compiles stays as it is: only a line at which the compiler stops is translated.
-# 2. A line becomes one line, so that line numbers stay those of the cell.
-# 3. A magic does the same as in IPython, or names the replacement in one line.
+# 1. A magic does the same as in IPython, or names the replacement in one line.
+# 2. It reads the names of its caller, and makes names in __main__.
 import builtins
 import posix
 import sys
 
-__builtins__ = {**vars(builtins)}
-LINES_MAX = 200              # magics in one cell
-CALL = "__magic__"           # in builtins: the function that a translated line calls
 BASH = "/bin/bash"
 AIM_S, AIM_ALL_S = 0.1, 2.0  # %timeit: target time of one round, and of all
 NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists the packages"
 INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm")
-SAY = {"load_ext": "there are no extensions here", "autoreload": "a changed file: importlib.reload(module)",
-       "config": "there is nothing to configure here", "debug": "use breakpoint(), or import pdb; pdb.pm()",
-       "pdb": "use breakpoint(), or import pdb; pdb.pm()", "store": "names stay in the session by themselves",
-       "load": "use open(), or %run", "edit": "there is no editor here", "paste": "paste the code itself",
+NO_EXTENSION = "there are no extensions here"
+NO_DEBUGGER = "nobody is there to ask; print the values, or catch the error"
+SAY = {"load_ext": NO_EXTENSION, "reload_ext": NO_EXTENSION, "unload_ext": NO_EXTENSION, "sql": NO_EXTENSION,
+       "R": NO_EXTENSION, "cython": NO_EXTENSION, "memit": NO_EXTENSION, "lprun": NO_EXTENSION, "mprun": NO_EXTENSION,
+       "tensorboard": NO_EXTENSION, "autoreload": "a changed file: importlib.reload(module)",
+       "config": "there is nothing to configure here", "debug": NO_DEBUGGER, "pdb": NO_DEBUGGER,
+       "store": "names stay in the session by themselves", "load": "use open(), or %run",
+       "edit": "there is no editor here", "paste": "paste the code itself", "cpaste": "paste the code itself",
        "precision": "use numpy.set_printoptions or f'{x:.3f}'", "xmode": "tracebacks have one form here",
-       "colors": "there are no colours here", "pylab": "import numpy as np, matplotlib.pyplot as plt",
+       "tb": "tracebacks have one form here", "colors": "there are no colours here",
        "gui": "there are no windows here", "automagic": "a magic needs its % here",
-       "js": "use a session of JavaScript", "javascript": "use a session of JavaScript",
-       "perl": "use %%bash", "ruby": "there is no Ruby here"}
+       "js": "there is no browser here; %%script node runs it with node",
+       "javascript": "there is no browser here; %%script node runs it with node"}
 
-driver = names = None        # the modules, from cells.py
-scope = sources = None       # the session's names; the texts of its cells
+driver = None                # the module; set by the loader of this file
+locals_ = {}                 # names of the caller: those of __main__, or of a function
 at_end = []                  # actions for the end of the cell
 before = "/workspace"        # the folder that `%cd -` returns to
 
 
-# ---- translation ----
-def as_python(code, program):
-    """The cell as Python; a SyntaxError if it is neither Python nor magics."""
-    lines = code.split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].startswith("%%"):
-        return of_cell(lines, first, program)
-    for _ in range(LINES_MAX):
-        try:
-            quietly("\n".join(lines), program)
-            break
-        except SyntaxError as problem:
-            at = (problem.lineno or 0) - 1
-            if not 0 <= at < len(lines) or not translate(lines, at, program):
-                raise
-    builtins.__magic__ = call
-    return "\n".join(lines)
-
-
-def quietly(text, program):
-    advice = driver.load("advice")
-    advice.names = driver.load("names")
-    return advice.compile_quietly(text, program, "exec", driver.ONLY_AST | driver.TOP_LEVEL_AWAIT, True)
-
-
-def of_cell(lines, first, program):
-    """A cell that begins with %%: the rest of it belongs to the magic, or is the code beneath it."""
-    name, _, text = lines[first][2:].strip().partition(" ")
-    body = "\n".join(lines[first + 1:])
-    if name not in CELL and name not in SAY:
-        refuse(f"%%{name}", program, first, lines[first])
-    builtins.__magic__ = call
-    if name in UNDER:
-        rest = as_python("\n".join([*[""] * (first + 1), *lines[first + 1:]]), program).split("\n")
-        return "\n".join([*[""] * first, f"{CALL}({'%%' + name!r}, {text!r})", *rest[first + 1:]])
-    return "\n" * first + f"{CALL}({'%%' + name!r}, {text!r}, {body!r})"
-
-
-def translate(lines, at, program):
-    """Translate one line if it is a magic; lines joined to it by a backslash become empty."""
-    line = lines[at]
-    indent, text = line[: len(line) - len(line.lstrip())], line.strip()
-    target, equals, right = [part.strip() for part in text.partition("=")]
-    to = ""
-    if equals and right[:1] in ("!", "%") and is_target(target):
-        to, text = f"{target} = ", right
-    if text[:1] in ("!", "%"):
-        more = at
-        while text.endswith("\\") and more + 1 < len(lines):
-            more += 1
-            text = text[:-1] + lines[more].strip()
-            lines[more] = ""
-    told = of_line(text, bool(to), program, at, line)
-    if told:
-        lines[at] = f"{indent}{to}{CALL}({', '.join([repr(part) for part in told])})"
-    return bool(told)
-
-
-def of_line(text, captured, program, at, line):
-    """The arguments of a magic's call; None: it is no magic."""
-    if text.startswith("!!"):
-        return "!!", text[2:].strip()
-    if text.startswith("!") and text[1:2] not in ("", "="):
-        return "!!" if captured else "!", text[1:].strip()
-    if text.startswith("%%"):
-        raise SyntaxError("a magic with %% must be on the first line of its cell", (program, at + 1, 1, line)) from None
-    name, _, rest = text[1:].partition(" ")
-    if text.startswith("%") and name.isidentifier():
-        if name not in LINE and name not in SAY:
-            refuse(f"%{name}", program, at, line)
-        return "%" + name, rest.strip()
-    asked = text.strip("?").strip()
-    words = asked.removeprefix("%").split(".")
-    if "?" in text and len(text) - len(asked) <= 4 and all([word.isidentifier() for word in words]):
-        return "??" if "??" in text else "?", asked
-    return None
-
-
-def refuse(name, program, at, line):
-    raise SyntaxError(f"there is no magic {name} here; %lsmagic lists them", (program, at + 1, 1, line)) from None
-
-
-def is_target(text):
-    try:
-        compile(f"{text} = 0", "", "exec")
-        return True
-    except (SyntaxError, ValueError):
-        return False
-
-
+# ---- calls ----
 def call(name, text="", *body):
-    word = name.lstrip("%")
-    if name[:1] != "%":
-        return SIGNS[name](text)
-    if word in SAY:
-        return note(f"{name}: {SAY[word]}")
-    return (CELL if name[:2] == "%%" else LINE)[word](text, *body)
+    """A translated line or cell: its sign or its name with %, the rest of its line, the lines below."""
+    global locals_
+    kept, locals_ = locals_, sys._getframe(1).f_locals
+    try:
+        word = name.lstrip("%")
+        if name[:1] != "%":
+            return SIGNS[name](text)
+        if word in SAY:
+            return note(f"{name}: {SAY[word]}")
+        return (CELL if name[:2] == "%%" else LINE)[word](text, *body)
+    finally:
+        locals_ = kept
 
 
 def note(text):
     print(text, file=sys.stderr)
 
 
+def our_names():
+    names = driver.load("names")
+    names.scope = driver.world
+    return names
+
+
+def module(name):
+    return __import__("importlib").import_module(name)
+
+
+def options(text, known):
+    """Leading options of a magic: {"-n": "5"}, and the rest. `known` maps each to whether it has a value."""
+    found, rest = {}, text.strip()
+    while rest[:1] == "-":
+        word, _, after = rest.partition(" ")
+        name = word if word in known else word[:2]
+        if name not in known or word != name and not known[name]:
+            break
+        if known[name] and word == name:
+            value, _, after = after.strip().partition(" ")
+        else:
+            value = word[len(name):]
+        found[name], rest = value, after.strip()
+    return found, rest
+
+
 # ---- programs ----
 def expand(text):
-    """Expand {expression} and $name of the session, if they exist; all else is the shell's."""
+    """Expand {expression} and $name of the caller, if they exist; all else is the shell's."""
     parts, at = [], 0
     while at < len(text):
         end = at + 1
         if text[at] == "$":
             while end < len(text) and ("x" + text[end]).isidentifier():
                 end += 1
-            name = text[at + 1: end]
-            parts.append(str(scope[name]) if name in scope else text[at:end])
+            name, quoted = text[at + 1: end], text[at - 1: at] == "$"   # $$name is the shell's $name
+            space = next((space for space in (locals_, driver.world) if name in space and not quoted), None)
+            parts[-1:] = parts[-1:] if not (quoted and name) else []
+            parts.append(text[at:end] if space is None else str(space[name]))
         elif text[at] == "{" and text[at - 1: at] != "$" and "}" in text[at:]:
             end = text.index("}", at) + 1
             try:
-                parts.append(str(eval(text[at + 1: end - 1], scope)))
+                parts.append(str(eval(text[at + 1: end - 1], driver.world, locals_)))
             except Exception:
                 parts.append(text[at:end])
         else:
@@ -157,23 +102,26 @@ def expand(text):
     return "".join(parts)
 
 
-def installs(text):
-    """Answer a wish to install here: without a network the program would only waste time."""
+def answered(text):
+    """Answer a wish to install here: without a network the program would only waste time. pip without a program of
+    that name is the module."""
     words = text.split()
-    if words[:2] and words[0].startswith("python") and words[1:2] == ["-m"]:
+    words = words[words[:1] == ["sudo"]:]
+    if words[:1] and words[0].startswith("python") and words[1:2] == ["-m"]:
         words = words[2:]
-    if words[:1] == ["sudo"]:
-        words = words[1:]
-    if len(words) < 2 or words[0] not in INSTALLERS or "install" not in words[1:3]:
-        return False
+    if len(words) < 2 or words[0] not in INSTALLERS:
+        return text
+    if "install" not in words[1:3]:
+        there = words[0][:3] != "pip" or text.split()[0] != words[0] or module("shutil").which(words[0])
+        return text if there else "python3 -m " + text.replace(words[0], "pip", 1)
     wanted = [word for word in words[words.index("install") + 1:] if word[0] != "-"]
     for word in wanted:
         name = word[: next((at for at, char in enumerate(word) if char in "=<>~![; "), len(word))]
-        version = words[0] in ("pip", "pip3", "uv") and version_of(name)
+        version = words[0] in ("pip", "pip3", "uv", "conda", "mamba") and version_of(name)
         note(f"{name}{version} is here already" if version else f"{name}: {NO_NETWORK}")
     if not wanted:
         note(NO_NETWORK)
-    return True
+    return None
 
 
 def version_of(name):
@@ -186,30 +134,63 @@ def version_of(name):
         return " (a package of the image)" if found else ""
 
 
-def shell(text, **how):
-    sys.stdout.flush()
-    done = __import__("subprocess").run([BASH, "-c", text], **how)
-    scope["_exit_code"] = done.returncode
+class Lines(list):
+    """What a program printed, as IPython gives it: a list of lines with other forms of the text."""
+    n = nlstr = property(lambda self: "\n".join(self))
+    s = spstr = property(lambda self: " ".join(self))
+    l = list = property(lambda self: self)
+    p = paths = property(lambda self: [module("pathlib").Path(line) for line in self])
+
+    def grep(self, pattern, prune=False, field=None):
+        search = pattern if callable(pattern) else module("re").compile(pattern, 2).search   # 2: any case
+        cells = [line if field is None else (line.split()[field: field + 1] or [""])[0] for line in self]
+        return Lines([line for line, cell in zip(self, cells) if bool(search(cell)) != prune])
+
+    def fields(self, *numbers):
+        if not numbers:
+            return [line.split() for line in self]
+        return Lines([" ".join([line.split()[at] for at in numbers if at < len(line.split())]) for line in self])
+
+
+def start(words, **how):
+    sys.stdout.flush(), sys.stderr.flush()
+    try:
+        done = module("subprocess").run(words, **how)
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "there is no such program here", words[0]) from None
+    driver.world["_exit_code"] = done.returncode
     return done
 
 
 def system(text):
-    text = expand(text)
-    if not installs(text):
-        shell(text)
+    text = answered(expand(text))
+    if text is not None:
+        start([BASH, "-c", text])
 
 
 def captured(text):
-    text = expand(text)
-    if installs(text):
-        return []
-    return shell(text, stdout=-1, stderr=-2).stdout.decode("utf-8", "replace").splitlines()
+    text = answered(expand(text))
+    said = b"" if text is None else start([BASH, "-c", text], stdout=-1, stderr=-2).stdout
+    return Lines(said.decode("utf-8", "replace").splitlines())
 
 
-def bash(text, body):
-    done = shell(body)
-    if done.returncode:
-        raise __import__("subprocess").CalledProcessError(done.returncode, "bash")
+def script(program):
+    """%%bash and others: the lines below are the program's input."""
+    def run(text, body):
+        known = {"--out": True, "--err": True, "--no-raise-error": False, "--bg": False}
+        found, rest = options(expand(text), known)
+        words = [*program, *module("shlex").split(rest)]
+        if not words:
+            raise ValueError("%%script needs the name of a program")
+        how = {"input": body.encode()} if words != [BASH] else {}
+        done = start(words if how else [BASH, "-c", body], **how, stdout=-1 if "--out" in found else None,
+                     stderr=-1 if "--err" in found else None)
+        for option, said in (("--out", done.stdout), ("--err", done.stderr)):
+            if option in found:
+                driver.world[found[option]] = said.decode("utf-8", "replace")
+        if done.returncode and "--no-raise-error" not in found:
+            raise module("subprocess").CalledProcessError(done.returncode, words[0].rpartition("/")[2])
+    return run
 
 
 # ---- time ----
@@ -222,11 +203,11 @@ def span(seconds):
 
 class Clock:
     def __init__(self):
-        self.wall, self.cpu = __import__("time").perf_counter(), posix.times()
+        self.wall, self.cpu = module("time").perf_counter(), module("resource").getrusage(0)
 
     def tell(self):
-        wall, cpu = __import__("time").perf_counter() - self.wall, posix.times()
-        user, system = cpu.user - self.cpu.user, cpu.system - self.cpu.system
+        wall, cpu = module("time").perf_counter() - self.wall, module("resource").getrusage(0)
+        user, system = cpu.ru_utime - self.cpu.ru_utime, cpu.ru_stime - self.cpu.ru_stime
         print(f"CPU times: user {span(user)}, sys: {span(system)}, total: {span(user + system)}")
         print(f"Wall time: {span(wall)}")
 
@@ -240,66 +221,122 @@ def time_line(text):
     if code.co_flags & driver.CO_COROUTINE:
         raise SyntaxError("%time cannot await: use %%time")
     clock = Clock()
-    value = eval(code, scope)
+    value = eval(code, driver.world, locals_)
     clock.tell()
     return value
 
 
+class Timed:
+    """The result of %timeit -o, with IPython's attribute names."""
+
+    def __init__(self, loops, times):
+        self.loops, self.repeat, self.timings = loops, len(times), times
+        self.all_runs = [one * loops for one in times]
+        self.best, self.worst, self.average = min(times), max(times), sum(times) / len(times)
+        self.stdev = (sum([(one - self.average) ** 2 for one in times]) / len(times)) ** 0.5
+
+    def __repr__(self):
+        return f"<TimeitResult : {self}>"
+
+    def __str__(self):
+        return (f"{span(self.average)} ± {span(self.stdev)} per loop (mean ± std. dev. of {self.repeat} "
+                f"run{'s' * (self.repeat > 1)}, {self.loops:,} loop{'s' * (self.loops > 1)} each)")
+
+
 def timeit(text, body=None):
-    options, words = {"-n": 0, "-r": 0}, text.split(" ")
-    while words and words[0][:2] in options:
-        word = words.pop(0)
-        options[word[:2]] = int(word[2:] or words.pop(0))
-    rest = " ".join(words)
+    known = {"-n": True, "-r": True, "-p": True, "-o": False, "-q": False, "-t": False, "-c": False, "-v": False}
+    found, rest = options(text, known)
+    number, rounds = int(found.get("-n", 0)), int(found.get("-r", 0))
     given = (body, rest or "pass") if body is not None else (rest, "pass")
-    timer = __import__("timeit").Timer(*given, globals=scope)
-    number, taken = options["-n"] or 1, timer.timeit(options["-n"] or 1)
-    while not options["-n"] and taken < AIM_S and number < 10 ** 9:
-        number = number * 10 if taken * 10 < AIM_S else number * 2
-        taken = timer.timeit(number)
-    rounds = options["-r"] or max(1, min(7, int(AIM_ALL_S / max(taken, 1e-9))))
-    times = [one / number for one in timer.repeat(rounds, number)]
-    mean = sum(times) / rounds
-    spread = (sum([(one - mean) ** 2 for one in times]) / rounds) ** 0.5
-    print(f"{span(mean)} ± {span(spread)} per loop (mean ± std. dev. of {rounds} run{'s' * (rounds > 1)}, "
-          f"{number:,} loop{'s' * (number > 1)} each)")
+    timer = module("timeit").Timer(*given, globals={**driver.world, **locals_})
+    loops, taken = number or 1, timer.timeit(number or 1)
+    while not number and taken < AIM_S and loops < 10 ** 9:
+        loops = loops * 10 if taken * 10 < AIM_S else loops * 2
+        taken = timer.timeit(loops)
+    rounds = rounds or max(1, min(7, int(AIM_ALL_S / max(taken, 1e-9))))
+    timed = Timed(loops, [one / loops for one in timer.repeat(rounds, loops)])
+    "-q" in found or print(timed)
+    return timed if "-o" in found else None
 
 
 def profile(text, body=None):
-    __import__("cProfile").runctx(body if body is not None else text, scope, scope, sort="tottime")
+    module("cProfile").runctx(body if body is not None else text, driver.world, locals_, sort="tottime")
+
+
+# ---- output ----
+class Shown:
+    """A value that %%capture kept: display() shows it again."""
+
+    def __init__(self, forms):
+        self.data = forms
+
+    def _repr_mimebundle_(self, **_):
+        return self.data
+
+    def __repr__(self):
+        return self.data.get("text/plain", "")
 
 
 class Captured:
-    """The captured output of %%capture, with IPython's attribute names."""
+    """The output of %%capture, with IPython's attribute names."""
 
-    def __init__(self):
-        self.streams = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = self.held = [__import__("io").StringIO() for _ in range(2)]
+    def __init__(self, which):
+        self.stdout = self.stderr = ""
+        self.outputs, self.which = [], which
+        self.kept = sys.stdout, sys.stderr, driver.send
+        self.held = [module("io").StringIO() for _ in range(2)]
+        if "stdout" in which:
+            sys.stdout = self.held[0]
+        if "stderr" in which:
+            sys.stderr = self.held[1]
+        if "display" in which:
+            driver.send = self.take
+
+    def take(self, frame):
+        if not frame.startswith('{"op":"result"'):
+            return self.kept[2](frame)
+        self.outputs.append(Shown(driver.scan(frame, 0)[0]["data"]))
 
     def end(self):
-        sys.stdout, sys.stderr = self.streams
+        sys.stdout, sys.stderr, driver.send = self.kept
         self.stdout, self.stderr = [one.getvalue() for one in self.held]
+
+    def show(self):
+        sys.stdout.write(self.stdout), sys.stderr.write(self.stderr)
+        driver.display(*self.outputs)
+
+    __call__ = show
+
+    def __str__(self):
+        return self.stdout
 
 
 def capture(text):
-    one = Captured()
+    words = text.split()
+    one = Captured([kind for kind in ("stdout", "stderr", "display") if f"--no-{kind}" not in words])
     at_end.append(one.end)
-    name = next((word for word in text.split() if word.isidentifier()), None)
+    name = next((word for word in words if word.isidentifier()), None)
     if name:
-        scope[name] = one
+        driver.world[name] = one
 
 
-# ---- names and folders ----
+def shown_as(mime):
+    return lambda text, body: driver.display(Shown({mime: body, "text/plain": body}))
+
+
+# ---- names ----
 def look(text, whole=False):
     """`name?`"""
     if text.startswith("%"):
         function = {**LINE, **CELL}.get(text.lstrip("%"))
         return print((function and function.__doc__) or SAY.get(text.lstrip("%")) or f"{text}: a magic")
+    if "*" in text:
+        return search(text)
     try:
-        value = eval(text, scope)
+        value = eval(text, driver.world, locals_)
     except Exception:
         return print(f"Object `{text}` not found.")
-    inspect, rows = __import__("inspect"), [("Type", type(value).__name__)]
+    inspect, rows = module("inspect"), [("Type", type(value).__name__)]
     steps = (("Signature", lambda: f"{text}{inspect.signature(value)}" if callable(value) else None),
              ("String form", lambda: None if callable(value) else driver.load("show").plain(value)[:2000]),
              ("Length", lambda: len(value)), ("File", lambda: inspect.getfile(value)),
@@ -314,31 +351,66 @@ def look(text, whole=False):
     print("\n".join([f"{title + ':':<13}{found}" for title, found in rows]))
 
 
+def search(text):
+    """`np.*load*?`: the names that match."""
+    path, _, pattern = text.rpartition(".")
+    try:
+        found = dir(eval(path, driver.world, locals_)) if path else [*driver.world, *vars(builtins)]
+    except Exception:
+        return print(f"Object `{path}` not found.")
+    match = module("fnmatch").fnmatchcase
+    print("\n".join([f"{path}.{name}" if path else name for name in found
+                     if match(name, pattern) and name[:1] != "_"]))
+
+
 def who(text):
-    print("  ".join(names.user_names()[0]) or "There are no names yet.")
+    print("\t ".join(our_names().user_names()[0]) or "Interactive namespace is empty.")
 
 
 def whos(text):
+    names = our_names()
     rows = [names.describe(*item) for item in names.user_names()[0].items()]
-    for row in rows:
-        print(f"{row['name']:<16} {row['type']:<12} {row['text']}")
+    if not rows:
+        return print("Interactive namespace is empty.")
+    table = [("Variable", "Type", "Data/Info"), *[(row["name"], row["type"], row["text"]) for row in rows]]
+    wide = [max([len(row[at]) for row in table]) + 3 for at in (0, 1)]
+    lines = [f"{row[0]:<{wide[0]}}{row[1]:<{wide[1]}}{row[2]}" for row in table]
+    print("\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]))
 
 
 def reset(text):
-    for name in names.user_names()[0]:
-        scope.pop(name, None)
+    for name in our_names().user_names()[0]:
+        driver.world.pop(name, None)
 
 
+def forget(text):
+    for name in text.split():
+        driver.world.pop(name, None)
+
+
+def history(text):
+    found = driver.sources or {"<cell 1>": driver.source}
+    for name, code in found.items():
+        number = name.strip("<>").removeprefix("cell ")
+        print(f"{number:>4}: {code}" if "-n" in text.split() else code)
+
+
+def list_magics(text):
+    print("line:  " + "  ".join([f"%{name}" for name in sorted(LINE)]) + "  !command  name?")
+    print("cell:  " + "  ".join([f"%%{name}" for name in sorted(CELL)]))
+
+
+# ---- folders, files, environment ----
 def cd(text):
     global before
-    to = before if text == "-" else text.strip("'\"") or "/workspace"
+    to = before if text == "-" else text.removeprefix("-q").strip().strip("'\"") or "/workspace"
     before = posix.getcwd()
-    posix.chdir(__import__("os").path.expanduser(expand(to)))
+    posix.chdir(module("os").path.expanduser(expand(to)))
     print(posix.getcwd())
 
 
 def environment(text):
-    environ = __import__("os").environ
+    environ = module("os").environ
     name, sign, value = [part.strip() for part in text.replace(" ", "=", "=" not in text).partition("=")]
     if sign:
         environ[name] = expand(value)
@@ -347,58 +419,72 @@ def environment(text):
 
 
 def matplotlib(text):
-    if text not in ("", "inline", "agg", "notebook", "widget"):
+    if text.strip() not in ("", "inline", "agg", "notebook", "widget", "ipympl", "nbagg", "--list", "-l"):
         note("%matplotlib: there are no windows here; figures are shown by themselves")
 
 
+PYLAB = """import numpy, matplotlib
+from matplotlib import pylab, pyplot
+np, plt = numpy, pyplot
+from pylab import *
+from numpy import *"""
+
+
+def pylab(text):
+    exec(PYLAB, driver.world)
+
+
 def run_file(text):
-    path, *arguments = __import__("shlex").split(text)
-    with open(path, encoding="utf-8") as file:
+    """The file as a program of its own, whose names come here afterwards; with -i it uses ours."""
+    found, rest = options(expand(text), {"-i": False, "-n": False, "-e": False})
+    path, *arguments = module("shlex").split(rest) or [""]
+    if not posix.access(path, posix.F_OK) and posix.access(path + ".py", posix.F_OK):
+        path += ".py"
+    with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", 0, True)
+    name = path.removesuffix(".py") if "-n" in found else "__main__"
+    space = driver.world if "-i" in found else {"__name__": name, "__file__": path, "__builtins__": builtins}
     kept, sys.argv = sys.argv, [path, *arguments]
     try:
-        exec(code, scope)
+        exec(code, space)
+    except SystemExit as end:
+        if end.code:
+            raise
     finally:
         sys.argv = kept
+        driver.world.update({name: value for name, value in space.items() if name[:2] != "__"})
 
 
 def write_file(text, body):
-    mode, path = ("a", text[3:].strip()) if text.startswith("-a ") else ("w", text)
-    there = posix.access(path, posix.F_OK)
-    with open(path, mode, encoding="utf-8") as file:
+    found, path = options(text, {"-a": False, "--append": False})
+    path = expand(path).strip("'\"")
+    if not path:
+        raise ValueError("%%writefile needs the name of a file")
+    path, there = module("os").path.expanduser(path), posix.access(path, posix.F_OK)
+    with open(path, "a" if found else "w", encoding="utf-8") as file:
         file.write(body if body.endswith("\n") else body + "\n")
-    print(f"{'Appending to' if mode == 'a' else 'Overwriting' if there else 'Writing'} {path}")
+    print(f"{'Appending to' if found else 'Overwriting' if there else 'Writing'} {path}")
 
 
-def history(text):
-    print("\n".join(sources.values()))
-
-
-def shown_as(mime):
-    def show(text, body):
-        form = type("Form", (), {"_repr_mimebundle_": lambda self, **_: {mime: body}, "__repr__": lambda self: body})
-        driver.display(form())
-    return show
-
-
-def list_magics(text):
-    print("line:  " + "  ".join([f"%{name}" for name in sorted(LINE)]) + "  !command  name?")
-    print("cell:  " + "  ".join([f"%%{name}" for name in sorted(CELL)]))
-
-
-def install(name):
+def program(name):
     return lambda text: system(f"{name} {text}")
 
 
-LINE = {"time": time_line, "timeit": timeit, "prun": profile, "pwd": lambda text: posix.getcwd(), "cd": cd,
-        "ls": lambda text: system(f"ls {text}"), "cat": lambda text: system(f"cat {text}"), "who": who, "whos": whos,
-        "reset": reset, "matplotlib": matplotlib, "env": environment, "set_env": environment, "run": run_file,
-        "pip": install("pip"), "conda": install("conda"), "history": history, "hist": history,
-        "lsmagic": list_magics, "system": captured, "sx": captured}
+ALIASES = {"ll": "ls -l", **{name: name for name in "ls cat cp mv rm mkdir rmdir pip conda mamba man".split()}}
+LINE = {**{name: program(command) for name, command in ALIASES.items()},
+        "time": time_line, "timeit": timeit, "prun": profile, "pwd": lambda text: posix.getcwd(), "cd": cd,
+        "who": who, "whos": whos, "who_ls": lambda text: sorted(our_names().user_names()[0]), "reset": reset,
+        "reset_selective": forget, "xdel": forget, "matplotlib": matplotlib, "pylab": pylab, "env": environment,
+        "set_env": environment, "run": run_file, "history": history, "hist": history, "lsmagic": list_magics,
+        "system": captured, "sx": captured, "pinfo": look, "pinfo2": lambda text: look(text, True),
+        "psource": lambda text: look(text, True), "pdoc": look, "psearch": look}
 CELL = {"time": lambda text: at_end.append(Clock().tell), "timeit": timeit, "prun": profile, "capture": capture,
-        "bash": bash, "sh": bash, "script": bash, "writefile": write_file, "file": write_file,
-        "html": shown_as("text/html"), "markdown": shown_as("text/markdown"), "latex": shown_as("text/latex"),
-        "svg": shown_as("image/svg+xml")}
+        "bash": script([BASH]), "sh": script([BASH]), "script": script([]), "python": script(["python3"]),
+        "python3": script(["python3"]), "perl": script(["perl"]), "ruby": script(["ruby"]),
+        "writefile": write_file, "file": write_file, "html": shown_as("text/html"), "HTML": shown_as("text/html"),
+        "markdown": shown_as("text/markdown"), "latex": shown_as("text/latex"), "svg": shown_as("image/svg+xml"),
+        "SVG": shown_as("image/svg+xml"), "system": lambda text, body: captured(body),
+        "!": lambda text, body: captured(body)}
 UNDER = ("time", "capture")   # these run the cell beneath them unchanged
 SIGNS = {"!": system, "!!": captured, "?": look, "??": lambda text: look(text, True)}
 

@@ -4,7 +4,6 @@
 import builtins
 import sys
 
-__builtins__ = {**vars(builtins)}
 ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
 VALUES_MAX, VALUES_BYTES_MAX = 100, 64 << 20
 MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10

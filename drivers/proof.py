@@ -10,8 +10,7 @@ def __cupel_proof(parts, tests, tag):
     driver, main = builtins.display.__globals__["this"], sys.modules["__main__"].__dict__
     cells, names = driver.load("cells"), driver.load("names")
     del main["__cupel_proof"]
-    cells.names, cells.compile_python = names, driver.compile_program
-    cells.scope = names.scope = main
+    cells.names, cells.scope, names.scope = names, main, main
     names.open_history(cells.sources)
     driver.Hooks.after["linecache"] = cells.fill_linecache
 
@@ -33,7 +32,7 @@ def __cupel_proof(parts, tests, tag):
 
     def run(number, code):
         cells.take({"cell": number, "code": code})
-        value = driver.run_codes(*cells.compile_cell(), main)
+        value = driver.run_codes(*driver.compile_program(), main)
         if value is not None:
             driver.show(value)
             names.keep(number, value)

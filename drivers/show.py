@@ -3,12 +3,10 @@
 #
 # 1. A broken method of a value loses one form, never the value or the program.
 # 2. Every form has a maximum; a dropped form is named in text/plain.
-import builtins
 import posix
 import sys
 import _io
 
-__builtins__ = {**vars(builtins)}
 driver = None   # the module; set by the loader of this file
 RESULTS_MAX, RESULTS_BYTES_MAX, TEXT_MAX = 256, 60 << 20, 64 << 10
 # The forms of a value and their methods; maximum bytes of each.

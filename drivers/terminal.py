@@ -5,14 +5,12 @@
 #    for another.
 # 2. Only the main thread of the session's own process may ask, because nothing else may read the channel. For all
 #    others standard input is at its end.
-import builtins
 import posix
 import sys
 import _io
 import _signal
 import _thread
 
-__builtins__ = {**vars(builtins)}
 POLLIN = 1
 WIDTHS = {"pandas": 80, "numpy": 75}   # their print widths, unless the code sets others
 

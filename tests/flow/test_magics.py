@@ -79,7 +79,7 @@ def test_names_and_folders(session):
     assert outcome(session, "%ls note*")[0] == "note.txt\n"
     assert outcome(session, "%cd /tmp\n%pwd")[:2] == ("/tmp\n", ["'/tmp'"])
     assert outcome(session, "%cd -")[0] == "/workspace\n"
-    assert outcome(session, "one = 1\ntwo = 'x'\n%who")[0] == "one  two\n"
+    assert outcome(session, "one = 1\ntwo = 'x'\n%who")[0] == "one\t two\n"
     out = outcome(session, "def f(a, b=2):\n    'adds'\nf?")[0]
     assert "Signature:   f(a, b=2)" in out and "Docstring:   adds" in out
     assert "def f(a, b=2):" in outcome(session, "f??")[0] and "not found" in outcome(session, "?nothing_here")[0]
@@ -124,9 +124,9 @@ def test_values_of_earlier_cells(client):
     ("f(\"dates/", ["one.txt"]),
     ("'''dates/o", ["one.txt"]),
     ("'nosuch/", []),
-    ("import matplotl", ["matplotlib"]),
-    ("import json, matplotl", ["matplotlib"]),
-    ("from matplotl", ["matplotlib"]),
+    ("import sqlit", ["sqlite3"]),
+    ("import json, sqlit", ["sqlite3"]),
+    ("from sqlit", ["sqlite3"]),
     ("import matplotlib.pypl", ["pyplot"]),
     ("from json import dum", ["dump", "dumps"]),
     ("from mod_of_mine import wor", []),

@@ -51,8 +51,13 @@ static const char *pick_language(const struct cli_run_options *options,
 static int set_text(json_t *object, const char *name, struct str text, struct err *err)
 {
     json_t *value = json_stringn(text.at, text.len);
-    if (!value)
-        return err_input(err, name, NULL, "UTF-8 text", "'%s' is not UTF-8", name);
+    if (!value) {
+        err_input(err, name, NULL, "UTF-8 text", "'%s' is not UTF-8", name);
+        err_hint(err, strcmp(name, "code") == 0
+                          ? "save the program as UTF-8: iconv -f latin1 -t utf-8"
+                          : "give the bytes as a file: -f, and open it with mode 'rb'");
+        return -1;
+    }
     json_object_set_new(object, name, value);
     return 0;
 }
@@ -155,10 +160,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
         const char *name;
         const char *text;
     } texts[] = {
-        { "language", language },
-        { "profile", options->profile },
-        { "image", options->image },
-        { "session", options->session },
+        { "language", language },          { "profile", options->profile },
+        { "image", options->image },       { "session", options->session },
         { "on_error", options->on_error },
     };
     if (set_env(root, &options->env, err) < 0)
@@ -247,7 +250,8 @@ int cli_run_request_cell(const struct cli_run_options *options, const struct cli
 {
     struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
     const struct cli_run_options of_cell = { .session = options->session,
-                                             .timeout = options->timeout, .env = *env };
+                                             .timeout = options->timeout,
+                                             .env = *env };
     own_json root = json_object();
     if (set_text(root, "code", str_of(inputs->code), err) < 0 ||
         fill_settings(root, &of_cell, NULL, err) < 0)

@@ -98,20 +98,6 @@ static bool mentions(struct str code, const char *words)
     return memmem(code.at, code.len, words, strlen(words)) != NULL;
 }
 
-/* Notebook syntax, which models write from habit. Sessions have it (drivers/magics.py). */
-static const char magic_hint[] =
-    "lines that begin with % or ! are a notebook's, not Python's: leave %matplotlib out, figures "
-    "are shown by themselves; run a program with subprocess.run";
-
-static bool is_magic(struct str line)
-{
-    while (line.len > 0 && (*line.at == ' ' || *line.at == '\t')) {
-        line.at++;
-        line.len--;
-    }
-    return line.len > 0 && (*line.at == '%' || *line.at == '!');
-}
-
 void hint_add(const struct request *request, struct result *result)
 {
     struct result_error *error = &result->error;
@@ -125,9 +111,6 @@ void hint_add(const struct request *request, struct result *result)
         buf_printf(&text,
                    "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
-    else if (request->language == REQUEST_PYTHON && error->kind == RESULT_E_SYNTAX &&
-             !request->session && error->snippet && is_magic(str_of(error->snippet)))
-        buf_add_text(&text, magic_hint);
     if (text.len == 0)
         return;
     free(error->hint);

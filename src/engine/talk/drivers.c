@@ -14,6 +14,8 @@ BUILTIN(builtin_names_py, "drivers/names.py");
 BUILTIN(builtin_show_py, "drivers/show.py");
 BUILTIN(builtin_advice_py, "drivers/advice.py");
 BUILTIN(builtin_magics_py, "drivers/magics.py");
+BUILTIN(builtin_report_py, "drivers/report.py");
+BUILTIN(builtin_source_py, "drivers/source.py");
 BUILTIN(builtin_terminal_py, "drivers/terminal.py");
 BUILTIN(builtin_cells_js, "drivers/cells.cjs");
 BUILTIN(builtin_names_js, "drivers/names.cjs");
@@ -37,6 +39,8 @@ static const struct {
     ROW(SHOW_PY, "show.py", show_py),
     ROW(ADVICE_PY, "advice.py", advice_py),
     ROW(MAGICS_PY, "magics.py", magics_py),
+    ROW(REPORT_PY, "report.py", report_py),
+    ROW(SOURCE_PY, "source.py", source_py),
     ROW(TERMINAL_PY, "terminal.py", terminal_py),
     ROW(CELLS_JS, "cells.cjs", cells_js),
     ROW(NAMES_JS, "names.cjs", names_js),

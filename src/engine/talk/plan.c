@@ -55,7 +55,7 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][8]; /* further files; 0: none */
+    enum engine_builtin_id beside[PURPOSES][12]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
@@ -67,12 +67,15 @@ static const struct language languages[REQUEST_LANGUAGES] = {
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
                          { [RUN] = { ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY,
                                      ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_CELLS_PY,
+                                     ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
                                      ENGINE_BUILTIN_MAGICS_PY },
                            [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
                                          ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
+                                         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
                                          ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY },
                            [SESSION] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
                                          ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
+                                         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
                                          ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY } },
                          { PYTHON, "-S", "-s", NULL },
                          false,
@@ -166,7 +169,8 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
     }
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
     if (language->code_in_file && purpose == RUN) {
-        int fd = io_sealed_memfd("main.sh", request->code.at, request->code.len, 0);
+        struct str code = plan_code(request);
+        int fd = io_sealed_memfd("main.sh", code.at, code.len, 0);
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
     }
@@ -260,10 +264,10 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
     static const enum engine_builtin_id files[] = {
-        ENGINE_BUILTIN_ZYGOTE_PY,    ENGINE_BUILTIN_ZYGOTE_SO,   ENGINE_BUILTIN_DRIVER_PY,
-        ENGINE_BUILTIN_CELLS_PY,     ENGINE_BUILTIN_NAMES_PY,    ENGINE_BUILTIN_ADVICE_PY,
-        ENGINE_BUILTIN_MAGICS_PY,    ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_SHOW_PY,
-        ENGINE_BUILTIN_MATPLOTLIBRC,
+        ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO,   ENGINE_BUILTIN_DRIVER_PY,
+        ENGINE_BUILTIN_CELLS_PY,  ENGINE_BUILTIN_NAMES_PY,    ENGINE_BUILTIN_ADVICE_PY,
+        ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_SHOW_PY,
+        ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,   ENGINE_BUILTIN_MATPLOTLIBRC,
     };
     static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };

@@ -36,6 +36,8 @@ bool plan_env_is_late(const struct request *request);
 /* Do both need the same box: every number that is fixed when it is built? */
 bool plan_same_box(const struct request *a, const struct request *b);
 
+/* The code for an interpreter: without a byte order mark at its start. */
+struct str plan_code(const struct request *request);
 /* The first line for the driver; heap. with_env: the process was started without the request's
  * environment, and sets it now. */
 char *plan_driver_line(const struct request *request, bool with_env);

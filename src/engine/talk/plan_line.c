@@ -43,10 +43,19 @@ char *plan_line(const json_t *line)
     return buf_take(&out);
 }
 
+struct str plan_code(const struct request *request)
+{
+    static const char mark[3] = "\xef\xbb\xbf"; /* U+FEFF */
+    struct str code = request->code;
+    if (code.len < sizeof mark || memcmp(code.at, mark, sizeof mark) != 0)
+        return code;
+    return (struct str){ code.at + sizeof mark, code.len - sizeof mark };
+}
+
 char *plan_driver_line(const struct request *request, bool with_env)
 {
     own_json line = json_pack("{s:s, s:o, s:o, s:O?, s:b}", "op", "run", "code",
-                              json_text(request->code), "args", args_of(request), "call",
+                              json_text(plan_code(request)), "args", args_of(request), "call",
                               request->call, "stdin", request->stdin_text.len > 0);
     if (with_env)
         add_env(line, request);
@@ -57,8 +66,9 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
                      const char *nonce, bool hush, bool input)
 {
     own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce", nonce,
-                              "cell", (json_int_t)cell, "code", json_text(request->code), "args",
-                              args_of(request), "call", request->call, "names", request->names);
+                              "cell", (json_int_t)cell, "code", json_text(plan_code(request)),
+                              "args", args_of(request), "call", request->call, "names",
+                              request->names);
     if (hush)
         json_object_set_new(line, "hush", json_true());
     if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
@@ -119,14 +129,14 @@ static char *message_of(struct buf *head, const struct request *request, struct 
     own_buf out = BUF_INIT(SIZE_MAX / 4);
     char text[32];
     add_length(head, request->arg_count);
-    add_length(head, request->code.len);
+    add_length(head, plan_code(request).len);
     add_length(head, stdin_text.len);
     for (size_t i = 0; i < request->arg_count; i++)
         add_length(head, request->args[i].len);
     for (size_t i = 0; i < request->env_count; i++)
         add_length(head, request->env[i].len);
     buf_add_text(head, "\n");
-    buf_add_str(head, request->code);
+    buf_add_str(head, plan_code(request));
     buf_add_str(head, stdin_text);
     for (size_t i = 0; i < request->arg_count; i++)
         buf_add_str(head, request->args[i]);
