@@ -219,6 +219,8 @@ static enum result_status decide(const struct result_facts *facts)
 {
     if (facts->oom_kills > 0)
         return RESULT_MEMORY_LIMIT;
+    if (facts->timed_out && facts->killed_for != RESULT_INTERNAL)
+        return RESULT_TIMEOUT;
     if (facts->killed_for != RESULT_OK)
         return facts->killed_for;
     if (!facts->started)
@@ -236,7 +238,7 @@ static enum result_status decide(const struct result_facts *facts)
 static void list_hits(struct result *result, const struct result_facts *facts)
 {
     const bool hit[LIMITS_COUNT] = {
-        [LIMITS_TIMEOUT] = facts->killed_for == RESULT_TIMEOUT,
+        [LIMITS_TIMEOUT] = facts->timed_out || facts->killed_for == RESULT_TIMEOUT,
         [LIMITS_CPU] = facts->killed_for == RESULT_CPU_LIMIT,
         [LIMITS_MEMORY] = facts->oom_kills > 0 || facts->driver_no_memory,
         [LIMITS_DISK] = facts->disk_full,

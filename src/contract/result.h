@@ -96,6 +96,7 @@ struct result_facts {
      * (second stop request) and INTERNAL (we failed and gave up the run). */
     enum result_status killed_for;
     bool interrupt_sent;  /* we sent SIGINT */
+    bool timed_out;       /* its time was over, even if it then ended by our interrupt */
     bool exited;          /* by exit, else by signal */
     int exit_code;
     int signal;

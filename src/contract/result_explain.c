@@ -139,7 +139,7 @@ static void set_text(char **place, const char *text)
 /* Appends the driver's text to our sentence: "...: NAME: MESSAGE". */
 static void add_claim(const struct result_error *claim, struct buf *out)
 {
-    if (claim->kind == RESULT_E_NONE || !claim->name)
+    if (claim->kind == RESULT_E_NONE || !claim->name || !claim->name[0])
         return;
     size_t room = out->max - out->len;
     size_t cut = str_cut_utf8(str_of(claim->message), room > 256 ? room - 256 : 0);
@@ -221,6 +221,14 @@ static void explain_exit(struct result *result)
         set_text(&error->hint, hint);
 }
 
+/* The exception of our own interrupt says nothing more; its place in the code stays. */
+static void explain_timeout(struct result *result, const struct result_facts *facts)
+{
+    if (facts->driver_interrupted)
+        set_text(&result->error.name, "");
+    explain_row(result, &rows[RESULT_TIMEOUT]);
+}
+
 /* The code failed by itself: the driver's text stays, under a kind that it may claim. */
 static void explain_error(struct result *result, const struct result_facts *facts)
 {
@@ -246,6 +254,8 @@ void result_explain(struct result *result, const struct result_facts *facts)
         result_error_clear(&result->error);
     else if (result->status == RESULT_ERROR)
         explain_error(result, facts);
+    else if (result->status == RESULT_TIMEOUT)
+        explain_timeout(result, facts);
     else if (result->status == RESULT_OUTPUT_LIMIT)
         explain_output(result, facts);
     else if (result->status == RESULT_DENIED)

@@ -9,10 +9,11 @@ from sessions import Refused, Session
 DEATHS = {
     "exit": ("import os; os._exit(3)", "error"),
     "kill": ("import os; os.kill(os.getpid(), 9)", "killed"),
-    "kill all": ("import os\nif os.fork() == 0: os.kill(-1, 9); os._exit(0)\nimport time; time.sleep(60)", None),
+    "kill all": ("import os\nif os.fork() == 0: os.kill(-1, 9); os._exit(0)\nimport time\nwhile True:\n"
+                 "    try: time.sleep(60)\n    except BaseException: pass", None),
     "segfault": ("import ctypes; ctypes.string_at(0)", "killed"),
     "abort": ("import os; os.abort()", "killed"),
-    "timeout": ("while True: pass", "timeout"),
+    "timeout": ("import itertools; sum(itertools.repeat(1, 10 ** 12))", "timeout"),
     "memory": ("hog = bytearray(1 << 30)", "memory_limit"),
     "descriptors": ("import os; os.closerange(0, 1024)", None),
     "duplicates": ("import os\nfor fd in range(3, 1024):\n    try: os.dup2(0, fd)\n    except OSError: pass", None),

@@ -57,7 +57,12 @@ def test_the_exit_codes_are_those_of_run(session):
     assert "ZeroDivisionError" in done.stderr and "cupel: error, exit code 1" in done.stderr
     assert session("run", session.id, "import sys; sys.exit(7)", code=7).stdout == ""
     state = "rolled_back" if is_protected(session) else "lost"
-    done = session("run", session.id, "-t", "0.5", "while True: pass", code=124)
+    done = session("run", session.id, "-t", "0.5", "x = 1\nwhile True: pass", code=124)
+    assert "cupel: timeout" in done.stderr and "is kept" in done.stderr and "<cell 3>" in done.stderr, done.stderr
+    assert session("run", session.id, "x").stdout == "1\n"
+    deaf = "import itertools; sum(itertools.repeat(1, 10 ** 12))"
+    assert host.wait_until(lambda: session.row()["status"] == "idle", 10)
+    done = session("run", session.id, "-t", "0.5", deaf, code=124)
     assert "cupel: timeout" in done.stderr and f"cupel: {state}: " in done.stderr
     assert session("run", "-q", session.id, "import os; os._exit(3)", code=3).stderr == ""
 

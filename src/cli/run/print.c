@@ -98,14 +98,15 @@ static void add_error(const struct result *result, const struct cli_print *how, 
     own_buf line = BUF_INIT(TEXT_MAX);
     error_line(error, &line);
     struct str traceback = str_of(error->traceback ? error->traceback : "");
-    /* A plain non-zero exit adds nothing to the status line; an interrupt shows where the code
-     * was. */
+    /* A plain non-zero exit adds nothing to the status line; an interrupt, also that of a timeout,
+     * shows where the code was. */
+    bool stopped = result->status == RESULT_INTERRUPTED || result->status == RESULT_TIMEOUT;
     bool of_code = (result->status == RESULT_ERROR && error->kind != RESULT_E_EXIT) ||
-                   (result->status == RESULT_INTERRUPTED && traceback.len > 0);
+                   (stopped && traceback.len > 0);
     if (of_code && !is_in_stderr(result, traceback)) {
         add_lines(out, traceback, how->raw);
         /* A traceback ends in that line. */
-        bool said = result->status == RESULT_INTERRUPTED || /* in the status line */
+        bool said = stopped || /* in the status line */
                     (line.len > 0 && memmem(traceback.at, traceback.len, line.at, line.len));
         if (!said && line.len > 0 && !is_in_stderr(result, buf_str(&line))) {
             add_style(out, CLI_RED);

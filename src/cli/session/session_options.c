@@ -35,7 +35,7 @@ static const struct opt run_table[] = {
     CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_STDIN,
     { "on-error", 0, "WHAT", OPT_TEXT, CLI_RUN_AT(on_error),
-      "after an exception: keep the changes, or rollback" },
+      "after an exception or timeout: keep the changes, or rollback" },
     { "names", 0, NULL, OPT_FLAG, CLI_RUN_AT(names), "show which names are new, changed or gone" },
     CLI_RUN_ROW_JSON,
     CLI_RUN_ROW_RAW,

@@ -89,7 +89,8 @@ static inline int64_t run_limit(const struct engine_run *run, enum limits_id id)
 int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_news *news);
 void run_on_news(struct engine_run *run, const struct box_news *news);
 void run_kill(struct engine_run *run, enum result_status why);
-void run_wish_to_stop(struct engine_run *run);
+/* Its earliest deadline. */
+void run_set_timer(struct engine_run *run);
 /* Writes what the pipe takes now. True: nothing is left, or no reader. */
 bool run_write_some(int fd, struct str *left);
 /* Reads the pipes of a dead or finished box. False: they never end. */
@@ -101,6 +102,16 @@ void run_read_counters(struct engine_run *run);
 void run_answer(struct engine_run *run, char *line);
 /* Adds a line of ours to the code's stderr. */
 void run_say(struct engine_run *run, const char *text);
+
+/* interrupt.c */
+/* The client's wish: an interrupt, then a kill. */
+void run_wish_to_stop(struct engine_run *run);
+/* The interrupt was perhaps missed. */
+void run_interrupt_again(struct engine_run *run, int64_t now);
+/* The time between the deadline and the kill. */
+int64_t run_grace_ns(const struct engine_run *run);
+/* The deadline has come: interrupts a cell once, else kills. */
+void run_is_late(struct engine_run *run);
 
 /* run.c: called by watch.c */
 /* Everything in the box is dead: files out, then the end. */

@@ -14,8 +14,6 @@
 
 #define CHUNK 65536
 #define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
-#define AGAIN_MS 250
-#define AGAINS_MAX 4
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
 #define DRAIN_MAX 64 /* chunks read from a box that may still write */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
@@ -27,7 +25,7 @@ static void close_pipe(struct engine_run *run, enum run_pipe_id id)
     own_close_fd(&fd);
 }
 
-static void set_timer(struct engine_run *run)
+void run_set_timer(struct engine_run *run)
 {
     int64_t at = run->deadline_ns < run->cpu_look_ns ? run->deadline_ns : run->cpu_look_ns;
     loop_set_timer(&run->engine->loop, &run->timer, at < run->again_ns ? at : run->again_ns);
@@ -41,7 +39,7 @@ void run_kill(struct engine_run *run, enum result_status why)
     run->facts.killed_for = why;
     run->deadline_ns = clock_now_ns() + WEDGED_MS * CLOCK_MS;
     run->cpu_look_ns = run->again_ns = LOOP_NEVER;
-    set_timer(run);
+    run_set_timer(run);
     house_ask(&run->engine->house, run->session ? BOX_OP_SWEEP : BOX_OP_KILL, run->box);
 }
 
@@ -225,7 +223,8 @@ static void set_due(const struct engine_run *run)
 {
     bool counts = run->counter[BOX_COUNTER_CPU] >= 0;
     int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
-    due_set(run->engine->house.broker.due, run->box, run->deadline_ns, counts ? most_us : 0);
+    due_set(run->engine->house.broker.due, run->box, run->deadline_ns + run_grace_ns(run),
+            counts ? most_us : 0);
 }
 
 /* The limit cannot be reached sooner than with every allowed CPU fully used. */
@@ -239,45 +238,7 @@ static void plan_cpu_look(struct engine_run *run)
     cpus = cpus < online * 1000 ? cpus : online * 1000;
     int64_t wait_ms = left_ms * 1000 / (cpus > 0 ? cpus : 1000);
     run->cpu_look_ns = clock_now_ns() + (wait_ms > CPU_LOOK_MS ? wait_ms : CPU_LOOK_MS) * CLOCK_MS;
-    set_timer(run);
-}
-
-static void send_signal(struct engine_run *run, int number)
-{
-    struct box_call call = { .op = BOX_OP_SIGNAL, .box = run->box, .signal.signal = number };
-    house_call(&run->engine->house, &call, NULL, 0);
-}
-
-static bool is_python_cell(const struct engine_run *run)
-{
-    return run->session && run->request->language == REQUEST_PYTHON;
-}
-
-/* CPython does not see a signal that arrives between its last check and a blocking call until that
- * call ends. SIGURG, whose handler in a session does nothing, ends the call without a second
- * interrupt. */
-static void interrupt_again(struct engine_run *run, int64_t now)
-{
-    bool nudge = is_python_cell(run) && (run->agains > 0 || !run->may_miss_interrupt);
-    send_signal(run, nudge ? SIGURG : SIGINT);
-    bool more = is_python_cell(run) && ++run->agains < AGAINS_MAX;
-    run->again_ns = more ? now + AGAIN_MS * CLOCK_MS : LOOP_NEVER;
-}
-
-void run_wish_to_stop(struct engine_run *run)
-{
-    run->facts.interrupt_sent = true;
-    if (++run->interrupts > 1) {
-        run_kill(run, RESULT_INTERRUPTED);
-        return;
-    }
-    send_signal(run, SIGINT);
-    /* A bash that still reads its cell does not get the signal, and node loses it while it changes
-     * from V8's signal handling to its own: send it again if the run continues. */
-    if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt ||
-        is_python_cell(run))
-        run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
-    set_timer(run);
+    run_set_timer(run);
 }
 
 /* The kernel or the broker takes too long to end the box. An engine for several clients gives up
@@ -304,16 +265,16 @@ static void on_timer(struct loop_timer *timer)
         return;
     }
     if (now >= run->deadline_ns) {
-        run_kill(run, RESULT_TIMEOUT);
+        run_is_late(run);
         return;
     }
     if (now >= run->again_ns)
-        interrupt_again(run, now);
+        run_interrupt_again(run, now);
     if (now >= run->cpu_look_ns) {
         run->cpu_look_ns = LOOP_NEVER; /* until the answer */
         house_ask(&run->engine->house, BOX_OP_STAT, run->box);
     }
-    set_timer(run);
+    run_set_timer(run);
 }
 
 /* --- news --- */

@@ -264,6 +264,9 @@ static void explain(struct engine_run *run)
                    "what the cell did is kept: the state before it cannot be brought back: "
                    "%s",
                    states->stayed);
+    } else if (state == RESULT_STATE_KEPT && run->facts.timed_out) {
+        buf_add_text(&text, "the cell was interrupted: what it did before is kept, and threads and "
+                            "processes that it started may go on");
     } else {
         return;
     }
