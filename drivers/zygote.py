@@ -19,6 +19,7 @@ import importlib
 import os
 import posix
 from select import poll
+import _ctypes
 import _signal
 
 BROKER_FD = 3
@@ -114,7 +115,7 @@ def preload(skipped):
         if threads() > 1:
             posix.set_inheritable(BROKER_FD, True)
             without = SKIP + ",".join([*skipped, name])
-            posix.execv(sys.executable, [sys.executable, "-S", "-s", sys.argv[0],
+            posix.execv(sys.executable, [sys.executable, "-S", sys.argv[0],
                                          *(["large"] if LARGE else []), without])
 
 
@@ -207,6 +208,30 @@ def clear_training():
             setattr(sys.modules[module], attribute, None)
     sys._clear_type_cache()   # lookups that a small program would have to evict
     gc.collect()
+
+
+def name_libraries():
+    """Make every library known to libc by all of its paths. libc recognizes a loaded file by its name, else by device
+    and inode, and the device is another one in each box."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(maxsplit=5)[5].rstrip() for line in maps if ".so" in line}
+    libraries = {identity(path) for path in paths} - {None}
+    for folder in {"/etc/alternatives", *map(os.path.dirname, paths)}:
+        if os.path.isdir(folder):
+            paths.update(f"{folder}/{name}" for name in os.listdir(folder) if ".so" in name)
+    for path in sorted(paths | {path.removeprefix("/usr") for path in paths}):
+        if identity(path) in libraries:
+            try:
+                _ctypes.dlclose(_ctypes.dlopen(path, os.RTLD_NOLOAD | os.RTLD_LAZY))
+            except OSError:   # libc does not know the file of the loader itself
+                pass
+
+
+def identity(path):
+    try:
+        return posix.stat(path)[1:3]
+    except OSError:
+        return None
 
 
 def find_fresh():
@@ -329,7 +354,7 @@ def start_cold(line, request):
     source = driver_path if request["op"] == "run" else cells.__file__
     compiled = source + "c"   # a box has one of the two
     path = compiled if posix.access(compiled, posix.F_OK) else source
-    posix.execve(sys.executable, [sys.executable, "-S", "-s", path, str(file)], env)
+    posix.execve(sys.executable, [sys.executable, "-S", path, str(file)], env)
 
 
 def live(rehearsal):
@@ -403,6 +428,7 @@ def arrange():
         except ImportError:   # not in this image
             pass
     clear_training()
+    name_libraries()
 
 
 def arrange_driver():
@@ -423,7 +449,6 @@ def arrange_driver():
         driver.Hooks.after.pop(name)(sys.modules[name])
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST
     hooks, openssl = Hooks.wanted(), sys.modules.get("_ssl")
-    sys.orig_argv[3:] = [driver_path]
     rehearse([FRAMES, FIGURE, GROUPS] if LARGE else [])
     clear_training()
     rehearse([PROGRAM, FAILING, PROGRAM, SMALLEST] * 8)
