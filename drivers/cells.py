@@ -182,7 +182,7 @@ def take(request):
     keep_source()
     if args != request.get("args", []):
         args = request.get("args", [])
-        sys.argv = [driver.FILE, *args]
+        driver.set_args(args)
     env = request.get("env")
     if env:
         __import__("os").environ.update(env)

@@ -420,10 +420,30 @@ def set_path():
     sys.path += there[0] or there[1]
 
 
+def set_flags():
+    """sys.flags as without -S: subprocess, multiprocessing and joblib start children with the flags that it shows. It
+    cannot be made anew, so its field is changed in memory, if it is where it must be."""
+    shown, wanted = (id(number).to_bytes(8, sys.byteorder) for number in (1, 0))
+    try:
+        place = id(sys.flags) + tuple.__basicsize__ + 8 * sys.flags.__match_args__.index("no_site")
+        memory = posix.open("/proc/self/mem", posix.O_RDWR | posix.O_CLOEXEC)
+        if posix.pread(memory, 8, place) == shown:
+            posix.pwrite(memory, wanted, place)
+        posix.close(memory)
+    except (OSError, AttributeError):   # a kernel that forbids it, Python before 3.10
+        pass
+
+
+def set_args(args):
+    sys.argv = [FILE, *args]
+    sys.orig_argv = [sys.executable, *sys.argv]
+
+
 def set_world():
     """The world of `python3 main.py`, although site was not imported."""
     global our_files, world
     import _sitebuiltins
+    set_flags()
     our_files = [set_world.__code__.co_filename]
     sys.meta_path.insert(0, Hooks)
     set_hooks()
@@ -443,7 +463,7 @@ def take(request):
     """Set up the program and its world from the request."""
     global source
     source = request["code"]
-    sys.argv = [FILE, *request["args"]]
+    set_args(request["args"])
     if request.get("env"):
         __import__("os").environ.update(request["env"])
     after_linecache(sys.modules.get("linecache"))

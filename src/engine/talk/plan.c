@@ -77,7 +77,7 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                                          ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
                                          ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
                                          ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY } },
-                         { PYTHON, "-S", "-s", NULL },
+                         { PYTHON, "-S", NULL },
                          false,
                          NULL,
                          NULL,
@@ -269,7 +269,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
         ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_SHOW_PY,
         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,   ENGINE_BUILTIN_MATPLOTLIBRC,
     };
-    static const char *const argv[] = { PYTHON, "-S", "-s", BOX_PLANT_DIR "/zygote.py" };
+    static const char *const argv[] = { PYTHON, "-S", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
     *out = PLAN_INIT;
