@@ -37,6 +37,7 @@ let late = '';                 // failures between cells
 let args = [];
 let program;                   // the name in process.argv
 let stdin = null;
+let lastValue;                 // `_`, until the code uses the name itself
 const realExit = process.exit;
 
 // ---- evaluation ----
@@ -249,6 +250,8 @@ async function evaluate(request, mine) {
     if (mine !== cell) // it was left meanwhile
         return 0;
     driver.show(value);
+    if (value !== undefined)
+        lastValue = value;
     return request.call ? call(request.call) : 0;
 }
 
@@ -374,6 +377,9 @@ function main() {
     Object.defineProperty(process, 'stdin', { configurable: true, enumerable: true,
         get: () => (stdin = stdin || new fs.ReadStream(null, { fd: 0, autoClose: false })) });
     driver.setHidden(globalThis, IMPORT, (name) => driver.importModuleDynamically(name));
+    Object.defineProperty(globalThis, '_', { configurable: true, get: () => lastValue,
+        set: (value) => Object.defineProperty(globalThis, '_',
+            { configurable: true, enumerable: true, writable: true, value }) });
     names.use({ driver, look, runScript, hidden: IMPORT,
         declared: () => (postNow('Runtime.globalLexicalScopeNames', {}) || { names: [] }).names });
     session.connect();

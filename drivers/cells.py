@@ -156,6 +156,7 @@ def keep_source():
     while sources_bytes > SOURCES_MAX and len(sources) > 1:
         oldest = next(iter(sources))
         sources_bytes -= len(sources.pop(oldest))
+        names.forget_text(oldest)
         type(cache) is dict and cache.pop(oldest, None)
     driver.after_linecache(sys.modules.get("linecache"))
 
@@ -179,6 +180,7 @@ def take(request):
     to sys.argv."""
     global args
     driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
+    names.keep_text(request["cell"], request["code"])
     keep_source()
     if args != request.get("args", []):
         args = request.get("args", [])

@@ -5,10 +5,11 @@ import builtins
 import sys
 
 ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
-VALUES_MAX, VALUES_BYTES_MAX = 100, 64 << 20
+VALUES_MAX, VALUES_BYTES_MAX = 1000, 64 << 20
 MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10
 
 driver = scope = None        # the module; a session's names, set by cells.py
+history = {}                 # In and Out: a session has them
 
 
 # The interpreter's own: a class may override its name, bases and names.
@@ -141,7 +142,8 @@ def mark(value):
 def user_names():
     """The names that the code made, and the number of names beyond the maximum."""
     found = {name: value for name, value in scope.copy().items()
-             if type(name) is str and name[:1] != "_" and len(name) <= NAME_MAX}
+             if type(name) is str and name[:1] != "_" and len(name) <= NAME_MAX
+             and history.get(name, scope) is not value}
     more = len(found) - LOOKED_AT_MAX
     return {name: value for (name, value), _ in zip(found.items(), range(LOOKED_AT_MAX))}, max(more, 0)
 
@@ -174,7 +176,7 @@ def tell():
     driver.send(driver.to_json({"op": "names", "names": entries, **({"more": more} if more else {})}))
 
 
-# ---- values of earlier cells ----
+# ---- values and texts of earlier cells, under IPython's names ----
 class Values(dict):
     """Out: the values that cells have shown, by cell number."""
 
@@ -184,39 +186,62 @@ class Values(dict):
 
 
 class Texts:
-    """In: the texts of the cells, by number, or backwards from the last."""
+    """In: the texts of the cells, by number, or backwards from the last. Cells are counted from 1."""
 
     def __init__(self, sources):
-        self.sources = sources
-
-    def __getitem__(self, number):
-        return [*self.sources.values()][number] if number < 0 else self.sources[f"<cell {number}>"]
+        self.sources, self.last = sources, 0
 
     def __len__(self):
-        return len(self.sources)
+        return self.last + 1
+
+    def __getitem__(self, number):
+        if type(number) is slice:
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"there is no cell {number}")
+        return self.sources.get(f"<cell {number % len(self)}>", "")   # "" for one that is no longer kept
 
     def __repr__(self):
-        return repr([*self.sources.values()])
+        return repr(self[:])
 
 
 def open_history(sources):
-    """In and Out, for a session. They are builtins, like `_`: the code's own names come first."""
-    global values, sizes
-    values, sizes = Values(), {}
-    builtins.Out, builtins.In = values, Texts(sources)
+    """`In`, `Out`, `_` and the others, for a session."""
+    global values, sizes, last, given, texts
+    values, sizes, texts = Values(), {}, Texts(sources)
+    last, given = [dict.fromkeys(("_", "__", "___"), "") for _ in range(2)]   # the values; those in the code's names
+    history.update(In=texts, Out=values)
+    scope.update(last, **history, _ih=texts, _oh=values, _dh=[driver.posix.getcwd()], _i="", _ii="", _iii="")
+
+
+def keep_text(number, text):
+    """`_i` is the text of the cell before, `_ii` and `_iii` of those before it, `_i3` that of cell 3."""
+    _i, _ii, _iii = [texts[back] if back > 0 else "" for back in range(texts.last, texts.last - 3, -1)]
+    scope.update({"_i": _i, "_ii": _ii, "_iii": _iii, f"_i{number}": text})
+    texts.last = number if type(number) is int else texts.last
+
+
+def forget_text(program):
+    scope.pop(f"_i{program[6:-1]}", None)
 
 
 def keep(number, value):
-    """`_` is the last value, `__` and `___` the ones before, `Out` has them by cell."""
+    """`_` is the last value, `__` and `___` the ones before, unless the code uses the names itself; `Out` has them by
+    cell, and `_3` is that of cell 3."""
     if value is values:
         return
-    space = vars(builtins)
-    space.update({"___": space["__"]} if "__" in space else {}, **({"__": space["_"]} if "_" in space else {}), _=value)
+    last.update(___=last["__"], __=last["_"], _=value)
+    if "_" not in vars(builtins) and all([scope.get(name, old) is old for name, old in given.items()]):
+        given.update(last)
+        scope.update(given)
+    scope[f"_{number}"] = value
     sizes[number], values[number] = describe("_", value).get("size_bytes", 0), value
     while len(values) > 1 and (len(values) > VALUES_MAX or sum(sizes.values()) > VALUES_BYTES_MAX):
         oldest = next(iter(values))
-        del values[oldest]
+        dropped = values.pop(oldest)
         sizes.pop(oldest, None)
+        if scope.get(f"_{oldest}") is dropped:
+            del scope[f"_{oldest}"]
 
 
 # ---- completion ----

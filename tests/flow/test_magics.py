@@ -113,10 +113,34 @@ def test_values_of_earlier_cells(client):
     session.run("_ = 'mine'")
     session.run("5")
     assert session.value("_") == "'mine'"
+    session.run("del _")   # the same names serve again
+    session.run("6")
+    assert session.value("_, __, Out[7], _7, _oh is Out") == "(6, 'mine', 5, 5, True)"
+    assert session.value("len(_i), _ii, _i1, In[2:3], In[0], len(In)") == "(29, '6', '20 + 1', [\"'b' * 2\"], '', 13)"
+    assert [row["name"] for row in session.info(names=True)["names"]] == []
+    session.run("In = 5")
+    assert [row["name"] for row in session.info(names=True)["names"]] == ["In"]
+    session.run("del In")
     session.run("bytearray(50 << 20)[:0], 1")
     for n in range(3):   # large values are let go of: they are the code's memory
         session.run("bytearray(40 << 20)", limits={"stdout_bytes": 100})
     assert session.value("sum([type(value) is bytearray for value in Out.values()])") == "1"
+
+
+def test_the_last_value_of_javascript(client):
+    session = Session(client, "javascript")
+    assert session.value("typeof _") == "'undefined'"
+    session.run("6 * 7")
+    session.run("let x = 1")
+    assert session.value("_ + x") == "43"
+    assert session.value("Promise.resolve(5)") == "5" and session.value("_") == "5"
+    session.run("const _ = { map: 9 }")
+    session.run("8")
+    assert session.value("_.map") == "9"
+    other = Session(client, "javascript")
+    other.run("var _ = 'mine'")
+    other.run("8")
+    assert other.value("_") == "'mine'"
 
 
 @pytest.mark.parametrize("code, matches", [
