@@ -59,7 +59,7 @@ class Honest(threading.Thread):
 
     def run(self):
         with self.engine.client() as client:
-            while not self.enough.is_set():
+            while not self.took or not self.enough.is_set():
                 began = time.monotonic()
                 result = client.run("print(6 * 7)")[1].get("result", {})
                 self.took.append(time.monotonic() - began)

@@ -194,21 +194,22 @@ def test_a_loop_that_stands_still_is_told_of_with_its_place(cupel_as, place):
     with Engine(cupel_as, path, env={"CUPEL_TRACE": "1"}) as engine, engine.client() as client:
         pid, log = engine.process.pid, engine.process.stderr.fileno()
         before = client.info()["state"]
-        assert before["stalls"] == 0, "the control"
         fill(log)
         begin(client, "a", "spin-a", timeout_s=3)
         rows = spinners(pid, "spin-a")
         with engine.client() as other:
             other.start("b", "pass")  # its end is traced
             assert host.wait_until(lambda: not host.same_alive(rows), SOON_S), rows
-            writes = Path(f"/proc/{pid}/syscall").read_text().split()[0] == "1"
+            writes = lambda: Path(f"/proc/{pid}/syscall").read_text().split()[0] == "1"
+            assert host.wait_until(writes, SOON_S)
             time.sleep(1.5)
             text = read_until(log, "has not moved")
-            assert writes and end(other, "b")["status"] == "ok"
+            assert end(other, "b")["status"] == "ok"
         assert end(client, "a")["status"] == "timeout"
         after = client.info()["state"]
-    line = next(line for line in text.splitlines() if "has not moved" in line)
-    assert re.search(r" s in src/engine/[\w/]+\.c \w+; system call write", line), line
+    line = next((line for line in text.splitlines() if re.search(
+        r"has not moved.* s in src/engine/[\w/]+\.c \w+; system call write", line)), None)
+    assert line, text
     if cupel_as.uid == 0:
         assert "; stack: " in line and "pipe_write" in line, line
-    assert after["stalls"] == 1 and after["longest_turn_ms"] >= 1000, after
+    assert after["stalls"] > before["stalls"] and after["longest_turn_ms"] >= 1000, after

@@ -82,7 +82,7 @@ refused = [of(105, H), of(113, H, SAME), of(113, SAME, H), of(122, H), of(105, H
            of(203, 1, 8, 0), of(142, 1, 0), of(141, 0, 1, 19), of(141, 1, 1, 19), of(141, 2, 1000, 19),
            of(141, 2, H, 19),
            of(144, 1, 5, 0), of(144, 3, 0, 0)]
-print(set(traced), set(refused), of(141, 0, 0, 0), of(117, SAME, SAME, SAME))
+print(set(traced), set(refused), of(141, 0, 0, 19), of(117, SAME, SAME, SAME))
 """
 
 
