@@ -57,7 +57,7 @@ def look(top):
 state = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
 print("VIEW" + json.dumps({
     "names": {name: show(value) for name, value in sorted(seen.items())
-              if name[0] != "_" and type(value).__name__ != "module"},
+              if name[0] != "_" and name not in ("In", "Out") and type(value).__name__ != "module"},
     "cwd": os.getcwd(), "env": {name: os.environ[name] for name in os.environ if name.startswith("SOAK_")},
     "files": dict(look("/workspace")), "random": hashlib.sha1(repr(random.getstate()).encode()).hexdigest(),
     "numpy": state and hashlib.sha1(state[1].tobytes() + b"%d" % state[2]).hexdigest()}), flush=True)
