@@ -2,6 +2,7 @@
 #   make        build/cupel            make test    one test for each promise; make test-full: the rest
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
+#   make extras      the long list of packages for the code that runs, by apt
 #   make ecosystem   the fake model servers, proven by the official SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
@@ -95,7 +96,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: ci-build analyze all run test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
+.PHONY: ci-build analyze all run extras test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
         check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -157,6 +158,7 @@ $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 
 # Built-in files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
+$(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o $(B)/host/src/agent/verify/check_model.o: $(wildcard prompts/*)
 $(B)/host/src/agent/verify/script_proof.o: drivers/proof.py
 $(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
@@ -221,6 +223,11 @@ check:
 	dev/check-layers
 	dev/check-size
 	dev/check-style
+
+# All that dev/image-packages lists: what people expect of a code interpreter, about 1 GB.
+extras: deps-extras
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@$(B)/cupel images extras
 
 run: deps-run
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel

@@ -15,6 +15,7 @@ _cupel()
     # A command of two words has a row of its own.
     ((COMP_CWORD > 2)) && case $command in
     session) command="$command ${COMP_WORDS[2]}" ;;
+    images) command="$command ${COMP_WORDS[2]}" ;;
     esac
     # After -- there are operands only.
     for ((i = 2; i < COMP_CWORD; i++)); do
@@ -165,6 +166,9 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
+        fill=words words='extras' options='--json --quiet -q --help -h'
+        ;;
+    'images extras')
         fill='' options='--json --quiet -q --help -h'
         ;;
     doctor)

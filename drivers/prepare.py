@@ -1,7 +1,8 @@
 """Probe the image from inside a box: what works, and matplotlib's font list.
 
-Run by the engine as any code is run, with one argument: "fonts" or "all". Leaves
-fonts.json and, for "all", manifest.json in the work directory.
+Run by the engine as any code is run. The first argument is "fonts" or "all"; then come the rows of
+dev/image-packages as "KIND NAME [OPTION]". Leaves fonts.json and, for "all", manifest.json in the
+work directory.
 """
 import importlib
 import importlib.metadata
@@ -13,10 +14,10 @@ import shutil
 import subprocess
 import sys
 
-# Really imported: a package that is installed but broken is not in the manifest.
-PROVEN = ["numpy", "pandas", "matplotlib", "scipy", "sympy", "sklearn", "openpyxl", "lxml", "bs4",
-          "PIL"]
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "bs4": "beautifulsoup4", "PIL": "Pillow"}
+# Names of distributions that differ from their modules'.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "bs4": "beautifulsoup4", "PIL": "Pillow", "docx": "python-docx",
+                 "skimage": "scikit-image", "yaml": "PyYAML", "odf": "odfpy", "cv2": "opencv"}
+ROWS = [row.split() for row in sys.argv[2:]]
 
 
 def save_font_list():
@@ -31,12 +32,19 @@ def save_font_list():
     return sorted({entry.name for entry in font_manager.fontManager.ttflist})
 
 
+def version_of(name, module):
+    try:
+        return importlib.metadata.version(DISTRIBUTIONS.get(name, name))
+    except importlib.metadata.PackageNotFoundError:
+        return str(getattr(module, "__version__", ""))
+
+
 def python_packages():
+    """Really imported: a package that is installed but broken is not in the manifest."""
     found = {}
-    for name in PROVEN:
+    for name in [row[1] for row in ROWS if row[0] == "python"]:
         try:
-            importlib.import_module(name)
-            found[name] = importlib.metadata.version(DISTRIBUTIONS.get(name, name))
+            found[name] = version_of(name, importlib.import_module(name))
         except Exception as why:  # noqa: BLE001 - any failure means: not usable
             print(f"{name}: {why}", file=sys.stderr)
     return found
@@ -44,11 +52,16 @@ def python_packages():
 
 def first_version(command):
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
-    except OSError:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    number = re.search(r"\d+\.\d+[0-9.]*", said)
+    number = re.search(r"\d+\.\d+[0-9.]*", done.stdout + done.stderr)
     return number.group(0) if number else None
+
+
+def programs():
+    found = {row[1]: first_version([row[1], *(row[2:] or ["--version"])]) for row in ROWS if row[0] == "program"}
+    return {name: version for name, version in found.items() if version}
 
 
 def node_packages():
@@ -64,11 +77,11 @@ def manifest(fonts):
         languages.append({"name": "javascript", "version": node, "packages": node_packages()})
     bash = first_version(["/bin/bash", "--version"])
     if bash:
-        languages.append({"name": "bash", "version": bash, "packages": {}})
+        languages.append({"name": "bash", "version": bash, "packages": programs()})
     return {"languages": languages, "fonts": fonts}
 
 
 fonts_found = save_font_list()
-if sys.argv[1:] == ["all"]:
+if sys.argv[1] == "all":
     with open("manifest.json", "w") as out:
         json.dump(manifest(fonts_found), out)

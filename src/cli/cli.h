@@ -25,6 +25,7 @@ struct cli_commands {
     size_t count;
 };
 extern const struct cli_commands cli_all_commands;
+extern const struct cli_commands cli_images_commands;
 /* By name or by another spelling (--help); NULL: there is none. */
 const struct cli_command *cli_find_command(const char *name);
 int cli_refuse_command(const char *name);
@@ -38,6 +39,7 @@ int cli_cmd_serve(int argc, char **argv);
 int cli_cmd_models(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);
+int cli_cmd_extras(int argc, char **argv);
 int cli_cmd_doctor(int argc, char **argv);
 int cli_cmd_completion(int argc, char **argv);
 int cli_cmd_version(int argc, char **argv);

@@ -91,9 +91,15 @@ int prepare_font_list(struct engine *engine, const struct image *image, char *ou
  * there is none; an err only if a named one is unusable. */
 int state_open(int *out_fd, struct err *err);
 
-/* hint.c: suggests alternatives to a missing package. */
+/* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
 void hint_add(const struct request *request, struct result *result);
 /* The same for problems found by a check of `code`: modules and notebook syntax. */
 void hint_problems(const char *image, json_t *problems);
+/* hint_table.c: the row that fits a failure adds its sentence to *out. */
+void hint_from_table(const struct request *request, const struct result *result, struct buf *out);
+/* Did the code fail because a program that it started failed? */
+bool hint_is_command(const struct result_error *error);
+/* The end of stderr, at most 4 KiB. */
+struct str hint_stderr_end(const struct result *result);
 
 #endif

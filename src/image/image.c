@@ -18,7 +18,7 @@
 
 #define CACHE_NAME "image-host.json"
 #define CACHE_MAX (4u << 20)
-#define CACHE_SCHEMA 1
+#define CACHE_SCHEMA 2
 
 void image_done(struct image *image)
 {

@@ -33,7 +33,8 @@ COMMANDS = re.findall(r"^  (\w+) {2,}\S", cupel("help").split("\n\ncupel COMMAND
 WITH_PAGES = [name for name in COMMANDS if f"cupel-{name}" in PAGES]
 
 
-VERBS = {"session": re.findall(r"^  (\w+) {2,}\S", cupel("help", "session").split("\n\nOptions")[0], re.M)}
+VERBS = {name: re.findall(r"^  (\w+) {2,}\S", cupel("help", name).split("\n\nOptions")[0], re.M)
+         for name in ("session", "images")}
 
 
 def help_options(*command):
@@ -244,6 +245,7 @@ MANY = {
     "cupel version ": [],
     "cupel nosuch ": [],
     "cupel session ": VERBS["session"],
+    "cupel images e": ["extras"],
     "cupel session --": ["--help"],
     "cupel session fork --": ["--help", "--json", "--quiet"],
     "cupel session nosuch ": [],

@@ -157,8 +157,8 @@ TEST(image_cache_that_is_not_ours_is_ignored)
     char key[IMAGE_KEY_ROOM], text[400];
     image_digest_key(root, key);
     static const char *const bodies[] = {
-        "{\"schema\":1,\"key\":\"%s\",\"digest\":\"sha256:zz\"}",
-        "{\"schema\":2,\"key\":\"%s\",\"digest\":\"sha256:\"}",
+        "{\"schema\":2,\"key\":\"%s\",\"digest\":\"sha256:zz\"}",
+        "{\"schema\":3,\"key\":\"%s\",\"digest\":\"sha256:\"}",
         "[\"%s\"]",
         "not json %s",
         "",

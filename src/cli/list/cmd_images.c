@@ -1,6 +1,7 @@
 /* `cupel images`: the images, with digests computed from their content. Runs in the cli process.
  * Runs trust the cache; this command renews it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -40,8 +41,12 @@ int cli_cmd_images(int argc, char **argv)
 {
     struct cli_list_options options = { 0 };
     struct err err = ERR_INIT;
+    if (argc > 0 && strcmp(argv[0], "extras") == 0)
+        return cli_cmd_extras(argc - 1, argv + 1);
     if (cli_list_options_parse(argc, argv, "cupel images",
-                               "Images, their digests (computed again) and their content.",
+                               "Images, their digests (computed again) and their content.\n\n"
+                               "Commands:\n"
+                               "  extras  packages that can be added, and the command for it",
                                &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     if (options.help)

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "engine/talk/drivers.h"
+#include "image/extras.h"
 
 #define FONT_LIST_MAX (8u << 20)
 
@@ -27,13 +28,25 @@ bool prepare_wants_fonts(const struct request *request)
     return false;
 }
 
-/* Runs drivers/prepare.py with one argument; its artifacts are the answer. */
+/* The job, then the rows of the list of packages. */
+static json_t *arguments(const char *what)
+{
+    size_t count;
+    const struct image_extra *rows = image_extras(&count);
+    json_t *args = json_pack("[s]", what);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(args,
+                              json_sprintf("%s %s %s", rows[i].kind, rows[i].name, rows[i].flag));
+    return args;
+}
+
+/* Runs drivers/prepare.py; its artifacts are the answer. */
 static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
 {
     struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY);
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
-    own_json object = json_pack("{s:s%, s:[s], s:s, s:{s:i, s:I}}", "code", code.at, code.len,
-                                "args", what, "profile", "analysis", "limits", "timeout_s", 120,
+    own_json object = json_pack("{s:s%, s:o, s:s, s:{s:i, s:I}}", "code", code.at, code.len, "args",
+                                arguments(what), "profile", "analysis", "limits", "timeout_s", 120,
                                 "artifact_bytes", (json_int_t)FONT_LIST_MAX);
     own_request request = REQUEST_INIT;
     if (request_from_json(object, &ceilings, &request, err) < 0 ||

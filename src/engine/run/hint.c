@@ -1,5 +1,6 @@
-/* Hints about missing packages and their alternatives, for code that failed or is checked. Reads
- * the image's package directory, never the box's claims. Runs in the engine. */
+/* Hints for code that failed or is checked: missing packages and programs, their alternatives and
+ * the command that adds them; other reasons are in hint_table.c. Asks the image's package folders
+ * for what is there, never the box. Runs in the engine. */
 #include "engine/engine_int.h"
 
 #include <dirent.h>
@@ -11,6 +12,7 @@
 #include "base/own.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "image/extras.h"
 #include "image/packages.h"
 
 /* Alternatives to packages that models ask for and the image lacks. */
@@ -57,10 +59,12 @@ static bool installed_version(const char *distribution, char *out, size_t room)
     return found;
 }
 
-/* The module in "No module named 'a.b'" or "Cannot find module 'a'". */
+/* The module in "No module named 'a.b'", "Cannot find module 'a'" or pandas' "Missing optional
+ * dependency 'a'". */
 static bool missing_module(const char *message, char *out, size_t room)
 {
-    static const char *const words[] = { "module named '", "find module '" };
+    static const char *const words[] = { "module named '", "find module '", "find package '",
+                                         "optional dependency '" };
     const char *from = NULL;
     for (size_t i = 0; message && !from && i < array_len(words); i++) {
         from = strstr(message, words[i]);
@@ -73,24 +77,85 @@ static bool missing_module(const char *message, char *out, size_t room)
     return true;
 }
 
-static void import_hint(const char *image, const char *module, struct buf *out)
+/* Names by which packages are installed elsewhere, and the names in code. */
+static const struct {
+    const char *asked, *module;
+} aliases[] = {
+    { "beautifulsoup4", "bs4" },   { "scikit_learn", "sklearn" }, { "scikit_image", "skimage" },
+    { "Pillow", "PIL" },           { "pillow", "PIL" },           { "Image", "PIL" },
+    { "opencv", "cv2" },           { "opencv_python", "cv2" },    { "pyyaml", "yaml" },
+    { "PyYAML", "yaml" },          { "python_docx", "docx" },     { "Jinja2", "jinja2" },
+    { "pytables", "tables" },      { "ipython", "IPython" },      { "PyPDF2", "pypdf" },
+    { "odfpy", "odf" },            { "XlsxWriter", "xlsxwriter" },
+};
+
+/* "; matplotlib 3.6.3 is", if the image has an alternative. */
+static bool add_alternative(const char *module, struct buf *out)
 {
     char version[64];
     for (size_t i = 0; i < array_len(alternatives); i++) {
-        if (strcmp(alternatives[i].asked, module) != 0)
+        const char *distribution = alternatives[i].distribution;
+        if (strcmp(alternatives[i].asked, module) != 0 ||
+            (distribution && !installed_version(distribution, version, sizeof version)))
             continue;
-        if (!alternatives[i].distribution)
-            buf_printf(out, "'%s' is not in image %s; %s is", module, image,
-                       alternatives[i].instead);
-        else if (installed_version(alternatives[i].distribution, version, sizeof version))
-            buf_printf(out, "'%s' is not in image %s; %s %s is", module, image,
-                       alternatives[i].instead, version);
+        buf_printf(out, "; %s %s%sis", alternatives[i].instead, distribution ? version : "",
+                   distribution ? " " : "");
+        return true;
     }
-    if (out->len == 0)
+    return false;
+}
+
+/* "; 'sudo apt-get install python3-seaborn' on the host adds it", if Debian has it. */
+static bool add_command(const char *kind, const char *name, struct buf *out)
+{
+    char package[IMAGE_EXTRAS_WORD];
+    const struct image_extra *extra = image_extra_find(kind, name);
+    if (!extra)
+        return false;
+    buf_printf(out, "; 'sudo apt-get install %s' on the host adds it",
+               image_extra_package(extra, package));
+    return true;
+}
+
+static void import_hint(const char *image, const char *asked, bool python, struct buf *out)
+{
+    const char *module = asked;
+    for (size_t i = 0; python && i < array_len(aliases); i++)
+        module = strcmp(aliases[i].asked, asked) == 0 ? aliases[i].module : module;
+    bool there = python && image_has_module(module);
+    if (there && module != asked)
+        buf_printf(out, "'%s' is imported by the name %s, which is in image %s", asked, module,
+                   image);
+    else if (there)
         buf_printf(out,
-                   "'%s' is not in image %s, and a box cannot install it: use what "
-                   "'cupel languages' lists, or the standard library",
-                   module, image);
+                   "'%s' is in image %s, but not the part of it that the code imports: "
+                   "dir(%s) lists the names",
+                   module, image, module);
+    if (there)
+        return;
+    buf_printf(out, "'%s' is not in image %s", asked, image);
+    bool told = python && add_alternative(module, out);
+    told = (python && add_command("python", module, out)) || told;
+    if (!told)
+        buf_add_text(out, ", and a box cannot install it: use what 'cupel languages' lists, or the "
+                          "standard library");
+}
+
+/* "foo: command not found" by bash, "foo: not found" by sh: the program's name. */
+static bool missing_program(struct str text, char *out, size_t room)
+{
+    static const char *const words[] = { ": command not found", ": not found" };
+    for (size_t i = 0; i < array_len(words); i++) {
+        const char *end = memmem(text.at, text.len, words[i], strlen(words[i]));
+        const char *from = end;
+        while (from && from > text.at && !strchr(" :\n", from[-1]))
+            from--;
+        if (!end || end == from || (size_t)(end - from) >= room)
+            continue;
+        snprintf(out, room, "%.*s", (int)(end - from), from);
+        return true;
+    }
+    return false;
 }
 
 static bool mentions(struct str code, const char *words)
@@ -98,19 +163,47 @@ static bool mentions(struct str code, const char *words)
     return memmem(code.at, code.len, words, strlen(words)) != NULL;
 }
 
+static bool installs(const struct request *request, const struct result *result)
+{
+    const struct result_error *error = &result->error;
+    bool tried = hint_is_command(error) || error->kind == RESULT_E_SYNTAX ||
+                 error->kind == RESULT_E_TIMEOUT || error->kind == RESULT_E_IMPORT;
+    return tried && (mentions(request->code, "pip") || mentions(request->code, "npm")) &&
+           mentions(request->code, "install");
+}
+
+/* A failed program of the code, by its last words. */
+static void command_hint(const struct result *result, struct buf *out)
+{
+    char name[128];
+    struct str said = hint_stderr_end(result);
+    own_str text = buf_strdup(said);
+    if (missing_program(said, name, sizeof name) && image_extra_find("program", name)) {
+        buf_printf(out, "'%s' is not in image %s", name, result->image);
+        add_command("program", name, out);
+    } else if (missing_module(text, name, sizeof name)) {
+        import_hint(result->image, name, /* python= */ true, out);
+    }
+}
+
 void hint_add(const struct request *request, struct result *result)
 {
     struct result_error *error = &result->error;
+    bool failed = result->status == RESULT_ERROR;
     char module[128];
     own_buf text = BUF_INIT(1024);
-    if (error->kind == RESULT_E_IMPORT && missing_module(error->message, module, sizeof module))
-        import_hint(result->image, module, &text);
-    else if (result->status == RESULT_ERROR &&
-             (mentions(request->code, "pip") || mentions(request->code, "npm")) &&
-             mentions(request->code, "install"))
+    if (failed)
+        hint_from_table(request, result, &text);
+    if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
+        missing_module(error->message, module, sizeof module))
+        import_hint(result->image, module, request->language == REQUEST_PYTHON, &text);
+    if (text.len == 0 && installs(request, result))
         buf_printf(&text,
                    "a box has no network, so nothing can be installed in it; 'cupel "
-                   "languages' lists what is there (numpy, pandas, scipy, matplotlib and more)");
+                   "languages' lists what is there (numpy, pandas, scipy, matplotlib and more), "
+                   "'cupel images extras' how more is added");
+    if (text.len == 0 && failed && hint_is_command(error))
+        command_hint(result, &text);
     if (text.len == 0)
         return;
     free(error->hint);
@@ -126,7 +219,7 @@ void hint_problems(const char *image, json_t *problems)
         const char *name = json_string_value(json_object_get(one, "name"));
         own_buf text = BUF_INIT(2048);
         if (kind && name && strcmp(kind, "module") == 0)
-            import_hint(image, name, &text);
+            import_hint(image, name, /* python= */ true, &text);
         if (text.len > 0)
             json_object_set_new(one, "hint", json_text(buf_str(&text)));
     }
