@@ -34,7 +34,7 @@ driver = names = None   # the modules; driver.py sets the first
 # ---- modules ----
 def is_usual(finder):
     if type(finder) is type:
-        return finder is driver.Hooks or str(names.class_names(finder).get("__module__")) in ORIGINS
+        return finder in (driver.Hooks, driver.Absent) or str(names.class_names(finder).get("__module__")) in ORIGINS
     if type(finder) is names.FUNCTION:
         return finder.__code__.co_filename.startswith("<frozen ")
     return names.any_known(type(finder), FINDERS)
@@ -42,7 +42,7 @@ def is_usual(finder):
 
 def is_there(name):
     """Can this be imported? Looks it up without importing; None: unknown."""
-    if name in sys.modules or name in sys.builtin_module_names or _imp.is_frozen(name):
+    if name in sys.modules or name in sys.builtin_module_names or _imp.is_frozen(name) or name == "IPython":
         return True
     if not all([is_usual(finder) for finder in (*sys.meta_path, *sys.path_hooks)]):
         return None

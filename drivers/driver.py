@@ -26,12 +26,14 @@ ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000
 TEXT_MAX, FRAME_MAX = 64 << 10, 15 << 20
 JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
 FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
-FALLBACK_FONTS = ("DejaVu Sans", "Droid Sans Fallback", "Amiri")
+PATCHED = ("matplotlib.font_manager", "matplotlib.pyplot", "matplotlib.figure", "multiprocessing.spawn", "pandas",
+           "PIL.Image", "IPython.core.getipython", "IPython.core.display_functions", "IPython.core.display")
 
 NOTHING = compile("", FILE, "exec")
 main_pid, source, program = posix.getpid(), "", FILE   # program: the code's file name
 this, loaded = sys.modules[__name__], {}   # this module; modules read by `load`
 world, sources = {}, {}   # the program's names; the texts of a session's cells
+columns = 0           # the width of the client, where a session knows it
 runner = None         # the event loop, once the code awaits something
 sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as it appears in each frame
 
@@ -127,7 +129,12 @@ def show(value):
 
 def display(*values, **options):
     """Show values as results, each in its richest forms."""
-    load("show").display(*values, **options)
+    return load("show").display(*values, **options)
+
+
+def get_ipython():
+    """The shell of notebooks, as far as it is here (ipython.py)."""
+    return load("ipython").shell
 
 
 def show_figures(*_, **__):
@@ -137,44 +144,31 @@ def show_figures(*_, **__):
 
 
 # ---- modules that need help, but only if they are imported ----
-def after_font_manager(module):
-    """These fonts provide the glyphs that any other family lacks."""
-    find = getattr(module.FontManager, "_find_fonts_by_props", None)   # since 3.6
-
-    def find_with_fallback(self, *args, **kwargs):
-        there = {font.name for font in self.ttflist}
-        more = [self.findfont(family) for family in FALLBACK_FONTS if family in there]
-        return [*dict.fromkeys([*find(self, *args, **kwargs), *more])]
-    if find:
-        module.FontManager._find_fonts_by_props = find_with_fallback
-
-
-def after_spawn(module):
-    """A spawned process imports the program by its path: provide one, outside the work folder."""
-    prepare, paths = module.get_preparation_data, []
-
-    def prepare_with_main(name):
-        if not paths:
-            paths.append(f"{__import__('tempfile').mkdtemp(prefix='cupel-')}/{FILE}")
-        with open(paths[0], "w", encoding="utf-8") as file:
-            file.write(source)
-        return {**prepare(name), "init_main_from_path": paths[0]}
-    module.get_preparation_data = prepare_with_main
-
-
 def after_linecache(module):   # or None, or a file of the user
     cache = getattr(module, "cache", {})
     cache[program] = len(source), None, [line + "\n" for line in source.split("\n")], program
 
 
+def patch(module):
+    """patches.py adapts it."""
+    try:
+        load("patches").PATCHES[module.__name__](module)
+    except Exception:   # a file of the user with that name, or another version
+        pass
+
+
+class Absent:
+    """Last on sys.meta_path: a small IPython, where there is none."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return load("ipython").find(name) if name.partition(".")[0] == "IPython" else None
+
+
 class Hooks:
     """First on sys.meta_path: finds nothing itself, but patches a few modules when they are loaded. Also the program's
     __loader__, by which linecache and inspect read code that is in no file."""
-    after = {
-        "matplotlib.font_manager": after_font_manager,
-        "matplotlib.pyplot": lambda module: setattr(module, "show", show_figures),
-        "matplotlib.figure": lambda module: setattr(module.Figure, "show", display),
-        "linecache": after_linecache, "multiprocessing.spawn": after_spawn}
+    after = {"linecache": after_linecache, **dict.fromkeys(PATCHED, patch)}
 
     @staticmethod
     def get_source(name=None):
@@ -445,13 +439,13 @@ def set_world():
     import _sitebuiltins
     set_flags()
     our_files = [set_world.__code__.co_filename]
-    sys.meta_path.insert(0, Hooks)
+    sys.meta_path[:] = Hooks, *sys.meta_path, Absent
     set_hooks()
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
     builtins.help = _sitebuiltins._Helper()
-    builtins.display = display
+    builtins.display, builtins.get_ipython = display, get_ipython
     module = sys.modules["__main__"] = type(sys)("__main__")
     module.__dict__.update(__builtins__=builtins, __file__=FILE, __cached__=None,
                            __loader__=Hooks, __spec__=None, __package__=None)
@@ -466,6 +460,7 @@ def take(request):
     set_args(request["args"])
     if request.get("env"):
         __import__("os").environ.update(request["env"])
+        "COLUMNS" in request["env"] and "pandas" in sys.modules and patch(sys.modules["pandas"])
     after_linecache(sys.modules.get("linecache"))
 
 

@@ -124,8 +124,11 @@ def fit_one(name, columns):
 
 def fit(columns):
     """pandas and numpy print by the terminal's width, unless the code has set another."""
+    driver.columns = columns   # for pandas, if it is imported later
     for name in WIDTHS:
         if hasattr(sys.modules.get(name), "__version__"):
             fit_one(name, columns)
+        elif name not in sys.modules and name == "pandas":
+            WIDTHS[name] = columns
         elif name not in sys.modules:
             driver.Hooks.after[name] = lambda module, name=name: fit_one(name, columns)

@@ -12,6 +12,11 @@ BUILTIN(builtin_cells_sh, "drivers/cells.sh");
 BUILTIN(builtin_cells_py, "drivers/cells.py");
 BUILTIN(builtin_names_py, "drivers/names.py");
 BUILTIN(builtin_show_py, "drivers/show.py");
+BUILTIN(builtin_patches_py, "drivers/patches.py");
+BUILTIN(builtin_pretty_py, "drivers/pretty.py");
+BUILTIN(builtin_charts_py, "drivers/charts.py");
+BUILTIN(builtin_ipython_py, "drivers/ipython.py");
+BUILTIN(builtin_media_py, "drivers/media.py");
 BUILTIN(builtin_advice_py, "drivers/advice.py");
 BUILTIN(builtin_magics_py, "drivers/magics.py");
 BUILTIN(builtin_report_py, "drivers/report.py");
@@ -37,6 +42,11 @@ static const struct {
     ROW(CELLS_PY, "cells.py", cells_py),
     ROW(NAMES_PY, "names.py", names_py),
     ROW(SHOW_PY, "show.py", show_py),
+    ROW(PATCHES_PY, "patches.py", patches_py),
+    ROW(PRETTY_PY, "pretty.py", pretty_py),
+    ROW(CHARTS_PY, "charts.py", charts_py),
+    ROW(IPYTHON_PY, "ipython.py", ipython_py),
+    ROW(MEDIA_PY, "media.py", media_py),
     ROW(ADVICE_PY, "advice.py", advice_py),
     ROW(MAGICS_PY, "magics.py", magics_py),
     ROW(REPORT_PY, "report.py", report_py),

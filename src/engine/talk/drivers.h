@@ -14,6 +14,11 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_CELLS_PY,    /* sessions */
     ENGINE_BUILTIN_NAMES_PY,
     ENGINE_BUILTIN_SHOW_PY,   /* read when a value is shown */
+    ENGINE_BUILTIN_PRETTY_PY, /* ... that is not small and plain */
+    ENGINE_BUILTIN_CHARTS_PY, /* ... that is a figure or a data frame */
+    ENGINE_BUILTIN_IPYTHON_PY, /* read when code asks for IPython */
+    ENGINE_BUILTIN_MEDIA_PY,
+    ENGINE_BUILTIN_PATCHES_PY, /* read when code imports certain modules */
     ENGINE_BUILTIN_ADVICE_PY, /* read when code has failed or is checked */
     ENGINE_BUILTIN_REPORT_PY, /* read when the interpreter prints an error */
     ENGINE_BUILTIN_SOURCE_PY, /* read when code is not Python */

@@ -55,28 +55,26 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][12]; /* further files; 0: none */
+    enum engine_builtin_id beside[PURPOSES][20]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
     enum engine_builtin_id cells;    /* a session's driver; 0: that of a waiting one */
 };
 
+/* Read when they are needed, in a run and in a session. */
+#define PYTHON_FILES                                                                              \
+    ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,                    \
+        ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY, ENGINE_BUILTIN_MAGICS_PY,             \
+        ENGINE_BUILTIN_PRETTY_PY, ENGINE_BUILTIN_CHARTS_PY, ENGINE_BUILTIN_IPYTHON_PY,            \
+        ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY
+
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
-                         { [RUN] = { ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY,
-                                     ENGINE_BUILTIN_ADVICE_PY, ENGINE_BUILTIN_CELLS_PY,
-                                     ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
-                                     ENGINE_BUILTIN_MAGICS_PY },
-                           [WAITING] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
-                                         ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
-                                         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
-                                         ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY },
-                           [SESSION] = { ENGINE_BUILTIN_CELLS_PY, ENGINE_BUILTIN_SHOW_PY,
-                                         ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,
-                                         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,
-                                         ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY } },
+                         { [RUN] = { PYTHON_FILES },
+                           [WAITING] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY },
+                           [SESSION] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY } },
                          { PYTHON, "-S", NULL },
                          false,
                          NULL,
@@ -265,9 +263,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
 {
     static const enum engine_builtin_id files[] = {
         ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO,   ENGINE_BUILTIN_DRIVER_PY,
-        ENGINE_BUILTIN_CELLS_PY,  ENGINE_BUILTIN_NAMES_PY,    ENGINE_BUILTIN_ADVICE_PY,
-        ENGINE_BUILTIN_MAGICS_PY, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_SHOW_PY,
-        ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY,   ENGINE_BUILTIN_MATPLOTLIBRC,
+        PYTHON_FILES,             ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_MATPLOTLIBRC,
     };
     static const char *const argv[] = { PYTHON, "-S", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
