@@ -41,6 +41,9 @@ struct cupel_options {
  *   {"event":"session","session":"s_...","state":"rolled_back","state_cell":1,"lost":[],
  *    "text":"..."}     belongs to no run: a session's interpreter ended between cells;
  *                      sent to the calls in progress on this handle
+ *   {"event":"output","session":"s_...","cell":1,"stream":"stdout","text":"..."}      or "base64"
+ *                      belongs to no run: a cell of a session wrote after its end; sent to the
+ *                      calls in progress; "late" of the session's next result has it, too
  * Later versions may add events: ignore unknown ones. The text is valid only during the call. A
  * return value other than 0 cancels the run. */
 typedef int cupel_on_event(void *user, const char *event_json);

@@ -31,7 +31,7 @@ class Session:
         events = []
         while True:
             answer = self.client.receive()
-            if answer.get("event") == "session":  # of no id: what happened to a session between cells
+            if answer.get("event") in ("session", "output"):  # of no id: news of a session, late output
                 self.told.append(answer)
                 continue
             assert answer.get("id") == own, answer

@@ -13,6 +13,7 @@ static const struct {
     { "start", FRAME_START }, { "stdout", FRAME_STDOUT },     { "stderr", FRAME_STDERR },
     { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT },
     { "session", FRAME_SESSION_NEWS }, { "input", FRAME_ASKS },
+    { "output", FRAME_SESSION_NEWS },
 };
 
 static int refuse(const char *field, const json_t *value, const char *bound, struct err *err)

@@ -153,6 +153,7 @@ struct result {
     enum result_state state;
     int64_t state_cell; /* rolled back: that state's cell; 0: the start */
     json_t *lost;       /* rolled back: names of what is lost; or NULL */
+    json_t *late;       /* of a cell: output of earlier cells since their ends; or NULL */
     json_t *names; /* {"added","changed","removed","more"}: a validated box claim; or NULL */
 };
 

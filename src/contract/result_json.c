@@ -209,5 +209,7 @@ json_t *result_to_json(const struct result *result)
     add_exact(out, "stderr_base64", &result->err_stream);
     add_names(out, result->names);
     add_state(out, result);
+    if (result->late)
+        json_object_set(out, "late", result->late);
     return out;
 }

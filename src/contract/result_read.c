@@ -157,6 +157,8 @@ int result_from_json(json_t *json, struct result *out, struct err *err)
     out->state_cell = whole(json, "state_cell", 0);
     json_decref(out->lost);
     out->lost = json_object_get(json, "lost") ? array_in(json, "lost") : NULL;
+    json_decref(out->late);
+    out->late = json_object_get(json, "late") ? array_in(json, "late") : NULL;
     for (enum result_state i = RESULT_STATE_NONE; state && i <= RESULT_STATE_LOST; i++)
         out->state = strcmp(state, result_state_name(i)) == 0 ? i : out->state;
     out->exit_code = (int)whole(json, "exit_code", -1);

@@ -96,10 +96,10 @@ static void on_news(struct embed_call *of, const struct frame_news *news, struct
 static void on_session(void *user, const struct frame_news *news, struct str text)
 {
     const struct cupel *engine = user;
-    (void)news;
+    bool output = str_is(json_get_str(news->root, "event"), "output"); /* a result has it, too */
     for (struct embed_call *of = engine->client.calls; of; of = of->next) {
         struct call *call = of->user;
-        if (call->wants_events)
+        if (call->wants_events && !(output && call->waiting > WAITING_MAX))
             add_item(call, buf_strdup(text));
     }
 }

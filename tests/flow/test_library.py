@@ -304,3 +304,16 @@ def test_a_slow_callback_holds_up_nobody_else_and_misses_are_counted(opened):
     thread.join(60)
     got = sum(len(e.get("text", "")) for e in seen) + sum(e["bytes"] for e in seen if e["event"] == "lost")
     assert answer[0]["stdout_bytes"] == got == total
+
+
+def test_late_output_of_a_session_comes_as_an_event_and_in_the_next_result(opened):
+    made = ask(opened, {"do": "new"})[1]["session"]["session"]
+    later = "import threading, time\nthreading.Timer(0.3, print, ['late']).start()"
+    assert opened.run({"session": made, "code": later})["stdout"] == ""
+    events = []
+    opened.run({"code": "import time\ntime.sleep(1.5)"}, events.append)   # another run of the same handle
+    told = [event for event in events if event["event"] == "output"]
+    assert told == [{"event": "output", "session": made, "cell": 1, "stream": "stdout", "text": "late\n"}], events
+    result = opened.run({"session": made, "code": "print('own')"})
+    assert result["stdout"] == "own\n" and result["late"][0]["text"] == "late\n", result
+    ask(opened, {"do": "end", "session": made})

@@ -190,6 +190,15 @@ def test_a_death_between_cells_is_told_while_a_line_is_typed(terminal):
     terminal.enter("7", "42")
 
 
+def test_late_output_is_shown_above_the_line_that_is_typed_and_once(terminal):
+    terminal.enter("import threading; threading.Timer(0.7, print, ['la' + 'te']).start()", "")
+    terminal.type("x = 3")
+    terminal.expect("cell 1 wrote after its end:\r\nlate\r\n")
+    terminal.expect(">>> x = 3")
+    terminal.type("; x + 4\r")
+    assert "late" not in terminal.expect(">>> ")
+
+
 def test_lines_blocks_and_the_end(terminal):
     terminal.enter("1 + 41", "42")
     terminal.type("if 1:\r")

@@ -13,6 +13,7 @@
 #define FILES_MAX 20
 #define STDERR_SHARE 4      /* stderr gets this fraction of the output's characters */
 #define VALUE_SHARE 2
+#define LATE_MAX 4 /* entries of late output */
 #define PICTURES_MAX 2
 #define PICTURE_MAX (1u << 20) /* characters of base64 */
 #define BRIEF_LINE 160
@@ -39,6 +40,21 @@ static void add_stream(struct buf *out, const json_t *result, const char *name, 
     agent_observe_text(text, max, out);
     if (all > (json_int_t)text.len && json_is_true(json_object_get(result, "truncated")))
         buf_printf(out, "[%s had %lld bytes in all]\n", name, (long long)all);
+}
+
+/* Output of earlier cells: of threads and processes that they left behind. */
+static void add_late(struct buf *out, const json_t *result, size_t max)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(result, "late"), i, entry) {
+        struct str text = json_get_str(entry, "text");
+        json_int_t cell = json_integer_value(json_object_get(entry, "cell"));
+        if (!text.len || i >= LATE_MAX)
+            continue;
+        buf_printf(out, "[written by cell %lld after its end]\n", (long long)cell);
+        agent_observe_text(text, max, out);
+    }
 }
 
 static void add_values(struct buf *out, const json_t *result, size_t max)
@@ -140,6 +156,7 @@ void agent_observe_result(const json_t *result, size_t max, struct buf *out)
     add_stream(out, result, "stdout", max);
     add_stream(out, result, "stderr", max / STDERR_SHARE);
     add_values(out, result, max / VALUE_SHARE);
+    add_late(out, result, max / STDERR_SHARE);
     if (str_is(json_get_str(result, "state"), "kept")) {
         add_names(out, result, "names_added", "new names");
         add_names(out, result, "names_changed", "changed names");

@@ -9,16 +9,31 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "cli/term/late.h"
 #include "cli/term/term.h"
 
+#define LATE_TEXT_MAX (1u << 20)
+
 /* --- the connection --- */
+
+/* While a cell runs, its result will have it. */
+static void hear_late(struct cli_remote *remote, const json_t *event)
+{
+    if (remote->hooks && remote->hooks->on_event)
+        return;
+    own_buf out = BUF_INIT(LATE_TEXT_MAX);
+    remote->late_shown += cli_late_add(event, &out);
+    cli_term_write(STDERR_FILENO, buf_str(&out));
+}
 
 static void on_session(void *user, const struct frame_news *news, struct str text)
 {
     const char *what = json_string_value(json_object_get(news->root, "text"));
-    (void)user;
     (void)text;
-    cli_term_note("session: %.300s", what ? what : "?");
+    if (str_is(json_get_str(news->root, "event"), "output"))
+        hear_late(user, news->root);
+    else
+        cli_term_note("session: %.300s", what ? what : "?");
 }
 
 static int adopt(struct cli_remote *remote, int rc, const struct embed_link *link)
@@ -27,6 +42,7 @@ static int adopt(struct cli_remote *remote, int rc, const struct embed_link *lin
         return -1;
     embed_client_init(&remote->client, link);
     remote->client.on_session = on_session;
+    remote->client.user = remote;
     return 0;
 }
 
@@ -199,8 +215,24 @@ static int wait_for_end(struct cli_remote *remote, const struct cli_remote_hooks
         if (ready[3].revents && !call->done)
             answer(remote, hooks->input);
     }
+    remote->hooks = NULL;
     *err = call->err;
     return err->kind == ERR_NONE ? 0 : -1;
+}
+
+/* The person may have seen all of it already. */
+static void drop_shown(struct cli_remote *remote, struct result *result)
+{
+    size_t i;
+    json_t *entry;
+    json_int_t all = 0;
+    json_array_foreach (result->late, i, entry)
+        all += json_integer_value(json_object_get(entry, "bytes"));
+    if (all <= (json_int_t)remote->late_shown) {
+        json_decref(result->late);
+        result->late = NULL;
+    }
+    remote->late_shown = 0;
 }
 
 int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *hooks,
@@ -209,6 +241,7 @@ int cli_remote_wait(struct cli_remote *remote, const struct cli_remote_hooks *ho
     if (wait_for_end(remote, hooks, err) < 0 || result_from_json(remote->call.answer, out, err) < 0)
         return -1;
     hand_over(remote, out);
+    drop_shown(remote, out);
     return 0;
 }
 

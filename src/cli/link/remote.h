@@ -20,6 +20,7 @@ struct cli_remote {
     struct embed_call call;
     const struct cli_remote_hooks *hooks; /* of the call under way */
     uint64_t lost[2]; /* bytes of stdout and stderr that the engine dropped */
+    uint64_t late_shown; /* bytes of late output since the last result */
 };
 #define CLI_REMOTE_INIT ((struct cli_remote){ .client = EMBED_CLIENT_INIT })
 

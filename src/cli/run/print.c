@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "cli/term/late.h"
 #include "cli/term/term.h"
 #include "cli/term/visible.h"
 #include "cli/term/words.h"
@@ -286,6 +287,10 @@ void cli_print_notes(const struct result *result, const struct cli_figures *figu
                      const struct cli_print *how)
 {
     own_buf out = BUF_INIT(TEXT_MAX);
+    size_t i;
+    json_t *entry;
+    json_array_foreach (result->late, i, entry)
+        cli_late_add(entry, &out);
     add_error(result, how, &out);
     if (!cli_term_is_quiet()) {
         add_files(result, figures, how, &out);

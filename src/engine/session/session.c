@@ -118,6 +118,7 @@ struct session *session_make(struct engine *engine, const struct frame_session *
     *request = REQUEST_INIT;
     memset(session->streams.fd, -1, sizeof session->streams.fd);
     memset(session->streams.aside, -1, sizeof session->streams.aside);
+    session->late.source[0].fd = session->late.source[1].fd = -1;
     memcpy(session->id, "s_", 2);
     hash_random_hex(session->id + 2, REQUEST_SESSION_LEN - 2);
     session->after = engine->sessions;
@@ -187,6 +188,8 @@ void session_end(struct session *session, const char *why)
     session->step.stage = SESSION_ENDED;
     snprintf(session->life.ended, sizeof session->life.ended, "%s", why);
     remember(session, why);
+    session_late_unwatch(session);
+    session_late_drain(session);
     if (!session->life.called_off)
         session_tell_end(session, why);
     session_fork_ended(session, why);
@@ -220,6 +223,7 @@ static void session_free(struct session *session)
     }
     own_close_fd(&session->box.porter);
     files_seen_done(&session->box.seen);
+    session_late_done(session);
     driver_done(&streams->driver);
     plan_done(&session->box.plan);
     request_done(&session->request);
@@ -302,6 +306,8 @@ void session_next(struct session *session)
         session_leave(job);
         session->step.stage = SESSION_BUSY;
         job->begin(job);
+    } else {
+        session_late_watch(session);
     }
     set_timer(session);
 }

@@ -173,6 +173,27 @@ struct session_streams {
     bool hush; /* an interrupt of the last cell may still be pending */
 };
 
+#define SESSION_LATE_ENTRIES 18
+
+/* Output that came after the end of its cell (session_late.c), since the last result. */
+struct session_late {
+    struct loop_source source[2]; /* stdout and stderr, while the session is idle */
+    size_t gap[2];                /* bytes read since the last cell */
+    struct session_late_entry {
+        int64_t cell; /* 0: unknown, or of all further cells */
+        bool is_err;
+        uint64_t bytes;  /* all of them */
+        struct buf text; /* the first of them */
+    } entry[SESSION_LATE_ENTRIES];
+    unsigned count;
+    size_t kept; /* bytes of all texts */
+    struct session_late_held {
+        int64_t cell;
+        char bytes[4]; /* an incomplete UTF-8 sequence that no event has told yet */
+        size_t len;
+    } held[2];
+};
+
 /* The kept states, and the state that the session is in. */
 struct session_states {
     struct session_kept kept[BOX_STATES];
@@ -217,6 +238,7 @@ struct session {
     struct session_step step;
     struct session_box box;
     struct session_streams streams;
+    struct session_late late;
     struct session_states states;
     struct session_fork fork;
 };
@@ -353,7 +375,21 @@ void session_fork(struct session *session, struct engine_ask *ask);
 /* One of the two sessions has ended. */
 void session_fork_ended(struct session *session, const char *why);
 
+/* --- session_late.c --- */
+/* Read the streams of an idle session. */
+void session_late_watch(struct session *session);
+void session_late_unwatch(struct session *session);
+/* Read what is in the streams now: it belongs to no later cell. */
+void session_late_drain(struct session *session);
+/* Output of an earlier cell; 0: of an unknown one. */
+void session_late_add(struct session *session, int64_t cell, bool is_err, struct str bytes);
+/* All since the last call, for a result; NULL: none. */
+json_t *session_late_take(struct session *session);
+void session_late_done(struct session *session);
+
 /* --- session_tell.c --- */
+/* An event, to every listener. */
+void session_tell(const struct session *session, const json_t *event);
 json_t *session_info(const struct session *session);
 json_t *session_past_info(const struct session_past *past);
 void session_write_time(int64_t at, char out[32]);

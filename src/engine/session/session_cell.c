@@ -68,6 +68,7 @@ void session_cell_go(struct session *session)
     session_await(session, SESSION_RUNNING);
     session->step.task = SESSION_T_CELL;
     run->box = session->box.id;
+    session_late_drain(session); /* of the last cell */
     write_line(session, run);
     if (session->box.interpreter == SESSION_I_FRESH)
         session->box.interpreter = SESSION_I_USED;
@@ -143,6 +144,7 @@ static void finish(struct session *session, enum result_state state)
                             (session->request.language != REQUEST_PYTHON ||
                              !run->driver.interrupted || run->may_miss_interrupt);
     run->result.state = session->states.last = state;
+    run->result.late = session_late_take(session);
     if (state == RESULT_STATE_ROLLED_BACK) {
         run->result.state_cell = session->states.cell;
         run->result.lost = session_lost_json(session->states.lost);

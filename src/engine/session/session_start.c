@@ -30,6 +30,7 @@ void session_go_to_lineage(struct session *session, unsigned lineage)
     struct session_streams *streams = &session->streams;
     if (lineage == streams->lineage)
         return;
+    session_late_drain(session);
     bool kept = lineage_is_kept(session, streams->lineage);
     for (int i = 0; i < RUN_PIPES; i++) {
         int *aside = &streams->aside[streams->lineage][i];

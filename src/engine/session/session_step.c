@@ -49,6 +49,7 @@ void session_await(struct session *session, enum session_stage stage)
     int64_t limit_ns = steps[stage].limit_ms * CLOCK_MS;
     session->step.stage = stage;
     session->step.err = ERR_INIT;
+    session_late_unwatch(session);
     loop_due(&session->step.timer, on_time);
     loop_set_timer(&session->engine->loop, &session->step.timer,
                    limit_ns ? clock_now_ns() + limit_ns : LOOP_NEVER);

@@ -44,7 +44,7 @@ void session_lost_text(uint32_t lost, struct buf *out)
 
 /* --- what happened --- */
 
-static void tell(const struct session *session, const json_t *event)
+void session_tell(const struct session *session, const json_t *event)
 {
     const struct engine *engine = session->engine;
     if (engine->on_session)
@@ -70,14 +70,14 @@ void session_tell_death(struct session *session, const char *when, enum result_s
                                session->id, "state", result_state_name(became), "state_cell",
                                (json_int_t)states->cell, "lost",
                                session_lost_json(back ? states->lost : 0), "text", text.at);
-    tell(session, event);
+    session_tell(session, event);
 }
 
 void session_tell_end(const struct session *session, const char *why)
 {
     own_json event = json_pack("{s:s, s:s, s:s, s:s}", "event", "session", "session", session->id,
                                "state", "ended", "text", why);
-    tell(session, event);
+    session_tell(session, event);
 }
 
 /* --- info --- */
