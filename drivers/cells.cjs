@@ -137,8 +137,10 @@ function rewritings(tree, code) {
     return found.sort((a, b) => a[0] - b[0]);
 }
 
+// A script holds neither import declarations nor export.
 function rewrite(code) {
-    const tree = /\b(im|ex)port\b/.test(code) ? parse(code) : null;
+    const tree = /\bimport\s*\(/.test(code) || (/\b(im|ex)port\b/.test(code) && !driver.compileScript(code))
+        ? parse(code) : null;
     let text = '';
     let from = 0;
     for (const [start, end, instead] of tree ? rewritings(tree, code) : []) {
@@ -242,8 +244,7 @@ async function evaluate(request, mine) {
         throw error;
     }
     let value = bring(answer.result);
-    const tree = value === undefined ? null : parse(request.code);
-    if (tree && !driver.lastExpression(tree))
+    if (value !== undefined && driver.lastOf(request.code, parse, driver.compileProgram) === null)
         value = undefined;
     if (util.types.isPromise(value))
         value = await value;

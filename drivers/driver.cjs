@@ -25,6 +25,7 @@ const { Array, ArrayBuffer, Atomics, BigInt, Buffer, Error, Int32Array, JSON, Ma
 const [WORDS_FD, REQUESTS_FD] = [3, 4]; // the channel: to the engine, and from it
 const TEXT_MAX = 64 << 10;
 const FRAME_MAX = 15 << 20;
+const LARGE = 64 << 10; // characters of a program that acorn should not read
 const JSON_DEPTH_MAX = 56; // the engine reads 64; the frame around a value needs a few
 // V8's messages for syntax that is valid in a module.
 const MODULE_ONLY = ['Cannot use import statement outside a module', "Unexpected token 'export'",
@@ -235,23 +236,20 @@ function parse(code, sourceType) {
     } catch { return null; } // newer than acorn, or invalid: V8 decides
 }
 
+// The last statement if it is an expression: not a loop or a block.
 function lastExpression(tree) {
     const last = tree && tree.body[tree.body.length - 1];
-    return last && last.type === 'ExpressionStatement' ? last : null; // not of a loop or a block
+    return last && last.type === 'ExpressionStatement' ? last : tree ? null : undefined;
 }
 
-// In a script `await (x)` calls a function named await: nobody means that.
-function usesAwaitAsName(tree) {
-    const nodes = [tree];
-    for (const node of nodes) {
-        if (node.type === 'Identifier' && node.name === 'await')
-            return true;
-        for (const part of Object.values(node))
-            if (part && typeof part === 'object' && part !== node.loc)
-                nodes.push(part);
-    }
-    return false;
+// undefined if acorn cannot tell. `compiles` says whether V8 takes a text for a program.
+function lastOf(code, read, compiles) {
+    const { last, known } = code.length < LARGE ? {} : require('./ending.cjs')(code, read, compiles);
+    return known ? last : lastExpression(read(code));
 }
+
+const compileScript = (code) => attempt(() => new vm.Script(code))[0];
+const compileProgram = (code) => compileScript(code) || attempt(() => compileModule(code))[0];
 
 function resolve(specifier) {
     if (Module.isBuiltin(specifier))
@@ -285,7 +283,10 @@ function compileModule(code) {
 function compile(code) {
     const options = { filename: 'main.js', importModuleDynamically };
     const [script, scriptError] = attempt(() => new vm.Script(code, options));
-    if (script && !(code.includes('await') && usesAwaitAsName(parse(code, 'script') || {})))
+    // `await (x)` in a script calls a function: nobody means that. A static block refuses the name,
+    // and sloppy code, which is no module either.
+    if (script && !(code.includes('await')
+        && !compileScript(`class C { static {${code.replace(/^#!.*/, '')}\n} }`)))
         return { script };
     const [module, moduleError] = attempt(() => compileModule(code));
     if (script || module)
@@ -309,8 +310,8 @@ function freshName(code) {
 }
 
 // Compile the module again, so that it passes its last value and the function to call to a hook.
-function hookModule(code, tree, call) {
-    const last = lastExpression(tree);
+function hookModule(code, call) {
+    const last = lastOf(code, (part) => parse(part, 'module'), compileProgram);
     const hook = freshName(code);
     const got = {};
     let hooked = code;
@@ -335,7 +336,7 @@ function hookModule(code, tree, call) {
     return got;
 }
 
-async function link(module, tree) {
+async function link(module, code) {
     await module.link(async (specifier) => {
         try {
             const names = await import(resolve(specifier));
@@ -345,7 +346,7 @@ async function link(module, tree) {
                     this.setExport(key, names[key]);
             }, { identifier: specifier });
         } catch (error) {
-            const node = tree && tree.body.find((item) => item.source
+            const node = (parse(code, 'module') || { body: [] }).body.find((item) => item.source
                 && item.source.value === specifier);
             if (node && error && typeof error === 'object')
                 error.cupelPlace = { line: node.loc.start.line, column: node.loc.start.column + 1 };
@@ -355,11 +356,10 @@ async function link(module, tree) {
 }
 
 async function runModule(code, call) {
-    const tree = parse(code, 'module');
-    const got = hookModule(code, tree, call);
+    const got = hookModule(code, call);
     waiting = true;
     try {
-        await link(got.module, tree);
+        await link(got.module, code);
     } catch (error) {
         if (error && error.name === 'SyntaxError' && !error.cupelPlace)
             error.code = 'ERR_MODULE_NOT_FOUND'; // the module exists, the named export does not
@@ -377,7 +377,7 @@ async function runModule(code, call) {
 
 function runScript(script, code, call) {
     let value = script.runInThisContext({ breakOnSigint: true });
-    if (value !== undefined && !lastExpression(parse(code, 'script')))
+    if (value !== undefined && !lastOf(code, (part) => parse(part, 'script'), compileScript))
         value = undefined;
     const found = `typeof ${call} === 'undefined' ? undefined : ${call}`;
     finish(value, () => vm.runInThisContext(found));
@@ -496,5 +496,5 @@ if (require.main === module)
     main();
 else // cells.cjs
     Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
-        lastExpression, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
+        compileProgram, compileScript, lastOf, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
         userFrames, answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });

@@ -677,6 +677,16 @@ def test_a_python_program_still_runs_once(tmp_path):
 
 
 # ---- javascript ----
+def test_a_large_cell_shows_only_the_value_of_a_last_expression(javascript):
+    """Over 64 KB the driver does not let acorn read it all."""
+    many = "\n".join(f"function large{n}(a) {{ return a + {n} }}" for n in range(2500))
+    assert len(many) > 64 << 10
+    assert javascript.cell(f"{many}\nlarge1(41);\n// end").value == "42"
+    assert javascript.cell(f"{many}\nlet exported = 'import'\nfor (const n of [1, 2])\n    large1(n)").values == []
+    assert javascript.cell(f"{many}\nimport {{ basename }} from 'node:path'\nbasename('a/b')").value == "'b'"
+    assert javascript.cell(f"{many}\n(await import('node:path')).basename('a/c')").value == "'c'"
+
+
 def test_javascript_declares_again_and_imports(javascript):
     javascript.cell("let a = 1; const b = 1; class C {}")
     assert javascript.cell("const a = 2; const b = 3; class C { x = 1 }\n[a, b, new C().x]").value == "[ 2, 3, 1 ]"

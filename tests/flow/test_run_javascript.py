@@ -1,4 +1,8 @@
 """JavaScript by node's own parser: both module systems, await, values, errors."""
+import resource
+import statistics
+import subprocess
+
 import pytest
 
 
@@ -148,3 +152,31 @@ def test_console_error_goes_to_stderr(cupel):
 def test_unicode_lines_count_as_characters(cupel):
     error = run(cupel, "const s = '日本語';\nconst t = s.x.y;\n")["error"]
     assert error["line"] == 2 and "s.x.y" in error["snippet"]
+
+
+BUNDLE = "\n".join(f"""async function f{n}(a, b) {{
+  const c = await a; if (c > b) return [c, {{ b, d: c * {n} }}, /[{n};]/.test(`${{a}};`)];
+  return `${{a}}`.split(',').map((x) => ({{ x, y: x + {n} }}));
+}}""" for n in range(3500))  # some 600 KB, as tools pack a program into one file
+LARGE = {"script": BUNDLE + "\n[f1.name, 7];\n//# sourceMappingURL=bundle.map\n",
+         "packed": f"(() => {{ {BUNDLE}\nreturn ['f1', 7] }})();",
+         "module": f"import fs from 'fs'\n{BUNDLE}\n[f1.name, 7]"}
+
+
+def node_cpu_ms(path):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["/usr/bin/node", path], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_large_program_costs_little_more_than_in_node(cupel, tmp_path, kind):
+    path = tmp_path / ("main.mjs" if kind == "module" else "main.js")
+    path.write_text(LARGE[kind])
+    costs = []
+    for _ in range(5):
+        result = run(cupel, LARGE[kind], limits={"timeout_s": 60})
+        assert value(result) == "[ 'f1', 7 ]"
+        costs.append(result["metrics"]["cpu_ms"] / node_cpu_ms(path))
+    assert statistics.median(costs) < 4, costs

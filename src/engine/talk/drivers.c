@@ -8,6 +8,7 @@ BUILTIN(builtin_driver_pyc, BUILD_DIR "/gen/driver.pyc");
 BUILTIN(builtin_driver_js, "drivers/driver.cjs");
 BUILTIN(builtin_driver_sh, "drivers/driver.sh");
 BUILTIN(builtin_rehearse_js, "drivers/rehearse.cjs");
+BUILTIN(builtin_ending_js, "drivers/ending.cjs");
 BUILTIN(builtin_cells_sh, "drivers/cells.sh");
 BUILTIN(builtin_cells_py, "drivers/cells.py");
 BUILTIN(builtin_names_py, "drivers/names.py");
@@ -38,6 +39,7 @@ static const struct {
     ROW(DRIVER_JS, "driver.cjs", driver_js),
     ROW(DRIVER_SH, "driver.sh", driver_sh),
     ROW(REHEARSE_JS, "rehearse.cjs", rehearse_js),
+    ROW(ENDING_JS, "ending.cjs", ending_js),
     ROW(CELLS_SH, "cells.sh", cells_sh),
     ROW(CELLS_PY, "cells.py", cells_py),
     ROW(NAMES_PY, "names.py", names_py),

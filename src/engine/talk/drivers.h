@@ -10,6 +10,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_DRIVER_JS,
     ENGINE_BUILTIN_DRIVER_SH,
     ENGINE_BUILTIN_REHEARSE_JS, /* a waiting node */
+    ENGINE_BUILTIN_ENDING_JS,   /* a large program */
     ENGINE_BUILTIN_CELLS_SH,    /* a waiting bash */
     ENGINE_BUILTIN_CELLS_PY,    /* sessions */
     ENGINE_BUILTIN_NAMES_PY,
