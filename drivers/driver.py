@@ -123,8 +123,13 @@ def to_json(value, depth=0):
 
 # ---- values: show.py ----
 def show(value):
-    """Send the value of the last expression: the main result."""
-    load("show").show(value, main=True)
+    """Send the value of the last expression: the main result. A small number or text needs no other file."""
+    kind = type(value)
+    small = kind is float or kind is bool or kind is int and abs(value) < 1 << 63 or kind is str and len(value) < 1000
+    if small and not loaded.get("show"):
+        send(f'{{"op":"result","data":{{"text/plain":{to_json(clean(repr(value)))}}},"main":true}}')
+    else:
+        load("show").show(value, main=True)
 
 
 def display(*values, **options):
