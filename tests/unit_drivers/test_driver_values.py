@@ -154,7 +154,8 @@ def test_a_text_beyond_the_maximum_is_cut_before_it_is_built():
     assert len(shown("[[['a' * 10] * 1000] * 1000] * 1000")[0]["text/plain"]) <= 64 << 10
 
 
-@pytest.mark.parametrize("code, text", [("1 + 1", "2"), ("'a\\ud800'", "'a\\ud800'"), ("1 < 2", "True"), ("0.1", "0.1")])
+@pytest.mark.parametrize("code, text", [
+    ("1 + 1", "2"), ("'a\\ud800'", "'a\\ud800'"), ("1 < 2", "True"), ("0.1", "0.1")])
 def test_a_number_or_text_is_shown_without_another_file(code, text):
     assert python(code, home_files={"show.py": "1 / 0"}).all("result") == [
         {"op": "result", "data": {"text/plain": text}, "main": True}]
