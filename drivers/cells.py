@@ -3,6 +3,7 @@
 #
 # 1. The session waits in one place: the system call in `receive`. Between two lines it holds no lock and has no
 #    thread: the keeper may copy the process there, and a woken copy may find other pipes under the same numbers.
+#    Tasks of earlier cells go on only after the line `go` (tasks.py), once the copy is made.
 # 2. Whatever a cell does (exit, an error, SIGINT, changes to sys or builtins), the session waits for the next line;
 #    only the loss of the channel and the death of the process end it.
 # 3. names.py lists the names that a cell left behind; advice.py finds problems of a cell before it runs.
@@ -29,6 +30,7 @@ sources, sources_bytes = {}, 0   # of the cells, by name, oldest first
 handler = _signal.default_int_handler   # the code's own for SIGINT, while no cell runs
 blocked = False              # by the code itself
 folder = "/workspace"        # the folder at the end of the last cell
+may_go_on = False            # tasks of earlier cells
 args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
 
@@ -81,6 +83,8 @@ def wait():
     """`receive`, whatever a signal handler of the code does meanwhile."""
     while True:
         try:
+            if may_go_on and driver.runner and not held:
+                driver.load("tasks").go_on()
             return receive()
         except OSError as problem:
             ours = innermost(problem) is receive.__code__
@@ -255,8 +259,9 @@ def perform(request):
     before = names.marks() if request.get("names") else None
     driver.sent_results = driver.sent_bytes = driver.sent_error = 0
     status = guard(run, request)
-    later = guard(driver.show_figures)
-    status = later if status is None or later == 130 else status
+    for step in (begin_tasks, driver.show_figures):
+        later = guard(step)
+        status = later if status is None or later == 130 else status
     guard(flush)
     hear_nothing()
     note_folder()
@@ -266,9 +271,26 @@ def perform(request):
         posix._exit(1)
     try:
         told = "" if before is None else f',"names":{driver.to_json(names.changes(before))}'
+        told += ',"tasks":true' if tasks_wait() else ""
     except Exception:   # no memory left for the message
         told = ""
     driver.send(f'{{"op":"done","exit_code":{status or 0}{told}}}')
+
+
+def begin_tasks():
+    driver.runner and driver.load("tasks").begin()
+
+
+def tasks_wait():
+    """Has the event loop work for the time after the cell?"""
+    global may_go_on
+    may_go_on = False
+    return driver.runner is not None and driver.load("tasks").pending()
+
+
+def go(request):
+    global may_go_on
+    may_go_on = True
 
 
 def end_children():
@@ -296,13 +318,14 @@ def renew(request):
     steps = (lambda: vars(found["threading"]["_main_thread"]).update(_native_id=driver.main_pid),
              lambda: seeds and found["random"]["seed"](),
              lambda: seeds and found["numpy.random"]["seed"](),
-             lambda: found["_ssl"]["RAND_add"](posix.urandom(32), 32.0), end_children, go_home)
+             lambda: found["_ssl"]["RAND_add"](posix.urandom(32), 32.0), end_children, go_home,
+             lambda: driver.runner and driver.load("tasks").renew())
     for step in steps:
         try:
             step()
         except Exception:
             pass   # not loaded, or replaced
-    driver.send('{"op":"renewed"}')
+    driver.send('{"op":"renewed","tasks":%s}' % ("true" if tasks_wait() else "false"))
 
 
 def check(request):
@@ -324,7 +347,7 @@ def check(request):
 
 
 # ---- the session ----
-OPS = {"cell": perform, "renew": renew, "names": lambda request: names.tell(), "check": check,
+OPS = {"cell": perform, "renew": renew, "go": go, "names": lambda request: names.tell(), "check": check,
        "complete": lambda request: names.complete(request)}
 
 
@@ -333,6 +356,18 @@ def end(status=None):
     later = guard(driver.finish, scope)
     guard(driver.flush_files)
     posix._exit((later if status is None else status) or 0)
+
+
+def await_asyncio():
+    """Its loop is the session's."""
+    def adopt(events):
+        tasks = driver.load("tasks")
+        tasks.main_thread = main_thread
+        tasks.adopt(events)
+    if "asyncio.events" in sys.modules:
+        adopt(sys.modules["asyncio.events"])
+    else:
+        driver.Hooks.after["asyncio.events"] = adopt
 
 
 def serve(scope_, line=None):
@@ -347,6 +382,7 @@ def serve(scope_, line=None):
         stdin_form = sys.__stdin__.encoding, sys.__stdin__.errors
     driver.our_files.append(serve.__code__.co_filename)
     driver.Hooks.after["linecache"] = fill_linecache
+    await_asyncio()
     hear_nothing()
     _signal.signal(_signal.SIGURG, lambda *_: None)   # the engine ends a blocking call with it, after an interrupt
     if line is None:

@@ -306,10 +306,15 @@ def compile_program():
     return code, compile(_ast.Expression(last.value), program, "eval", flags, True)
 
 
-def run_async(coroutine):
+def the_runner():
     global runner
-    runner = runner or __import__("asyncio").Runner()
-    return runner.run(coroutine)
+    if runner is None or runner.get_loop().is_closed():
+        runner = __import__("asyncio").Runner()
+    return runner
+
+
+def run_async(coroutine):
+    return the_runner().run(coroutine)
 
 
 def run_codes(code, last, scope):

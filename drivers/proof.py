@@ -13,6 +13,8 @@ def __cupel_proof(parts, tests, tag):
     cells.names, cells.scope, names.scope = names, main, main
     names.open_history(cells.sources)
     driver.Hooks.after["linecache"] = cells.fill_linecache
+    cells.main_thread = __import__("_thread").get_ident()
+    cells.await_asyncio()
 
     class Mark:
         def __init__(self, text):

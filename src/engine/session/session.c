@@ -308,6 +308,7 @@ void session_next(struct session *session)
         job->begin(job);
     } else {
         session_late_watch(session);
+        session_let_tasks_run(session);
     }
     set_timer(session);
 }

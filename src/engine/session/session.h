@@ -171,6 +171,8 @@ struct session_streams {
     char *line;
     struct str to_driver;
     bool hush; /* an interrupt of the last cell may still be pending */
+    bool tasks_wait; /* python: the event loop of its cells waits for the line `go` */
+    bool tasks_run;  /* and has got it since the last cell */
 };
 
 #define SESSION_LATE_ENTRIES 18
@@ -323,6 +325,8 @@ void session_ask_driver(struct session *session, char *line, enum session_stage 
 char *session_renew_line(struct session *session);
 /* Send it without waiting: the interpreter reads it before anything else. 0, or -1. */
 int session_renew_later(struct session *session);
+/* The state is kept: tasks in the event loop of its cells may go on until the next line. */
+void session_let_tasks_run(struct session *session);
 
 /* --- session_start.c: an interpreter; the end is UP --- */
 void session_open_box(struct session *session, enum session_task task);

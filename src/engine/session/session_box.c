@@ -66,7 +66,8 @@ void session_need_porter(struct session *session, enum session_stage stage)
 
 void session_drop_copy(struct session *session, uint32_t at, uint64_t ticket)
 {
-    struct box_call order = { .op = BOX_OP_DROP, .box = session->box.id,
+    struct box_call order = { .op = BOX_OP_DROP,
+                              .box = session->box.id,
                               .keep = { .state = at, .ticket = ticket } };
     house_call(&session->engine->house, &order, NULL, 0);
 }
@@ -205,5 +206,16 @@ int session_renew_later(struct session *session)
     own_str line = session_renew_line(session);
     ssize_t len = (ssize_t)strlen(line);
     session->box.interpreter = session_is_dead(session) ? SESSION_I_STILLBORN : SESSION_I_WOKEN;
+    session->streams.tasks_wait = true; /* it may have some */
     return write(session->streams.fd[RUN_REQUESTS], line, (size_t)len) == len ? 0 : -1;
+}
+
+void session_let_tasks_run(struct session *session)
+{
+    static const char line[] = "{\"op\":\"go\"}\n";
+    struct session_streams *streams = &session->streams;
+    if (!streams->tasks_wait || session->request.language != REQUEST_PYTHON)
+        return;
+    streams->tasks_wait = false;
+    streams->tasks_run = write(streams->fd[RUN_REQUESTS], line, sizeof line - 1) > 0;
 }

@@ -220,6 +220,8 @@ void session_cell_on_done(struct session *session)
     struct session_states *states = &session->states;
     if (session->box.interpreter == SESSION_I_WOKEN)
         session->box.interpreter = SESSION_I_USED;
+    session->streams.tasks_wait = run->driver.tasks;
+    session->streams.tasks_run = false;
     run->facts.exited = true;
     run->facts.exit_code = run->driver.done_code;
     run->facts.disk_full = run->stats.blocks_free == 0 || run->stats.inodes_free == 0;

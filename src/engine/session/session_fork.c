@@ -109,6 +109,7 @@ void session_fork_on_renewed(struct session *child)
     child->fork.ask = NULL;
     child->box.opened_ns = session_files_now_ns();
     child->states.cell = child->queue.cells;
+    child->streams.tasks_wait = child->streams.driver.tasks;
     part(child);
     session_protect(child);
     json_object_set_new(ask->answer, "session", session_info(child));

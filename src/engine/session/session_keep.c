@@ -200,6 +200,8 @@ const char *session_why_not(const struct session *session)
         { EPROTO, "its copy is not what it should be" },
     };
     uint32_t end = session->step.end;
+    if (end == INJECT_NOT_QUIET && session->streams.tasks_run)
+        return "its event loop runs tasks";
     for (size_t i = 0; end == INJECT_REFUSED && i < array_len(refusals); i++) {
         if (refusals[i].error == session->step.error)
             return refusals[i].why;

@@ -122,8 +122,8 @@ static bool on_ready(struct driver *driver, json_t *line)
 
 static bool on_renewed(struct driver *driver, json_t *line)
 {
-    (void)line;
     driver->renewed = true;
+    driver->tasks = json_is_true(json_object_get(line, "tasks"));
     return true;
 }
 
@@ -155,6 +155,7 @@ static bool on_done(struct driver *driver, json_t *line)
     int64_t code = number_of(line, "exit_code");
     driver->done = json_is_integer(json_object_get(line, "exit_code")) && code >= 0 && code < 256;
     driver->done_code = driver->done ? (int)code : 0;
+    driver->tasks = json_is_true(json_object_get(line, "tasks"));
     return driver->done;
 }
 

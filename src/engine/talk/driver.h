@@ -36,6 +36,7 @@ struct driver {
     int64_t fail_line, fail_code; /* bash: the last failing command; line 0: none */
     bool ready; /* waits for its request */
     bool renewed; /* of a session: knows that it is a copy now */
+    bool tasks; /* of a session: its event loop waits for the line `go` */
     json_t *names; /* of a session, with done: a cell's changes to the names */
     json_t *answer; /* to a question about names, completion or code */
     int64_t input_number; /* of the last question to the person at the client; 0: none */

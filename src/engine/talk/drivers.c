@@ -22,6 +22,7 @@ BUILTIN(builtin_advice_py, "drivers/advice.py");
 BUILTIN(builtin_magics_py, "drivers/magics.py");
 BUILTIN(builtin_report_py, "drivers/report.py");
 BUILTIN(builtin_source_py, "drivers/source.py");
+BUILTIN(builtin_tasks_py, "drivers/tasks.py");
 BUILTIN(builtin_terminal_py, "drivers/terminal.py");
 BUILTIN(builtin_cells_js, "drivers/cells.cjs");
 BUILTIN(builtin_names_js, "drivers/names.cjs");
@@ -53,6 +54,7 @@ static const struct {
     ROW(MAGICS_PY, "magics.py", magics_py),
     ROW(REPORT_PY, "report.py", report_py),
     ROW(SOURCE_PY, "source.py", source_py),
+    ROW(TASKS_PY, "tasks.py", tasks_py),
     ROW(TERMINAL_PY, "terminal.py", terminal_py),
     ROW(CELLS_JS, "cells.cjs", cells_js),
     ROW(NAMES_JS, "names.cjs", names_js),

@@ -24,6 +24,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_REPORT_PY, /* read when the interpreter prints an error */
     ENGINE_BUILTIN_SOURCE_PY, /* read when code is not Python */
     ENGINE_BUILTIN_MAGICS_PY, /* read when it has magics */
+    ENGINE_BUILTIN_TASKS_PY, /* read when a cell uses asyncio */
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_CELLS_JS,
     ENGINE_BUILTIN_NAMES_JS,
