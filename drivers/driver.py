@@ -23,7 +23,7 @@ WORDS_FD, REQUESTS_FD = 3, 4   # the channel from the engine: for frames, and fo
 PARKED_FDS = 250, 251          # its place during the run, so that the user's own files start at 3
 FILE = "main.py"
 ONLY_AST, TOP_LEVEL_AWAIT, FUTURE_FLAGS, CO_COROUTINE = 0x400, 0x2000, 0x1FF0000, 0x80
-TEXT_MAX, FRAME_MAX = 64 << 10, 15 << 20
+TEXT_MAX = 64 << 10
 JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a few
 FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 PATCHED = ("matplotlib.font_manager", "matplotlib.pyplot", "matplotlib.figure", "multiprocessing.spawn", "pandas",
@@ -230,6 +230,7 @@ def load(name):
     if name not in loaded:
         module, path = type(sys)(name), f"{our_files[0].rpartition('/')[0]}/{name}.py"
         module.__builtins__ = __builtins__   # our own, whatever the code did
+        our_files.append(path)
         with open(path, encoding="utf-8") as file:
             exec(compile(file.read(), path, "exec", 0, True), vars(module))
         module.driver, loaded[name] = this, module
@@ -328,25 +329,6 @@ def run_codes(code, last, scope):
     return run_async(both())
 
 
-def run_call(call, scope):
-    name = call["function"]
-    if name not in scope:
-        raise NameError(f"name '{name}' is not defined: the code has no such function to call")
-    value = scope[name](*call.get("args") or (), **call.get("kwargs") or {})
-    if hasattr(value, "__await__"):
-        async def wait():
-            return await value
-        value = run_async(wait())
-    try:
-        text = to_json(value)
-    except TypeError as problem:
-        raise TypeError(f"'{name}' returned a value that JSON cannot hold: {problem}") from None
-    if len(text) > FRAME_MAX:
-        raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, the maximum is {FRAME_MAX}")
-    send(f'{{"op":"result","data":{{"text/plain":{to_json(load("show").plain(value))},'
-         f'"application/json":{text}}},"main":true}}')
-
-
 def settle(step, *args):
     """Run one step of the user's code: its exit status, None if the program continues."""
     try:
@@ -386,7 +368,7 @@ def run_program(request, scope):
     finally:
         "magics" in loaded and loaded["magics"].over()
     if request.get("call"):
-        run_call(request["call"], scope)
+        load("show").run_call(request["call"], scope)
     return value
 
 

@@ -351,3 +351,23 @@ def show_figures(*_, **__):
     pyplot = sys.modules.get("matplotlib.pyplot") if posix.getpid() == driver.main_pid else None
     for number in pyplot.get_fignums() if pyplot else ():
         show(pyplot.figure(number))
+
+
+# ---- the value of a call ----
+def run_call(call, scope):
+    name = call["function"]
+    if name not in scope:
+        raise NameError(f"name '{name}' is not defined: the code has no such function to call")
+    value = scope[name](*call.get("args") or (), **call.get("kwargs") or {})
+    if hasattr(value, "__await__"):
+        async def wait():
+            return await value
+        value = driver.run_async(wait())
+    try:
+        text = driver.to_json(value)
+    except TypeError as problem:
+        raise TypeError(f"'{name}' returned a value that JSON cannot hold: {problem}") from None
+    if len(text) > FRAME_MAX:
+        raise ValueError(f"'{name}' returned {len(text)} bytes of JSON, the maximum is {FRAME_MAX}")
+    driver.send(f'{{"op":"result","data":{{"text/plain":{driver.to_json(plain(value))},'
+                f'"application/json":{text}}},"main":true}}')

@@ -75,7 +75,8 @@ def test_the_loop_of_a_cell_is_the_sessions(session):
     assert session.value("asyncio.get_event_loop() is loop") == "True"
     assert session.value("future = asyncio.ensure_future(asyncio.sleep(0, 7))\nawait future") == "7"
     assert session.value("await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2))") == "[1, 2]"
-    result = session.run("import threading, queue\nsaid = queue.Queue()\ndef f():\n    try: asyncio.get_running_loop()\n"
+    result = session.run("import threading, queue\nsaid = queue.Queue()\ndef f():\n"
+                         "    try: asyncio.get_running_loop()\n"
                          "    except RuntimeError as problem: said.put(str(problem))\n"
                          "threading.Thread(target=f).start(); said.get()")
     assert result["results"][0]["text/plain"] == "'no running event loop'"
@@ -91,7 +92,8 @@ def test_timers_servers_and_failures_go_on(session):
     while session.value("seen") != "[1]":
         assert time.monotonic() < until
         time.sleep(0.02)
-    program = "import socket\none = socket.create_connection(('127.0.0.1', 7007))\none.send(b'hi\\n')\nprint(one.recv(9))"
+    program = "import socket\none = socket.create_connection(('127.0.0.1', 7007))\none.send(b'hi\\n')\n" \
+              "print(one.recv(9))"
     session.run(f"import subprocess\nchild = subprocess.Popen(['python3', '-c', {program!r}], stdout=-1)")
     time.sleep(0.5)   # the server answers while no cell runs
     assert session.value("child.communicate()[0]") == r"b\"b'hi\\n'\n\"".replace('\\"', '"')
