@@ -310,6 +310,13 @@ OVER = {   # over their time: they obey the interrupt, unless a rollback is want
 DEATHS = {
     "python": {
         "_exit": ("import os; os._exit(3)", "error", 3, None, SLOW_S),
+        "_exit in a thread": ("import os, threading, time\nthreading.Thread(target=os._exit, args=(5,)).start()\n"
+                              "time.sleep(60)", "error", 5, None, SLOW_S),
+        "exec in a thread": ("import os, threading, time\nthreading.Thread(target=os.execv, args=('/bin/sh', "
+                             "['sh', '-c', 'exit 6'])).start()\ntime.sleep(60)", "error", 6, None, SLOW_S),
+        "first thread": ("import ctypes, os, threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), "
+                         "os._exit(8))).start()\nctypes.CDLL(None).syscall(60, 0)  # of x86_64: exit of one thread",
+                         "error", 8, None, SLOW_S),
         "kill": ("import os; os.kill(os.getpid(), 9)", "killed", None, 9, SLOW_S),
         "kill all": ("import os, contextlib\nwith contextlib.suppress(OSError): os.kill(-1, 9)\n"
                      "os.kill(os.getpid(), 9)", "killed", None, 9, SLOW_S),
