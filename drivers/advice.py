@@ -25,7 +25,7 @@ EARLIER = ("exec", "setattr", "builtins", "__main__", "var(")   # the same in fu
 # Code with one of these can make modules.
 INSTALL = {"path", "meta_path", "path_hooks", "system", "subprocess", "Popen", "extractall", "write_text",
            "import_module", "addsitedir", "unpack_archive"}
-ODD = dict(zip("“”‘’−–×÷≤≥≠", ['"', '"', "'", "'", "-", "-", "*", "/", "<=", ">=", "!="]))   # from prose
+ODD = dict(zip("“”‘’−–×÷≤≥≠\xa0", ['"', '"', "'", "'", "-", "-", "*", "/", "<=", ">=", "!=", " "]))   # from prose
 LATEX = ("$", "\\frac", "\\begin", "\\[", "\\(", "\\text", "\\times", "\\cdot")
 
 driver = names = None   # the modules; driver.py sets the first

@@ -206,3 +206,65 @@ def test_bash_keeps_its_status_between_cells(client):
     assert after("set -e; (exit 5)") == "5\n" and session.run("echo $?")["stdout"] == "0\n"
     assert session.run("set -x; false")["stderr"] == "++ false\n"
     assert session.run("echo $?")["stderr"] == "++ echo 1\n"
+
+
+NOTEBOOK = {
+    "async statements": ("import asyncio, contextlib\nasync def count():\n    for n in range(3):\n        yield n\n"
+                         "@contextlib.asynccontextmanager\nasync def held():\n    yield 5\nseen = []\n"
+                         "async for n in count(): seen.append(n)\nasync with held() as v: seen.append(v)\n"
+                         "seen + [await asyncio.sleep(0, 7)]", "", ["[0, 1, 2, 5, 7]"]),
+    "display in a loop": ("for n in range(2): display(n)", "", ["0", "1"]),
+    "a semicolon": ("5;", "", []),
+    "main": ("if __name__ == '__main__': print('main')", "main\n", []),
+    "pickle": ("import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A()))) is A", "", ["True"]),
+    "a pool": ("from multiprocessing import Pool\ndef square(n): return n * n\n"
+               "with Pool(2) as pool: print(pool.map(square, [2, 3]))", "[4, 9]\n", []),
+    "executors": ("from concurrent.futures import ProcessPoolExecutor\ndef square(n): return n * n\n"
+                  "with ProcessPoolExecutor(2) as pool: print([*pool.map(square, [2, 3])])", "[4, 9]\n", []),
+    "annotations": ("from __future__ import annotations\nimport dataclasses, typing\n@dataclasses.dataclass\nclass N:\n"
+                    "    after: N | None = None\nN(), [*typing.get_type_hints(N)]", "", ["(N(after=None), ['after'])"]),
+    "sources": ("import inspect\ndef f(a):\n    # said\n    return a\nprint(inspect.getsource(f))",
+                "def f(a):\n    # said\n    return a\n\n", []),
+    "doctest": ("def add(a, b):\n    '''\n    >>> add(1, 2)\n    3\n    '''\n    return a + b\nimport doctest\n"
+                "doctest.testmod()", "", ["TestResults(failed=0, attempted=1)"]),
+    "unittest": ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(1, 1)\n"
+                 "unittest.main(argv=[''], exit=False).result.wasSuccessful()", "", ["True"]),
+    "threads": ("import threading\none = threading.Thread(target=print, args=('said',)); one.start(); one.join()",
+                "said\n", []),
+    "names made by exec": ("exec('made = 6')\nmade", "", ["6"]),
+    "carriage returns": ("x = 1\r\nif x:\r\n    print('crlf')\r\n", "crlf\n", []),
+}
+
+
+@pytest.mark.parametrize("name", NOTEBOOK)
+def test_code_works_as_in_a_notebook(run, name):
+    code, out, values = NOTEBOOK[name]
+    result = run(code)
+    assert (result["status"], result["stdout"]) == ("ok", out), result
+    assert [row["text/plain"] for row in result["results"]] == values
+
+
+def test_a_cell_ends_without_its_session(session):
+    session.run("import inspect, sys\ndef kept(n):\n    return n + 1\nkept(1)")
+    assert session.run("before = 1\nsys.exit(3)\nafter = 1")["exit_code"] == 3
+    assert session.run("before += 1\n1/0")["error"]["line"] == 2   # what came before an error stays
+    assert session.value("before, 'after' in globals(), inspect.getsource(kept)") == \
+        r"(2, False, 'def kept(n):\n    return n + 1\n')"
+
+
+def test_input_without_stdin_and_odd_characters_have_a_hint(run):
+    assert "stdin" in run("input()")["error"]["hint"]
+    assert "instead of" in run("x\u00a0= 1")["error"]["hint"]
+
+
+def test_bytes_that_are_not_text(cupel, tmp_path):
+    """Code must be UTF-8, and the refusal names a way; stdin may be any bytes."""
+    script = tmp_path / "latin.py"
+    script.write_bytes(b"print('\xe9')")
+    done = cupel.run(["run", str(script)])
+    assert done.returncode == 2 and "'code' is not UTF-8" in done.stderr and "iconv" in done.stderr
+    for language, code in (("python", "import sys; print(sys.stdin.buffer.read().hex())"),
+                           ("bash", "od -An -tx1 | tr -d ' '"),
+                           ("javascript", "console.log(require('fs').readFileSync(0).toString('hex'))")):
+        done = cupel.run(["run", "-l", language, "--stdin", str(script), "-c", code])
+        assert done.stdout == "7072696e742827e92729\n", done

@@ -53,9 +53,8 @@ static int set_text(json_t *object, const char *name, struct str text, struct er
     json_t *value = json_stringn(text.at, text.len);
     if (!value) {
         err_input(err, name, NULL, "UTF-8 text", "'%s' is not UTF-8", name);
-        err_hint(err, strcmp(name, "code") == 0
-                          ? "save the program as UTF-8: iconv -f latin1 -t utf-8"
-                          : "give the bytes as a file: -f, and open it with mode 'rb'");
+        if (strcmp(name, "code") == 0)
+            err_hint(err, "save the program as UTF-8: iconv -f latin1 -t utf-8");
         return -1;
     }
     json_object_set_new(object, name, value);
