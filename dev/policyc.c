@@ -52,7 +52,8 @@ static size_t read_answer(char **words, size_t count, struct answer *out)
             return 1;
         const struct named *error = count > 1 ? find(errors, array_len(errors), words[1]) : NULL;
         if (!error)
-            fail("verdict '%s' needs one of EPERM, ENOSYS, EINVAL, EAFNOSUPPORT", words[0]);
+            fail("verdict '%s' needs one of EPERM, ENOSYS, EINVAL, EAFNOSUPPORT, EPROTONOSUPPORT",
+                 words[0]);
         out->error = (int)error->value;
         return 2;
     }

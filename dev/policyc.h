@@ -64,6 +64,7 @@ static const struct named values[] = {
     /* The numbers from WARDEN_FIRST on (src/box/proto/warden.h) as processes, and as groups. */
     { "PARKED_MASK", 0xfffffe00 }, { "PARKED", 0x7e00 }, { "PARKED_GROUP", 0xffff8000 },
     N(AF_UNIX), N(AF_INET), N(AF_INET6), N(AF_NETLINK), N(IPPROTO_TCP), N(IPPROTO_UDP),
+    N(IPPROTO_UDPLITE), N(IPPROTO_SCTP), { "IPPROTO_MPTCP", 262 },
     N(SOCK_RAW), N(SOCK_RDM), N(SOCK_DCCP), N(SOCK_PACKET), N(F_SETLEASE), N(F_NOTIFY),
     N(F_SETPIPE_SZ), N(SOL_SOCKET), N(SO_LINGER),
     N(F_SETOWN), N(F_SETOWN_EX), N(FIOSETOWN), N(SIOCSPGRP), N(PRIO_PROCESS), N(SIGKILL),
@@ -84,7 +85,8 @@ static const struct named values[] = {
     N(PR_GET_THP_DISABLE), N(PR_SET_TIMERSLACK), N(PR_GET_TIMERSLACK), N(PR_GET_TID_ADDRESS),
     N(PR_GET_TSC), N(PR_GET_SPECULATION_CTRL), { "PR_GET_AUXV", 0x41555856 },
 };
-static const struct named errors[] = { N(EPERM), N(ENOSYS), N(EINVAL), N(EAFNOSUPPORT) };
+static const struct named errors[] = { N(EPERM), N(ENOSYS), N(EINVAL), N(EAFNOSUPPORT),
+                                       N(EPROTONOSUPPORT) };
 #undef N
 
 enum verdict { ALLOW, QUIET, SKIP, LOUD, TRACE, KILL };

@@ -41,8 +41,9 @@ NOT_MADE = {
 }
 # Where a box may answer otherwise than the host does to an ordinary user: {call: answers}.
 NO_SUCH_ID = {"EINVAL"}  # the id is not one of the box's user namespace
+OWN_ID = {"ok"}  # the rule allows the box's own id
 OTHERWISE = {
-    "setuid": NO_SUCH_ID, "setgid": NO_SUCH_ID, "setreuid": NO_SUCH_ID, "setregid": NO_SUCH_ID,
+    "setuid": OWN_ID, "setgid": OWN_ID, "setreuid": OWN_ID, "setregid": OWN_ID,
     "setresuid": NO_SUCH_ID, "setresgid": NO_SUCH_ID,
     "landlock_restrict_self": {"EINVAL", "EBADF"},  # the box may: it has no_new_privs
     "fadvise64": {"ok", "EINVAL"},  # descriptor 0 is a file in a session's cell, a pipe elsewhere
