@@ -40,8 +40,10 @@ EDITS = {
     "PID_NS": [
         ("src/box/broker/broker_box.c", "CLONE_NEWPID | ", ""),
         ("src/box/inside/mount.c",
-         'if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, options) < 0)',
-         'if (options && mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0)'),
+         'if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, NULL) < 0)',
+         'if (mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0)'),
+        ("src/box/inside/mount.c", "if (system_bind() < 0 || hide_kernel() < 0)",
+         "if (0 && (system_bind() < 0 || hide_kernel() < 0))"),
         never("src/box/zygote/zygote.c", "setns(fds[POSTURE_NS_PID]"),
     ],
     # the box lives in the host's network
@@ -229,7 +231,17 @@ EDITS = {
         ("src/box/inside/mount_usr.c", "#define SAFE (MS_NOSUID | MS_NODEV)", "#define SAFE MS_NOSUID"),
     ],
     # a device of the host too many
-    "DEVICES": [("src/box/inside/mount.c", '"/dev/zero", "/dev/full",', '"/dev/zero", "/dev/kmsg",')],
+    "DEVICES": [("src/box/inside/mount.c", '{ "/dev/full", 1 }', '{ "/dev/kmsg", 1 }')],
+    # a box can take all terminals of the host
+    "TERMINALS": [("src/box/inside/mount.c", '#define PTYS_MAX "16"', '#define PTYS_MAX "4096"')],
+    # the host's own files of the same names
+    "SYSTEM_FILES": [
+        ("src/box/inside/system.c",
+         "if (mount(files[i].path, files[i].path + 1, NULL, MS_BIND, NULL) < 0)",
+         'char own[64];\n'
+         '        snprintf(own, sizeof own, "/%s", files[i].path + 1);\n'
+         "        if (mount(own, own + 1, NULL, MS_BIND, NULL) < 0)"),
+    ],
     "PROC_SUBSET": [("src/box/inside/mount.c", '"subset=pid,hidepid=invisible"', '"hidepid=invisible"')],
     "HIDEPID": [("src/box/inside/mount.c", '"subset=pid,hidepid=invisible"', '"subset=pid"')],
     # chroot in place of pivot_root

@@ -175,6 +175,8 @@ FILES = [
     *with_posture_off("NOSUID", box("capabilities.py"), box("mounts.py")),
     *with_posture_off("NODEV", box("mounts.py")),
     Mutant("DEVICES", box("devices.py")),
+    Mutant("TERMINALS", box("pty.py")),
+    Mutant("SYSTEM_FILES", box("system_files.py")),
     *with_posture_off("PROC_SUBSET", box("proc_sys.py")),
     Mutant("HIDEPID", box("arguments.py"), box("secrets.py")),
     Mutant("PIVOT", wall("own_processes", "the_old_root_is_not_in_the_boxs_mounts")),

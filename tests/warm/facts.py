@@ -46,6 +46,9 @@ def id_map(pid, name):
     return [(inner, count) for inner, _, count in rows]
 
 
+SYSTEM_FILES = ("meminfo", "cpuinfo", "stat", "uptime", "loadavg")  # cupel's own, bound over the kernel's
+
+
 def mounts(pid):
     """{mount point: (its options, kind of file system, its size)}; the last one on a point counts."""
     found = {}

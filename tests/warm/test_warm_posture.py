@@ -28,9 +28,11 @@ CEILING_S = "14400"
 OF_A_SESSION = {"limits: Max cpu time", "limits: Max processes", "one uid"}
 
 # The root is laid out once and every box has an overlay of it, in place of a tmpfs of its own;
-# /etc/alternatives and /etc/fonts lie in it already. All of it is as read-only as before.
+# folders of /etc lie in it already. All of it is as read-only as before.
 TEMPLATE = {"mounts: /": ROOT, "mounts: /usr/local": ROOT,
-            "mounts: /etc/alternatives": None, "mounts: /etc/fonts": None}
+            "mounts: /etc/alternatives": None, "mounts: /etc/fonts": None,
+            "mounts: /etc/ssl/certs": None,
+            **{f"mounts: /proc/{name}": ROOT for name in facts.SYSTEM_FILES}}
 
 
 @contextmanager
@@ -176,7 +178,7 @@ def test_the_zygote_sees_the_files_of_a_box_and_can_write_no_more(zygote):
     assert {p for p in writable if not p.startswith("/dev/") or p == "/dev/shm"} == \
         {"/proc", "/workspace", "/tmp", "/dev/shm"}
     for point, (options, kind, _, tied) in mounts.items():
-        assert kind == "devtmpfs" or {"nosuid", "nodev"} <= set(options.split(",")), (point, options)
+        assert kind in ("devtmpfs", "devpts") or {"nosuid", "nodev"} <= set(options.split(",")), (point, options)
         assert not tied, (point, tied)
     names = set(os.listdir(f"/proc/{zygote[0]}/root"))
     assert "workspace" in names and not {"root", "boot", "opt"} & names, names

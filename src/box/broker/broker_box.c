@@ -146,7 +146,9 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
         box->ours[i] = -1;
     if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
-    const char *template = template_find(&broker->templates, &call->create.plants, fds);
+    const struct system_limits limits = { call->create.memory_bytes, call->create.pids,
+                                          call->create.cpu_thousandths };
+    const char *template = template_find(&broker->templates, &call->create.plants, &limits, fds);
     int pair[2] = { -1, -1 };
     enum box_step step = BOX_STEP_CLONE;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
@@ -157,6 +159,7 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
                             .disk_inodes = call->create.disk_inodes,
                             .plants = &call->create.plants,
                             .plant_fds = fds,
+                            .limits = limits,
                             .template = template,
                             .occupant_uid = BOX_ID_OCCUPANT,
                             .occupant_gid = BOX_ID_OCCUPANT },

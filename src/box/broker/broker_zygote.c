@@ -87,7 +87,8 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
     const struct box_plants *plants = &call->zygote.plants;
     const struct cgroup_limits limits = { MEMORY_BYTES, PIDS, 1000 };
     const struct mount_plan mounts = { .disk_bytes = DISK_BYTES, .disk_inodes = DISK_INODES,
-                                       .plants = plants, .plant_fds = fds };
+                                       .plants = plants, .plant_fds = fds,
+                                       .limits = { MEMORY_BYTES, PIDS, 1000 } };
     int pair[2];
     *zygote = (struct broker_zygote){ .used = true, .sock = -1, .cgroup = CGROUP_NONE };
     if (cgroup_open(&broker->bases, BOX_MAX + id, &limits, &zygote->cgroup) < 0) {

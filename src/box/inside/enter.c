@@ -69,16 +69,19 @@ int enter_rules(int *out)
     const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
     /* Where these are links, the target is in /usr. */
     static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
-    struct box_landlock_rule rules[12 + array_len(apart)] = {
+    struct box_landlock_rule rules[15 + array_len(apart)] = {
         { .path = "/", .allowed = look },
         { .path = "/usr", .allowed = use },
         { .path = "/etc", .allowed = use },
+        { .path = "/sys", .allowed = use },
         { .path = "/proc", .allowed = use | write },
         { .path = "/dev", .allowed = use },
         { .path = "/dev/null", .allowed = write },
         { .path = "/dev/full", .allowed = write },
         { .path = "/dev/random", .allowed = write },
         { .path = "/dev/urandom", .allowed = write },
+        { .path = "/dev/tty", .allowed = write },
+        { .path = "/dev/pts", .allowed = write },
         { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
         { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },

@@ -5,7 +5,7 @@
  *    that the image controls.
  * 2. The image is only the lower layer of an overlay that belongs to this box, so boxes do not
  *    share locks and inotify watches on its files.
- * 3. Nothing else of the host is in the box but copies of a few public files of /etc and five
+ * 3. Nothing else of the host is in the box but copies of a few public files of /etc and six
  *    device nodes. */
 #include "box/inside/mount.h"
 
@@ -18,6 +18,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -26,6 +27,7 @@
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
 #define TEMPLATE_AT "/tmp" /* mount point of a root made from a template */
+#define PTYS_MAX "16" /* in a box */
 #define SAFE (MS_NOSUID | MS_NODEV)
 
 /* Paths are relative to the template, so that a box's mountinfo shows no path of the broker. Leaves
@@ -136,12 +138,13 @@ static int overlay_apart(const char *at, const char *none)
 static int make_tree(void)
 {
     static const char *const dirs[] = {
-        "usr", "etc", "dev", "dev/shm", "proc", "tmp", "workspace", "home", "mnt", "var", "run",
-        "srv",
+        "usr", "etc", "etc/ssl", "dev", "dev/shm", "dev/pts", "proc", "tmp", "workspace", "home",
+        "mnt", "var", "run", "srv",
     };
     static const char *const links[][2] = {
         { "/tmp", "var/tmp" },        { "/workspace", "home/user" },
         { "/workspace", "mnt/data" }, { "/run", "var/run" },
+        { "../usr/lib/os-release", "etc/os-release" }, { "/proc/self/mounts", "etc/mtab" },
     };
     for (size_t i = 0; i < count(dirs); i++) {
         if (mkdir(dirs[i], 0755) < 0)
@@ -184,7 +187,7 @@ static int copy_etc(void)
 {
     static const char *const files[] = {
         "ld.so.cache", "nsswitch.conf", "protocols", "services", "mime.types", "debian_version",
-        "ld-musl-x86_64.path", "ld-musl-aarch64.path",
+        "ld-musl-x86_64.path", "ld-musl-aarch64.path", "ssl/openssl.cnf",
     };
     static const char passwd[] = "root:x:0:0:root:/:/usr/sbin/nologin\n"
                                  "user:x:1000:1000:user:/home/user:/bin/bash\n"
@@ -208,8 +211,9 @@ static int copy_etc(void)
                : 0;
 }
 
-/* Directories of /etc that links lead through. */
-static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts" };
+/* Directories of /etc that links lead through. Of /etc/ssl only the certificates of authorities,
+ * never the keys. */
+static const char *const etc_dirs[] = { "/etc/alternatives", "/etc/fonts", "/etc/ssl/certs" };
 
 static int overlay_etc(void)
 {
@@ -227,8 +231,15 @@ static int overlay_etc(void)
     return 0;
 }
 
-static const char *const dev_nodes[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-                                         "/dev/urandom" };
+/* Memory devices, and the terminal of the opener: an occupant has a session of its own, and
+ * so never the caller's. */
+static const struct {
+    const char *path;
+    unsigned kind; /* major number */
+} dev_nodes[] = {
+    { "/dev/null", 1 },   { "/dev/zero", 1 },    { "/dev/full", 1 },
+    { "/dev/random", 1 }, { "/dev/urandom", 1 }, { "/dev/tty", 5 },
+};
 
 /* Mount points for the nodes, and links. */
 static int lay_out_dev(void)
@@ -238,9 +249,10 @@ static int lay_out_dev(void)
         { "/proc/self/fd/0", "dev/stdin" },
         { "/proc/self/fd/1", "dev/stdout" },
         { "/proc/self/fd/2", "dev/stderr" },
+        { "pts/ptmx", "dev/ptmx" },
     };
     for (size_t i = 0; i < count(dev_nodes); i++) {
-        if (write_file(dev_nodes[i] + 1, "") < 0)
+        if (write_file(dev_nodes[i].path + 1, "") < 0)
             return -1;
     }
     for (size_t i = 0; i < count(links); i++) {
@@ -253,23 +265,33 @@ static int lay_out_dev(void)
 static int mount_dev_nodes(void)
 {
     for (size_t i = 0; i < count(dev_nodes); i++) {
+        const char *path = dev_nodes[i].path;
         struct stat st;
-        /* Accept only the real memory devices, whatever the host's /dev holds. */
-        if (stat(dev_nodes[i], &st) < 0)
+        /* Accept only the real devices, whatever the host's /dev holds. */
+        if (stat(path, &st) < 0)
             return -1;
-        if (!S_ISCHR(st.st_mode) || st.st_rdev >> 8 != 1) {
+        if (!S_ISCHR(st.st_mode) || major(st.st_rdev) != dev_nodes[i].kind) {
             errno = ENODEV;
             return -1;
         }
-        if (mount(dev_nodes[i], dev_nodes[i] + 1, NULL, MS_BIND, NULL) < 0)
+        if (mount(path, path + 1, NULL, MS_BIND, NULL) < 0)
             return -1;
     }
     return 0;
 }
 
+/* Terminals of the box's own. The kernel's pool of terminals is the host's, 4,096 by default, of
+ * which it keeps 1,024 for the host's own: 128 boxes of PTYS_MAX stay below the rest. */
+static int mount_pts(void)
+{
+    return mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                 "newinstance,ptmxmode=0666,mode=0620,max=" PTYS_MAX);
+}
+
 int mount_layout(const struct mount_plan *plan)
 {
-    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || copy_plants(plan, "..") < 0)
+    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || copy_plants(plan, "..") < 0 ||
+        system_write(&plan->limits) < 0)
         return -1;
     for (size_t i = 0; i < count(etc_dirs); i++) {
         if (access(etc_dirs[i], R_OK) == 0 && copy_links(etc_dirs[i], etc_dirs[i] + 1) < 0)
@@ -282,7 +304,7 @@ int mount_layout(const struct mount_plan *plan)
  * other path reaches them. */
 static enum box_step lay_out(const struct mount_plan *plan)
 {
-    if (make_tree() < 0)
+    if (make_tree() < 0 || system_write(&plan->limits) < 0)
         return BOX_STEP_TREE;
     if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0 ||
         copy_plants(plan, "usr") < 0)
@@ -326,15 +348,21 @@ enum box_step mount_image(const struct mount_plan *plan)
     if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
         errno != ENOENT && errno != EINVAL)
         return BOX_STEP_IMAGE;
-    return mount_dev_nodes() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
+    return mount_dev_nodes() < 0 || mount_pts() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
 }
 
 enum box_step mount_proc(void)
 {
-    const char *options = "subset=pid,hidepid=invisible";
-    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, options) < 0)
+    if (mount("proc", "proc", "proc", SAFE | MS_NOEXEC, NULL) < 0)
         return BOX_STEP_PROC;
     return BOX_STEP_NONE;
+}
+
+/* The kernel drops every name from its cache that is no mount point. */
+static int hide_kernel(void)
+{
+    const char *options = "subset=pid,hidepid=invisible";
+    return mount("proc", "proc", "proc", MS_REMOUNT | SAFE | MS_NOEXEC, options);
 }
 
 static int link_font_list(const struct mount_plan *plan)
@@ -382,6 +410,8 @@ enum box_step mount_seal(void)
 {
     if (mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | SAFE, NULL) < 0)
         return BOX_STEP_SEAL;
+    if (system_bind() < 0 || hide_kernel() < 0)
+        return BOX_STEP_PROC;
     if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return BOX_STEP_PIVOT;
     return BOX_STEP_NONE;

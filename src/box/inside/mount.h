@@ -5,12 +5,14 @@
 
 #include <sys/types.h>
 
+#include "box/inside/system.h"
 #include "box/proto/proto.h"
 
 struct mount_plan {
     int64_t disk_bytes, disk_inodes;
     const struct box_plants *plants;
     const int *plant_fds;
+    struct system_limits limits;
     const char *template; /* path of the template, or NULL */
     uid_t occupant_uid; /* as seen in the box */
     gid_t occupant_gid;
@@ -24,12 +26,13 @@ int mount_layout(const struct mount_plan *plan);
 enum box_step mount_root(const struct mount_plan *plan);
 /* Make directories and links, cupel's own files, the image by overlay, /etc and /dev. */
 enum box_step mount_image(const struct mount_plan *plan);
-/* Mount a /proc that shows only the box's own processes. */
+/* Mount a /proc that shows the whole kernel: mount_seal hides all but the box's processes. */
 enum box_step mount_proc(void);
 /* Mount one tmpfs of limited size behind /workspace, /tmp and /dev/shm; *out_fd is a descriptor of
  * it for counting free blocks. */
 enum box_step mount_writable(const struct mount_plan *plan, int *out_fd);
-/* Make the root read-only, pivot, and detach the old tree. */
+/* Make the root read-only, leave of /proc the box's own processes and our files, pivot, and detach
+ * the old tree. */
 enum box_step mount_seal(void);
 
 #endif

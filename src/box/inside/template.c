@@ -34,11 +34,17 @@ static bool is_same(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+static bool same_limits(const struct system_limits *a, const struct system_limits *b)
+{
+    return a->memory_bytes == b->memory_bytes && a->pids == b->pids &&
+           a->cpu_thousandths == b->cpu_thousandths;
+}
+
 static bool fits(const struct template_set *set, int i, const struct box_plants *plants,
-                 const int *fds)
+                 const struct system_limits *limits, const int *fds)
 {
     if (!set->at[i].used || set->at[i].count != plants->count ||
-        set->at[i].late_code != plants->late_code ||
+        set->at[i].late_code != plants->late_code || !same_limits(&set->at[i].limits, limits) ||
         strcmp(set->at[i].font_list, plants->font_list) != 0)
         return false;
     for (uint32_t n = 0; n < plants->count; n++) {
@@ -49,9 +55,10 @@ static bool fits(const struct template_set *set, int i, const struct box_plants 
 }
 
 /* A failed template stays half made on its tmpfs and is never used. */
-static int make(struct template_set *set, int i, const struct box_plants *plants, const int *fds)
+static int make(struct template_set *set, int i, const struct box_plants *plants,
+                const struct system_limits *limits, const int *fds)
 {
-    struct mount_plan plan = { .plants = plants, .plant_fds = fds };
+    struct mount_plan plan = { .plants = plants, .plant_fds = fds, .limits = *limits };
     char path[2 * TEMPLATE_PATH];
     snprintf(set->at[i].path, TEMPLATE_PATH, "%s/%d", set->folder, i);
     snprintf(path, sizeof path, "%s/root", set->at[i].path);
@@ -68,14 +75,16 @@ static int make(struct template_set *set, int i, const struct box_plants *plants
     memcpy(set->at[i].font_list, plants->font_list, BOX_PLANT_NAME);
     set->at[i].count = plants->count;
     set->at[i].late_code = plants->late_code;
+    set->at[i].limits = *limits;
     set->at[i].used = true;
     return 0;
 }
 
-const char *template_find(struct template_set *set, const struct box_plants *plants, const int *fds)
+const char *template_find(struct template_set *set, const struct box_plants *plants,
+                          const struct system_limits *limits, const int *fds)
 {
     for (int i = 0; plants->again && i < TEMPLATES_MAX; i++) {
-        if (fits(set, i, plants, fds))
+        if (fits(set, i, plants, limits, fds))
             return set->at[i].path;
     }
     if (set->failed || !plants->again)
@@ -85,7 +94,7 @@ const char *template_find(struct template_set *set, const struct box_plants *pla
     for (int i = 0; set->folder && i < TEMPLATES_MAX; i++) {
         if (set->at[i].used)
             continue;
-        if (make(set, i, plants, fds) == 0)
+        if (make(set, i, plants, limits, fds) == 0)
             return set->at[i].path;
         break;
     }

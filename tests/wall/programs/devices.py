@@ -4,7 +4,8 @@
 # may-lack: open_devices terminal_injection terminal_injection_high
 import stat
 
-USUAL = {"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr"}
+USUAL = {"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr",
+         "tty", "ptmx", "pts"}
 
 
 def make(kind, major, minor):
@@ -37,7 +38,7 @@ attempt("make_block", make(stat.S_IFBLK, 254, 0))
 attempt("make_char", make(stat.S_IFCHR, 1, 3))
 attempt("make_memory", make(stat.S_IFCHR, 1, 1))
 odd = [p for p in nodes(lambda m: stat.S_ISBLK(m) or stat.S_ISCHR(m))
-       if p not in {"/dev/" + name for name in USUAL}]
+       if p not in {"/dev/" + name for name in USUAL} | {"/dev/pts/ptmx"}]
 probe("other_nodes", odd, odd[:5])
 found = []
 for name in "kvm mem kmsg vsock userfaultfd fuse net/tun vda sda port vhost-vsock loop0".split():

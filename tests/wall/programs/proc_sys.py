@@ -12,9 +12,9 @@ for folder, _, names in os.walk("/proc/sys"):
 probe("kernel_switches", writable, len(writable))
 probe("proc_sys", os.path.exists("/proc/sys"))
 leaks = []
-for name in ("kallsyms keys timer_list slabinfo interrupts vmallocinfo config.gz kcore meminfo "
-             "sysrq-trigger modules kpagecount key-users schedstat diskstats partitions mounts.all "
-             "cpuinfo version loadavg stat uptime swaps iomem ioports crypto").split():
+for name in ("kallsyms keys timer_list slabinfo interrupts vmallocinfo config.gz kcore zoneinfo "
+             "sysrq-trigger modules kpagecount key-users schedstat diskstats partitions buddyinfo "
+             "version vmstat softirqs swaps iomem ioports crypto cmdline locks filesystems").split():
     try:
         with open("/proc/" + name, "rb") as file:
             if file.read(16):
@@ -22,7 +22,9 @@ for name in ("kallsyms keys timer_list slabinfo interrupts vmallocinfo config.gz
     except OSError:
         pass
 probe("kernel_secrets", leaks, leaks)
-probe("sysfs", os.path.isdir("/sys/kernel") or os.path.isdir("/sys/fs"))
+names = [name for name in os.listdir("/proc") if not name.isdigit() and "self" not in name]
+probe("names", names, names[:5])
+probe("sysfs", [p for p in ("kernel", "class", "bus", "block", "module") if os.path.exists("/sys/" + p)])
 probe("cgroupfs", "cgroup" in open("/proc/self/mounts").read())
 paths = {line.strip().split(":", 2)[2] for line in open("/proc/self/cgroup")}
 check("cgroup_path_is_hidden", paths <= {"/"}, paths)

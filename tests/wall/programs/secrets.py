@@ -51,7 +51,7 @@ probe("host_folders", any(os.path.isdir(d) and os.listdir(d)
                           for d in ("/root", "/var/log", "/var/lib/dpkg")))
 probe("host_name", socket.gethostname() == HOST_NAME, socket.gethostname())
 probe("identity", any(map(os.path.exists, ("/etc/machine-id", "/sys/class/dmi", "/proc/cmdline",
-                                           "/sys/devices", "/proc/version"))))
+                                           "/sys/devices/virtual", "/proc/version"))))
 
 
 def look(path):
