@@ -386,12 +386,13 @@ def printer_of(value):
 
 
 def pretty(value, width=WIDTH, items=ITEMS_MAX):
-    """The text; cut, without a note, where it has the maximum."""
-    printer = Printer(width, items)
+    """The text, up to its maximum."""
+    printer, note = Printer(width, items), ""
     try:
         printer.pretty(value)
     except Full:
-        printer.max_width = sys.maxsize
+        printer.max_width, note = sys.maxsize, f"\n[cut: more than {TEXT_MAX} characters]"
     printer.room = sys.maxsize
     printer.flush()
-    return "".join(printer.parts)
+    text = "".join(printer.parts)
+    return text[: TEXT_MAX - 80] + note if note else text

@@ -150,8 +150,9 @@ def test_a_text_beyond_the_maximum_is_cut_before_it_is_built():
     code = "class R:\n  def _repr_pretty_(self, p, cycle):\n    while True:\n" \
            "      try: p.text('x' * 1000); p.breakable()\n"
     text = shown(code + "      except Exception: pass\nR()")[0]["text/plain"]
-    assert len(text) <= 64 << 10
-    assert len(shown("[[['a' * 10] * 1000] * 1000] * 1000")[0]["text/plain"]) <= 64 << 10
+    more = shown("[[['a' * 10] * 1000] * 1000] * 1000")[0]["text/plain"]
+    for text in (text, more, shown("[0, '€' * 100000]")[0]["text/plain"]):
+        assert len(text.encode()) <= 64 << 10 and "[cut: " in text
 
 
 @pytest.mark.parametrize("code, text", [
