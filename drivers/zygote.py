@@ -427,8 +427,8 @@ def arrange():
             exec(code, {"__name__": "__main__"})
         except ImportError:   # not in this image
             pass
-    clear_training()
     name_libraries()
+    clear_training()
 
 
 def arrange_driver():
