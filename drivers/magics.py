@@ -9,7 +9,8 @@ import sys
 
 BASH = "/bin/bash"
 AIM_S, AIM_ALL_S = 0.1, 2.0  # %timeit: target time of one round, and of all
-NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists the packages"
+NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists the packages, and on " \
+             "the host 'cupel images extras' names the command that adds more"
 INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm")
 NO_EXTENSION = "there are no extensions here"
 NO_DEBUGGER = "nobody is there to ask; print the values, or catch the error"
@@ -35,16 +36,29 @@ before = "/workspace"        # the folder that `%cd -` returns to
 def call(name, text="", *body):
     """A translated line or cell: its sign or its name with %, the rest of its line, the lines below."""
     global locals_
-    kept, locals_ = locals_, sys._getframe(1).f_locals
+    frame, kept, word = sys._getframe(1), locals_, name.lstrip("%")
+    while frame.f_code.co_filename in driver.our_files and frame.f_back:   # get_ipython() has called
+        frame = frame.f_back
+    locals_ = frame.f_locals if frame.f_code.co_filename not in driver.our_files else driver.world
     try:
-        word = name.lstrip("%")
         if name[:1] != "%":
             return SIGNS[name](text)
         if word in SAY:
             return note(f"{name}: {SAY[word]}")
+        if name[:2] == "%%" and word in UNDER and body:
+            return run_under(word, text, *body)
         return (CELL if name[:2] == "%%" else LINE)[word](text, *body)
     finally:
         locals_ = kept
+
+
+def run_under(word, text, body):
+    """The code below %%time and %%capture, if it comes as a text."""
+    CELL[word](text)
+    try:
+        exec(compile(body, f"<%%{word}>", "exec", 0, True), driver.world)
+    finally:
+        at_end.pop()()
 
 
 def note(text):
@@ -119,8 +133,7 @@ def answered(text):
         name = word[: next((at for at, char in enumerate(word) if char in "=<>~![; "), len(word))]
         version = words[0] in ("pip", "pip3", "uv", "conda", "mamba") and version_of(name)
         note(f"{name}{version} is here already" if version else f"{name}: {NO_NETWORK}")
-    if not wanted:
-        note(NO_NETWORK)
+    wanted or note(NO_NETWORK)
     return None
 
 
@@ -370,21 +383,14 @@ def who(text):
 def whos(text):
     names = our_names()
     rows = [names.describe(*item) for item in names.user_names()[0].items()]
-    if not rows:
-        return print("Interactive namespace is empty.")
     table = [("Variable", "Type", "Data/Info"), *[(row["name"], row["type"], row["text"]) for row in rows]]
     wide = [max([len(row[at]) for row in table]) + 3 for at in (0, 1)]
     lines = [f"{row[0]:<{wide[0]}}{row[1]:<{wide[1]}}{row[2]}" for row in table]
-    print("\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]))
+    print("\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]) if rows else "Interactive namespace is empty.")
 
 
-def reset(text):
-    for name in our_names().user_names()[0]:
-        driver.world.pop(name, None)
-
-
-def forget(text):
-    for name in text.split():
+def reset(text, *names):
+    for name in names or our_names().user_names()[0]:
         driver.world.pop(name, None)
 
 
@@ -423,15 +429,9 @@ def matplotlib(text):
         note("%matplotlib: there are no windows here; figures are shown by themselves")
 
 
-PYLAB = """import numpy, matplotlib
-from matplotlib import pylab, pyplot
-np, plt = numpy, pyplot
-from pylab import *
-from numpy import *"""
-
-
 def pylab(text):
-    exec(PYLAB, driver.world)
+    exec("import numpy, matplotlib\nfrom matplotlib import pylab, pyplot\nnp, plt = numpy, pyplot\n"
+         "from pylab import *\nfrom numpy import *", driver.world)
 
 
 def run_file(text):
@@ -474,7 +474,7 @@ ALIASES = {"ll": "ls -l", **{name: name for name in "ls cat cp mv rm mkdir rmdir
 LINE = {**{name: program(command) for name, command in ALIASES.items()},
         "time": time_line, "timeit": timeit, "prun": profile, "pwd": lambda text: posix.getcwd(), "cd": cd,
         "who": who, "whos": whos, "who_ls": lambda text: sorted(our_names().user_names()[0]), "reset": reset,
-        "reset_selective": forget, "xdel": forget, "matplotlib": matplotlib, "pylab": pylab, "env": environment,
+        "xdel": lambda text: reset("", *text.split()), "matplotlib": matplotlib, "pylab": pylab, "env": environment,
         "set_env": environment, "run": run_file, "history": history, "hist": history, "lsmagic": list_magics,
         "system": captured, "sx": captured, "pinfo": look, "pinfo2": lambda text: look(text, True),
         "psource": lambda text: look(text, True), "pdoc": look, "psearch": look}

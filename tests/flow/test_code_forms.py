@@ -180,6 +180,14 @@ def test_what_a_magic_cannot_do_is_said(run):
     assert run("%%bash\nexit 3")["error"]["name"] == "CalledProcessError"
 
 
+def test_magics_can_be_called(run):
+    code = "shell, name = get_ipython(), 'mine'\nshell.system('echo $name')\n" \
+           "shell.run_cell_magic('capture', 'kept', 'print(name)')\nshell.run_line_magic('pwd', ''), kept.stdout"
+    result = run(code)
+    assert (value(result), result["stdout"]) == (r"('/workspace', 'mine\n')", "mine\n")
+    assert "Wall time" in run("get_ipython().run_cell_magic('time', '', 'x = 1')")["stdout"]
+
+
 def test_a_captured_cell_keeps_its_values(session):
     session.run("%%capture kept\nprint('gone')\ndisplay(1)\n6 * 7")
     assert session.value("kept.stdout, [str(one) for one in kept.outputs]") == r"('gone\n', ['1', '42'])"

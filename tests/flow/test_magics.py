@@ -161,8 +161,9 @@ def test_the_last_value_of_javascript(client):
 ])
 def test_tab_completes_more_than_names(session, code, matches):
     if not session.value("import os; os.path.exists('dates')") == "True":
-        session.run("import os; os.mkdir('dates'); os.chdir('/workspace')\nfor name in ('data.csv', 'data file.csv', "
-                    "'dates/one.txt', '.hidden', 'mod_of_mine.py'): open(name, 'w').write('work = 1')")
+        session.run("import json, os; os.mkdir('dates'); os.chdir('/workspace')\n"
+                    "for name in ('data.csv', 'data file.csv', 'dates/one.txt', '.hidden', 'mod_of_mine.py'):\n"
+                    "    open(name, 'w').write('work = 1')")
     answer = session.ask("complete", code=code, cursor=len(code))
     assert answer["matches"] == matches
     assert all(code[answer["start"]:] == match[: len(code) - answer["start"]] for match in matches)
