@@ -294,6 +294,8 @@ def parse_program():
 def compile_program():
     """The program's code, and that of its last expression if it shows a value."""
     tree = parse_program()
+    if "ipython" in loaded:
+        tree = loaded["ipython"].interactive(tree)
     last = tree.body[-1] if tree.body else None
     shows = type(last).__name__ == "Expr"
     if shows:   # unless it ends in `;`, which suppresses the value

@@ -150,6 +150,26 @@ class InteractiveShell:
 shell = InteractiveShell()
 
 
+def shows_all():
+    """Did code of an earlier cell ask for the value of every expression?"""
+    real = getattr(sys.modules.get("IPython.core.interactiveshell"), "InteractiveShell", InteractiveShell)
+    return "all" in [vars(one).get("ast_node_interactivity") for one in (real, InteractiveShell, shell)]
+
+
+def interactive(tree):
+    """The program's tree, with a call around each expression at its top level but the last."""
+    if not shows_all():
+        return tree
+    sys.modules["builtins"].__show__ = lambda value: None if value is None else shows().show(value)
+    import ast
+    for statement in tree.body[:-1]:
+        if isinstance(statement, ast.Expr):
+            place = statement.value
+            name = ast.copy_location(ast.Name("__show__", ast.Load()), place)
+            statement.value = ast.copy_location(ast.Call(name, [place], []), place)
+    return tree
+
+
 def get_ipython():
     return shell
 

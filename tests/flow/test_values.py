@@ -39,6 +39,8 @@ CELLS = [
     "from types import SimpleNamespace\nSimpleNamespace(a=1, b='x' * 80)", "(i for i in [])", "print", "open",
     "import datetime\n[datetime.datetime(2024, 1, 2), datetime.timedelta(days=1)]",
     "b'x' * 50", "frozenset('cab')", "type",
+    "from IPython.core.interactiveshell import InteractiveShell\nInteractiveShell.ast_node_interactivity = 'all'",
+    "1\n'two'\nNone\n[3]\nx = 4\nx", "InteractiveShell.ast_node_interactivity = 'last_expr'", "1\n2",
     "import enum\nclass C(enum.Enum):\n    A = 1\nC.A, C",
     "import decimal, fractions\n[decimal.Decimal('1.1'), fractions.Fraction(1, 3)]",
 ]

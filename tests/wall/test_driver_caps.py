@@ -65,11 +65,26 @@ def test_the_text_of_an_error_has_a_cap(cupel):
 
 @pytest.mark.parametrize("data", [
     {"image/png": "<script>"}, {"text/html": 5}, {"no type": "x"}, {"TEXT/PLAIN": "x"},
-    {"text/": "x"}, {"a" * 200 + "/b": "x"}])
+    {"text/": "x"}, {"a" * 200 + "/b": "x"}, {f"text/x-{n}": "x" for n in range(17)}, {"text/x+json": {}}, {}])
 def test_a_bundle_that_is_not_as_agreed_is_dropped(cupel, data):
     found, _ = results(cupel, f"say({{'op': 'result', 'data': json.loads({json.dumps(data)!r})}})\n"
                               "result('good')")
     assert found == [{"text/plain": "good"}]
+
+
+def test_ids_and_updates_have_a_form_and_a_maximum(cupel):
+    code = """
+def shown(text, **more): say({'op': 'result', 'data': {'text/plain': text}, **more})
+shown('one', display_id='i'); shown('two', display_id='i'); shown('new', display_id='i', update=True)
+for wrong in ({'display_id': 'x' * 201}, {'display_id': ''}, {'display_id': 5}, {'update': True}, {'metadata': []}):
+    shown('wrong', **wrong)
+shown('big', display_id='b')
+for _ in range(100): shown('x' * (1 << 20), display_id='i', update=True)
+"""
+    found, answer = results(cupel, code, limits={"timeout_s": 30, "cpu_s": 30})
+    assert [len(row["text/plain"]) for row in found] == [1 << 20, 1 << 20, 3] and len(answer.process.stdout) < 5 << 20
+    found, _ = results(cupel, "for n in range(300): result(str(n))\nsay({'op': 'clear'})\nresult('last')")
+    assert found == [{"text/plain": "last"}]
 
 
 def test_forbidden_calls_are_reported_so_often_and_no_more(cupel):
