@@ -8,7 +8,7 @@ import sys
 
 driver = None   # the module; set by the loader of this file
 AXES_MAX, SERIES_MAX, POINTS_MAX, TEXT_MAX = 16, 50, 1000, 500
-ROWS_MAX, COLUMNS_MAX, BYTES_MAX = 1000, 200, 512 << 10
+ROWS_MAX, COLUMNS_MAX, BYTES_MAX = 500, 200, 512 << 10
 LABELS_MAX = 100
 COUNTED = "datetime", "categorical"   # scales whose values matplotlib keeps as numbers of its own
 

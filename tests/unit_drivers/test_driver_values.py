@@ -209,7 +209,7 @@ def test_a_data_frame_has_its_rows_as_json():
                  "display(pd.DataFrame([[1, 2]], columns=['a', 'a']))\n"
                  "display(pd.DataFrame({'a': [2**63 + 1]}, dtype='uint64'))\n"
                  "display(pd.DataFrame({'a': [{1: 2, '1': [[[0]]]}]}), pd.DataFrame({'a': ['x' * 1000000]}))")
-    assert len(data) == 5 and len(data[0][table]["data"]) == 1000 and data[0][table]["more"] == 4000
+    assert len(data) == 5 and len(data[0][table]["data"]) == 500 and data[0][table]["more"] == 4500
     assert table not in data[1] and data[2][table]["data"][0]["a"] == str(2**63 + 1) and table in data[3]
     assert table not in data[4]
 
