@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 
-import host
 import sessions
 
 WAYS = ["cold", "run", "session"]
@@ -78,8 +77,6 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 print(cross_val_score(DecisionTreeClassifier(), np.arange(80.0).reshape(40, 2), [0, 1] * 20, n_jobs=2).shape)
 """
-# Where psutil is installed, joblib uses it, and it prints an error if there is no /proc/stat.
-WITHOUT_PSUTIL = {"files": [host.text_file("psutil.py", "raise ImportError('not here')")]}
 
 
 def run(cupel, way, code, **request):
@@ -108,7 +105,7 @@ def test_a_mapped_library_is_found_by_all_of_its_paths(cupel_as, packages, way):
 @pytest.mark.both
 def test_scikit_learn_finds_the_libraries_that_the_zygote_loaded(cupel_as):
     """KMeans prints nothing, and no library is mapped twice."""
-    cold, warm, session = (json.loads(run(cupel_as, way, THREADS, **WITHOUT_PSUTIL)["stdout"]) for way in WAYS)
+    cold, warm, session = (json.loads(run(cupel_as, way, THREADS)["stdout"]) for way in WAYS)
     assert {one["internal_api"] for one in cold[0]} >= {"openblas", "openmp"} and cold[1] == 0
     assert warm == session == cold
 
@@ -125,4 +122,4 @@ def test_flags_are_those_of_an_interpreter_outside(cupel_as, tmp_path):
 
 @pytest.mark.parametrize("way", [*WAYS[:2], pytest.param("session", marks=pytest.mark.full)])
 def test_pools_of_processes_print_nothing_else(cupel_as, way):
-    assert run(cupel_as, way, POOLS, **WITHOUT_PSUTIL)["stdout"] == "[0, 1, 4, 9, 16]\n(5,)\n"
+    assert run(cupel_as, way, POOLS)["stdout"] == "[0, 1, 4, 9, 16]\n(5,)\n"
