@@ -289,6 +289,7 @@ TEST(schema_of_the_result_has_the_members_of_the_code)
     result_stream_add(&result.err_stream, 16, "\xff", 1);
     result.names = json_pack("{s:[], s:[], s:[], s:i}", "added", "changed", "removed", "more", 1);
     result.lost = json_array();
+    result.late = json_array();
     own_json most = result_to_json(&result);
     own_json all = keys_of(most);
     check_properties("result", schema, all);
