@@ -271,10 +271,9 @@ def perform(request):
         posix._exit(1)
     try:
         told = "" if before is None else f',"names":{driver.to_json(names.changes(before))}'
-        told += ',"tasks":true' if tasks_wait() else ""
     except Exception:   # no memory left for the message
         told = ""
-    driver.send(f'{{"op":"done","exit_code":{status or 0}{told}}}')
+    driver.send(f'{{"op":"done","exit_code":{status or 0}{told}{tasks_wait()}}}')
 
 
 def begin_tasks():
@@ -282,10 +281,13 @@ def begin_tasks():
 
 
 def tasks_wait():
-    """Has the event loop work for the time after the cell?"""
+    """A member of the answer, if the event loop has work for the time after the cell."""
     global may_go_on
     may_go_on = False
-    return driver.runner is not None and driver.load("tasks").pending()
+    try:
+        return ',"tasks":true' if driver.runner and driver.load("tasks").pending() else ""
+    except Exception:   # a loop that the code changed
+        return ""
 
 
 def go(request):
@@ -325,7 +327,7 @@ def renew(request):
             step()
         except Exception:
             pass   # not loaded, or replaced
-    driver.send('{"op":"renewed","tasks":%s}' % ("true" if tasks_wait() else "false"))
+    driver.send(f'{{"op":"renewed"{tasks_wait()}}}')
 
 
 def check(request):
