@@ -37,24 +37,26 @@ class Events:
 
 
 class Formatter:
-    """The functions for one mime type: `for_type(kind, function)`."""
+    """The functions that code registers for classes, for one mime type."""
+    enabled = True
 
     def __init__(self, mime):
         self.mime = mime
+        own = driver.load("pretty").registered if mime == "text/plain" else {}
+        self.type_printers = shows().printers.setdefault(mime, own)
 
     def for_type(self, kind, function=None):
-        if self.mime == "text/plain":
-            table, key = driver.load("pretty").PRINTERS, id(kind)
-        else:
-            table, key = shows().printers.setdefault(self.mime, {}), kind
-        before = table.get(key)
+        before = self.type_printers.get(kind)
         if function is not None:
-            table[key] = function
-            kept.append(kind)   # its id must stay its own
+            self.type_printers[kind] = function
         return before
 
+    def for_type_by_name(self, module, name, function=None):
+        kind = getattr(sys.modules.get(module), name, None)
+        return self.for_type(kind, function) if isinstance(kind, type) else None
 
-kept = []
+    def pop(self, kind, default=None):
+        return self.type_printers.pop(kind, default)
 
 
 class Formatters(dict):
@@ -75,7 +77,7 @@ class DisplayFormatter:
 
 class InteractiveShell:
     """get_ipython(): what code outside of a notebook's kernel asks it for."""
-    ast_node_interactivity, config, autoawait = "last_expr", {}, True
+    ast_node_interactivity, config, autoawait, colors = "last_expr", {}, True, "NoColor"
 
     def __init__(self):
         self.events, self.display_formatter = Events(), DisplayFormatter()

@@ -372,9 +372,12 @@ def named_printer(kind):
     return printer if printer and getattr(sys.modules.get(name[0]), name[1], None) is kind else None
 
 
+registered = {}   # by class; from code (ipython.py)
+
+
 def printer_of(value):
     for kind in type.__dict__["__mro__"].__get__(class_of(value)):
-        printer = PRINTERS.get(id(kind)) or named_printer(kind)
+        printer = registered and registered.get(kind) or PRINTERS.get(id(kind)) or named_printer(kind)
         if printer:
             return printer
         own = vars(kind).get("_repr_pretty_")

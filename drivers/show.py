@@ -35,6 +35,8 @@ def kind_of(value):
 def is_short(value):
     """Is repr the pretty text? Cheap for values that a line holds."""
     kind = type(value)
+    if printers:
+        return False
     if id(kind) in SCALARS:
         return True
     if not (kind is list or kind is tuple or kind is dict) or len(value) >= WIDTH:
