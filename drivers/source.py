@@ -154,7 +154,9 @@ def translate_cell(text, first):
         for at in range(first + 1):
             lines[at] = ""
         below = next((at for at, line in enumerate(lines) if line.strip()), None)
-        below is None or translate_all(text, below)
+        if below is not None:
+            text.cut_indent(below)
+            translate_all(text, below)
     else:
         told.append("\n".join(text.code.split("\n")[first + 1:]))
         lines[first + 1:] = [""] * len(lines[first + 1:])

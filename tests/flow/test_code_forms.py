@@ -151,7 +151,7 @@ def test_a_file_of_the_programs_name_is_not_taken_for_the_program(run):
     ("%%script python3\nprint(5)", "5\n", []),
     ("%%bash --out said\necho kept\n", "", []),
     ("%%capture kept\nprint('gone')\n6 * 7", "", []),
-    ("%%capture kept\nprint('gone')\n6 * 7\n", "", []),
+    ("%%capture kept\n    print('gone')\n    6 * 7\n", "", []),
     ("%%writefile -a f.txt\nx\n", "Appending to f.txt\n", []),
     ("%pwd", "", ["'/workspace'"]),
     ("here = %pwd\nhere", "", ["'/workspace'"]),

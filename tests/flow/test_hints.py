@@ -51,6 +51,9 @@ FITS = {
     "sudo itself": ("python", "import subprocess\nsubprocess.run(['sudo', 'ls'])", ROOT, {}),
     "a large object": ("python", "x = bytearray(1 << 40)", "set limits.memory_bytes above 536870912", {}),
     "a recursion": ("python", "def f(): f()\nf()", "recursion that never ends", {}),
+    "a task without a loop": ("python", "import asyncio\nasync def f(): pass\nasyncio.create_task(f())",
+                              "write 'await f()' at the top", {}),
+    "a debugger": ("python", "breakpoint()", "nobody answers a debugger", {}),
     "a recursion in JavaScript": ("javascript", "function f() { f(); }\nf()", "recursion that never ends", {}),
     "a window": ("python", "import matplotlib\nmatplotlib.use('TkAgg')\nimport matplotlib.pyplot as plt\n"
                  "plt.plot([1])", SCREEN, {}),

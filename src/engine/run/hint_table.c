@@ -192,6 +192,10 @@ static const struct row rows[] = {
     { { "RecursionError", "RangeError" },
       { "maximum recursion depth exceeded", "Maximum call stack size exceeded" }, NULL,
       "look for a recursion that never ends, or use a loop" },
+    { { "RuntimeError" }, { "no running event loop" }, NULL,
+      "no event loop runs here: write 'await f()' at the top of the code, or asyncio.run(f())" },
+    { { "BdbQuit" }, { NULL }, NULL,
+      "nobody answers a debugger here: print the values, or give its commands as 'stdin'" },
     { { "RuntimeError", "BrokenProcessPool" },
       { "has finished its bootstrapping", "terminated abruptly" }, was_started_twice,
       "a spawned process runs the code again: start processes below \"if __name__ == "
