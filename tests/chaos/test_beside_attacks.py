@@ -39,7 +39,7 @@ class Honest(threading.Thread):
             with self.engine.client() as client:
                 self.session, self.count = Session(client), 0
                 turn = 0
-                while not self.stop and turn != self.rounds:
+                while turn != self.rounds and not (self.stop and turn):
                     turn += 1
                     for work in (self.one_shot, self.file, self.bash, self.cell):
                         self.time(work, client, turn)
