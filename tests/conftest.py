@@ -105,6 +105,7 @@ def engine(engines, who):
 @pytest.fixture
 def client(engine):
     with engine.client() as one:
+        one.wait_until_warm()
         yield one
 
 

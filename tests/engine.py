@@ -128,6 +128,12 @@ class Client:
         self.start(id, request, **fields)
         return self.finish(id)
 
+    def wait_until_warm(self):
+        """A session that begins before a zygote is ready cannot be kept, and has fewer modules."""
+        def warm():
+            return [zygote["state"] for zygote in self.info()["state"]["zygotes"]] == ["ready"] * 2
+        assert host.wait_until(warm, START_S), self.info()
+
     def info(self):
         return self.ask({"op": "info"})
 

@@ -14,6 +14,7 @@ def engine(engines):
 @pytest.fixture(scope="module")
 def client(engine):
     with engine.client() as one:
+        one.wait_until_warm()
         yield one
 
 

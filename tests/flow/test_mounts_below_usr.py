@@ -175,6 +175,7 @@ def test_an_engine_and_its_sessions_work_with_files_mounted_below_usr(cupel_as, 
             _, end = client.run({"language": language, "code": code})
             assert end["result"]["stdout"] == "42\n", end
             assert "private_files" in end["result"]["isolation"]["missing"]
+        client.wait_until_warm()
         session = sessions.Session(client)
         assert session.value("x = 5; x") == "5"
         assert session.value("x = 6; x") == "6"
