@@ -276,8 +276,8 @@ class Warnings:
     which the compiler would else show without its source line."""
 
     def __getattr__(self, name):
-        if name not in ("WarningMessage", "_showwarnmsg"):
-            raise AttributeError(name)
+        if name in ("filters", "defaultaction", "onceregistry") or name[:2] == "__":
+            raise AttributeError(name)   # the compiler has its own
         sys.modules.pop("warnings", None)
         return getattr(__import__("warnings"), name)
 
