@@ -27,7 +27,7 @@ _cupel()
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
-        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
         --out | -o) options='' fill=folders ;;
@@ -66,7 +66,7 @@ _cupel()
     'session new')
         fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --json --quiet -q --help -h'
         case $prev in
-        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --ttl) options='' fill='' ;;
         --life) options='' fill='' ;;
         --undo-levels) options='' fill='' ;;
@@ -135,7 +135,7 @@ _cupel()
     repl)
         fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --raw --verbose -v --quiet -q --help -h'
         case $prev in
-        --language | -l) options='' fill=words words='python javascript bash' ;;
+        --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;

@@ -205,7 +205,7 @@ function failSyntax(details, error) {
     const column = details.lineNumber < lines.length ? details.columnNumber + 1 : lines[line - 1].length + 1;
     if (driver.isError(error))
         error.stack = '';
-    sendError('syntax', error, { line, column });
+    sendError('syntax', error, driver.restored({ file: `<cell-${cell.number}>`, line, column }));
     return 1;
 }
 
@@ -228,8 +228,23 @@ function redeclare(text, name) {
     return text;
 }
 
+// A cell of TypeScript becomes one of JavaScript; false: it does not parse.
+function toJavaScript(request) {
+    const types = require('./types.cjs');
+    driver.restoreBy(types.restore);
+    try {
+        request.code = types.translate(request.code, [`<cell-${request.cell}>`], true);
+        return true;
+    } catch (error) {
+        sendError('syntax', error, error.cupelPlace);
+        return false;
+    }
+}
+
 async function evaluate(request, mine) {
     begin(request);
+    if (request.types && !toJavaScript(request))
+        return 1;
     let answer;
     for (let text = rewrite(request.code), last; text !== last;) {
         answer = await evaluateText(last = text, request.cell);

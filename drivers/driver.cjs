@@ -42,8 +42,8 @@ let shift = null;        // {line, column, by}: the column shift of the hook for
 let failed = false;
 const ourFiles = [__filename];
 let waiting = false;     // for a top-level await, or a called function
-let drained = false;
-let muted = false;       // in a rehearsal nothing is sent
+let [drained, muted] = [false, false]; // nothing is left to run; a rehearsal, which sends nothing
+let restore = (place) => place; // TypeScript: a position in its own text (types.cjs)
 let mark = '';           // the nonce of the request, in every line of its answer
 let userRequire;
 const pooled = process.argv.length > 2;
@@ -68,8 +68,7 @@ function again(step) {
         try {
             return step();
         } catch (error) {
-            if (error.code !== 'EAGAIN' && error.code !== 'EINTR')
-                throw error;
+            if (error.code !== 'EAGAIN' && error.code !== 'EINTR') throw error;
             Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
         }
     }
@@ -82,9 +81,7 @@ function send(text) {
     try {
         while (rest.length && !muted)
             rest = rest.subarray(again(() => fs.writeSync(WORDS_FD, rest)));
-    } catch {
-        return;
-    }
+    } catch { /* closed */ }
 }
 
 function clean(text, cap = TEXT_MAX) {
@@ -126,9 +123,7 @@ function toJson(value, depth = 0) {
 }
 
 function plain(value) {
-    try {
-        return clean(util.inspect(value));
-    } catch (error) { return `[inspect failed: ${error && error.name}]`; }
+    try { return clean(util.inspect(value)); } catch (error) { return `[inspect failed: ${error && error.name}]`; }
 }
 
 function show(value) {
@@ -160,6 +155,7 @@ function userFrames(error) {
         const at = frame.lastIndexOf(spot);
         if (shift && place.line === shift.line && place.column > shift.column)
             place.column = Math.max(place.column - shift.by, shift.column);
+        restore(place);
         kept.push({ place, text: `    at ${frame.slice(0, at)}${place.line}:${place.column}`
             + frame.slice(at + spot.length) });
     }
@@ -201,10 +197,8 @@ function interrupt() {
 }
 
 function onUncaught(error) {
-    if (process.listenerCount('uncaughtException') > 1)
-        return; // the user's own handler has it
-    if (error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
-        interrupt();
+    if (process.listenerCount('uncaughtException') > 1) return; // the user's own handler has it
+    if (error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') interrupt();
     sendError(error && NOT_FOUND.includes(error.code) ? 'import' : 'exception', error,
         error && error.cupelPlace);
     process.exit(1);
@@ -219,7 +213,7 @@ function failSyntax(error) {
     const caret = (mark || '').indexOf('^');
     error.stack = '';
     sendError('syntax', error, line > 0
-        ? { line, column: caret < 0 ? text.length + 1 : caret + 1 } : undefined);
+        ? restore({ file: 'main.js', line, column: caret < 0 ? text.length + 1 : caret + 1 }) : undefined);
     process.exit(1);
 }
 
@@ -349,7 +343,8 @@ async function link(module, code) {
             const node = (parse(code, 'module') || { body: [] }).body.find((item) => item.source
                 && item.source.value === specifier);
             if (node && error && typeof error === 'object')
-                error.cupelPlace = { line: node.loc.start.line, column: node.loc.start.column + 1 };
+                error.cupelPlace = restore({ file: 'main.mjs', line: node.loc.start.line,
+                    column: node.loc.start.column + 1 });
             throw error;
         }
     });
@@ -469,6 +464,10 @@ function perform(text) {
     Object.assign(process.env, request.env);
     process.argv = [process.execPath, filename, ...request.args];
     lines = request.code.split('\n');
+    if (request.types) ({ code: request.code, restore } = require('./types.cjs').program(request.code, (error) => {
+        sendError('syntax', error, error.cupelPlace);
+        process.exit(1);
+    }));
     let call = request.call && request.call.function;
     if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // not a name
     const program = compile(request.code);
@@ -497,4 +496,5 @@ if (require.main === module)
 else // cells.cjs
     Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
         compileProgram, compileScript, lastOf, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
-        userFrames, answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });
+        userFrames, restored: (place) => restore(place), restoreBy: (step) => { restore = step; },
+        answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });

@@ -56,7 +56,7 @@ def first_version(command):
     except (OSError, subprocess.TimeoutExpired):
         return None
     number = re.search(r"\d+\.\d+[0-9.]*", done.stdout + done.stderr)
-    return number.group(0) if number else None
+    return number.group(0) if number and done.returncode == 0 else None
 
 
 def programs():
@@ -69,6 +69,20 @@ def node_packages():
     return {name: "" for name in sorted(os.listdir(here))} if os.path.isdir(here) else {}
 
 
+R = ["env", "R_HOME=/usr/lib/R", "LD_LIBRARY_PATH=/usr/lib/R/lib", "/usr/lib/R/bin/exec/R", "--version"]
+STRIPS = ["/usr/bin/node", "-e", "require('module').stripTypeScriptTypes && console.log(process.version)"]
+COMPILER = ["/usr/bin/node", "-p", "require('/usr/share/nodejs/typescript/package.json').version"]
+
+
+def others():
+    """The languages that a host may lack. TypeScript has the version of what removes the types: node's, esbuild's or
+    the compiler's."""
+    java = os.path.exists("/usr/bin/javac") and first_version(["/usr/bin/java", "-version"])
+    types = first_version(STRIPS) or first_version(["/usr/bin/esbuild", "--version"]) or first_version(COMPILER)
+    versions = {"typescript": types, "r": first_version(R), "java": java}
+    return [{"name": name, "version": version, "packages": {}} for name, version in versions.items() if version]
+
+
 def manifest(fonts):
     languages = [{"name": "python", "version": platform.python_version(),
                   "packages": python_packages()}]
@@ -78,6 +92,7 @@ def manifest(fonts):
     bash = first_version(["/bin/bash", "--version"])
     if bash:
         languages.append({"name": "bash", "version": bash, "packages": programs()})
+    languages += others()
     return {"languages": languages, "fonts": fonts}
 
 

@@ -11,9 +11,16 @@
 #include "contract/request_int.h"
 
 const struct request_language_row request_languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { "python", { "py" }, { ".py" } },
-    [REQUEST_JAVASCRIPT] = { "javascript", { "js", "node" }, { ".js", ".mjs", ".cjs" } },
-    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" } },
+    [REQUEST_PYTHON] = { "python", { "py" }, { ".py" }, true, true },
+    [REQUEST_JAVASCRIPT] = { "javascript",
+                             { "js", "node" },
+                             { ".js", ".mjs", ".cjs" },
+                             true,
+                             true },
+    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" }, false, true },
+    [REQUEST_TYPESCRIPT] = { "typescript", { "ts" }, { ".ts", ".mts", ".cts" }, true, true },
+    [REQUEST_R] = { "r", { "R", "Rscript" }, { ".R", ".r" }, false, false },
+    [REQUEST_JAVA] = { "java", { NULL }, { ".java" }, false, false },
 };
 
 const char *const request_tiers[] = { "native", NULL };
@@ -60,8 +67,7 @@ static int take_language(struct request_intake *in, const json_t *value, struct 
         return -1;
     int found = request_language_find(json_string_value(value));
     if (found < 0)
-        return request_refuse("language", value, "python, javascript or bash",
-                              "an unknown language", err);
+        return request_refuse("language", value, REQUEST_ALL_LANGUAGES, "an unknown language", err);
     in->out->language = (enum request_language)found;
     return 0;
 }

@@ -22,16 +22,31 @@
 #define REQUEST_FILES_MAX 4096
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
 
-enum request_language { REQUEST_PYTHON, REQUEST_JAVASCRIPT, REQUEST_BASH, REQUEST_LANGUAGES };
+enum request_language {
+    REQUEST_PYTHON,
+    REQUEST_JAVASCRIPT,
+    REQUEST_BASH,
+    REQUEST_TYPESCRIPT,
+    REQUEST_R,
+    REQUEST_JAVA,
+    REQUEST_LANGUAGES
+};
 
 /* A language: its name and aliases. */
 struct request_language_row {
     const char *name;
     const char *aliases[3];
     const char *endings[4]; /* of file names, with the dot */
+    bool calls, sessions; /* it has `call`, and sessions */
 };
+#define REQUEST_ALL_LANGUAGES "python, javascript, bash, typescript, r or java"
 extern const struct request_language_row request_languages[REQUEST_LANGUAGES];
 int request_language_find(const char *name);
+/* JavaScript, or TypeScript, which becomes JavaScript in the box. */
+static inline bool request_is_node(enum request_language language)
+{
+    return language == REQUEST_JAVASCRIPT || language == REQUEST_TYPESCRIPT;
+}
 int request_language_of_file(const char *file_name);
 
 enum request_on_output { REQUEST_TRUNCATE, REQUEST_STOP };

@@ -39,15 +39,17 @@ int request_take_call(struct request_intake *intake, const json_t *value, struct
     enum request_language language = intake->out->language;
     if (!json_is_object(value))
         return request_refuse("call", value, "an object with 'function'", "not an object", err);
-    if (language == REQUEST_BASH) {
-        request_refuse("call", value, "python or javascript", "not possible in bash", err);
+    if (!request_languages[language].calls) {
+        char reason[48];
+        snprintf(reason, sizeof reason, "not possible in %s", request_languages[language].name);
+        request_refuse("call", value, "python, javascript or typescript", reason, err);
         err_hint(err, "write the call into 'code'");
         return -1;
     }
     const json_t *args = json_object_get(value, "args");
     const json_t *kwargs = json_object_get(value, "kwargs");
     if (request_check_members(value, "call", request_call_members, err) < 0 ||
-        check_function(json_object_get(value, "function"), language == REQUEST_JAVASCRIPT, err) < 0)
+        check_function(json_object_get(value, "function"), request_is_node(language), err) < 0)
         return -1;
     if (args && !json_is_array(args))
         return request_refuse("call.args", args, "an array", "not an array", err);

@@ -65,7 +65,15 @@ int request_from_session_json(json_t *object, const struct request_ceilings *cei
         return -1;
     own_json whole = json_copy(object);
     json_object_set_new(whole, "code", json_string(""));
-    return request_from_json(whole, ceilings, out, err);
+    if (request_from_json(whole, ceilings, out, err) < 0)
+        return -1;
+    if (request_languages[out->language].sessions)
+        return 0;
+    request_done(out);
+    request_refuse("language", json_object_get(object, "language"),
+                   "python, javascript, bash or typescript", "a language without sessions", err);
+    err_hint(err, "use cupel run, and keep the state in files");
+    return -1;
 }
 
 static int check_fixed(const json_t *limits, const struct request *session, struct err *err)

@@ -44,8 +44,10 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
 {
     struct engine *engine = buf_alloc_zero(1, sizeof *engine);
     engine->loop = LOOP_INIT;
-    engine->house = (struct house){ .broker = BOX_BROKER_INIT, .source.fd = -1,
-                                    .on_broken = break_soon, .on_released = admit_soon };
+    engine->house = (struct house){ .broker = BOX_BROKER_INIT,
+                                    .source.fd = -1,
+                                    .on_broken = break_soon,
+                                    .on_released = admit_soon };
     engine->font_fd = engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
     engine->options = *options;
@@ -166,7 +168,8 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
 {
-    if (engine_is_broken(engine, err) || !engine_find_image(engine, request, err))
+    if (engine_is_broken(engine, err) || !engine_find_image(engine, request, err) ||
+        plan_check_installed(request, err) < 0)
         return NULL;
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
@@ -284,9 +287,14 @@ int engine_run(struct engine *engine, const struct request *request,
 {
     struct blocking blocking = {
         .interrupt = { .fd = interrupt_fd, .ready = LOOP_HANDLER(on_interrupt) },
-        .engine = engine, .on_event = on_event, .user = user, .out = out, .err = err,
+        .engine = engine,
+        .on_event = on_event,
+        .user = user,
+        .out = out,
+        .err = err,
     };
-    struct engine_hooks hooks = { .on_event = on_blocking_event, .on_end = on_blocking_end,
+    struct engine_hooks hooks = { .on_event = on_blocking_event,
+                                  .on_end = on_blocking_end,
                                   .user = &blocking };
     const struct image *image = engine_find_image(engine, request, err);
     if (!image)

@@ -28,7 +28,7 @@ const struct image_extra *image_extras(size_t *out_count)
         char text[256];
         snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
         line += strcspn(line, "\n");
-        int words = sscanf(text, "%7s %11s %63s %63s %15s", row->set, row->kind, row->name,
+        int words = sscanf(text, "%7s %11s %95s %95s %15s", row->set, row->kind, row->name,
                            row->package, row->flag);
         count += *text != '#' && words >= 4;
     }

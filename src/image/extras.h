@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define IMAGE_EXTRAS_MAX 128
-#define IMAGE_EXTRAS_WORD 64
+#define IMAGE_EXTRAS_WORD 96
 
 struct image_extra {
     char set[8];   /* "base" or "extra" */

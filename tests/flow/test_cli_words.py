@@ -54,12 +54,12 @@ def test_a_limit_that_is_none_is_refused(cupel_as, limit):
     assert "--limit" in text, text
 
 
-def test_typescript_is_refused_and_never_run_as_python(cupel_as, folder):
-    script = folder / "t.ts"
+def test_jsx_is_refused_and_never_run_as_python(cupel_as, folder):
+    script = folder / "t.tsx"
     script.write_text("print(1)\n")
-    for name in (script, "nothing.ts", "a.mts"):
+    for name in (script, "nothing.tsx"):
         text = said(cupel_as, name, code=2)
-        assert "TypeScript" in text and "-l javascript" in text, text
+        assert "JSX" in text and "-l typescript" in text, text
     script.write_text("console.log(2)\n")
     assert cupel_as.run(["run", "--cold", "-l", "javascript", script]).stdout == "2\n"
 

@@ -156,6 +156,6 @@ def test_the_list_is_well_formed():
     rows = [line.split() for line in (host.REPO / "dev/image-packages").read_text().splitlines()
             if line and line[0] != "#"]
     assert all(len(row) in (4, 5) and row[0] in ("base", "extra") and row[1] in ("python", "program", "language")
-               and all(len(word) < 64 for word in row) for row in rows)
+               and all(len(word) < 96 for word in row) for row in rows)
     assert len({(row[1], row[2]) for row in rows}) == len(rows) < 128
     assert os.path.getsize(host.REPO / "dev/image-packages") < 16384

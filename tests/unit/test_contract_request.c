@@ -91,17 +91,24 @@ TEST(request_languages_and_aliases)
         const char *name;
         int language;
     } rows[] = {
-        { "python", REQUEST_PYTHON }, { "py", REQUEST_PYTHON },
-        { "javascript", REQUEST_JAVASCRIPT }, { "js", REQUEST_JAVASCRIPT },
-        { "node", REQUEST_JAVASCRIPT }, { "bash", REQUEST_BASH }, { "sh", REQUEST_BASH },
-        { "Python", -1 }, { "", -1 }, { "ruby", -1 }, { "python3", -1 },
+        { "python", REQUEST_PYTHON },
+        { "py", REQUEST_PYTHON },
+        { "javascript", REQUEST_JAVASCRIPT },
+        { "js", REQUEST_JAVASCRIPT },
+        { "node", REQUEST_JAVASCRIPT },
+        { "bash", REQUEST_BASH },
+        { "sh", REQUEST_BASH },
+        { "Python", -1 },
+        { "", -1 },
+        { "ruby", -1 },
+        { "python3", -1 },
     };
     for (size_t i = 0; i < array_len(rows); i++)
         CHECK_INT(request_language_find(rows[i].name), rows[i].language);
     struct err err = refused_with("\"language\": \"cobol\"");
     CHECK_TEXT(err.field, "language");
     CHECK_TEXT(err.value, "\"cobol\"");
-    CHECK_TEXT(err.bound, "python, javascript or bash");
+    CHECK_TEXT(err.bound, REQUEST_ALL_LANGUAGES);
     CHECK_TEXT(refused_with("\"language\": 3").field, "language");
     CHECK_TEXT(refused_with("\"language\": \"py\\u0000\"").field, "language");
 }
@@ -245,8 +252,7 @@ TEST(request_wrong_types_name_the_field)
         { "\"files\": [{\"path\": \"a\", \"base64\": 1}]", "files[0].base64" },
         { "\"files\": [{\"path\": \"a\"}]", "files[0]" },
         { "\"files\": [{\"path\": \"a\", \"text\": \"\", \"base64\": \"\"}]", "files[0]" },
-        { "\"files\": [{\"path\": \"a\", \"text\": \"\", \"readonly\": 1}]",
-          "files[0].readonly" },
+        { "\"files\": [{\"path\": \"a\", \"text\": \"\", \"readonly\": 1}]", "files[0].readonly" },
         { "\"profile\": \"huge\"", "profile" },
         { "\"profile\": 1", "profile" },
         { "\"limits\": 1", "limits" },
@@ -369,9 +375,15 @@ TEST(request_inputs_have_one_digest)
 TEST(request_inputs_that_differ_have_another_digest)
 {
     static const char *const members[] = {
-        "\"args\":[]", "\"stdin\":\"a\"", "\"args\":[\"a\"]", "\"args\":[\"a\",\"\"]",
-        "\"args\":[\"\",\"a\"]", "\"env\":{\"a\":\"\"}", "\"env\":{\"a\":\"b\"}",
-        "\"call\":{\"function\":\"a\"}", "\"call\":{\"function\":\"a\",\"args\":[]}",
+        "\"args\":[]",
+        "\"stdin\":\"a\"",
+        "\"args\":[\"a\"]",
+        "\"args\":[\"a\",\"\"]",
+        "\"args\":[\"\",\"a\"]",
+        "\"env\":{\"a\":\"\"}",
+        "\"env\":{\"a\":\"b\"}",
+        "\"call\":{\"function\":\"a\"}",
+        "\"call\":{\"function\":\"a\",\"args\":[]}",
         "\"files\":[{\"path\":\"a\",\"text\":\"\"}]",
         "\"files\":[{\"path\":\"a\",\"text\":\"\",\"readonly\":true}]",
         "\"files\":[{\"path\":\"a\",\"text\":\"b\"}]",

@@ -24,6 +24,7 @@ static const char *const prompts[REQUEST_LANGUAGES][2] = {
     [REQUEST_PYTHON] = { ">>> ", "... " },
     [REQUEST_JAVASCRIPT] = { "> ", "... " },
     [REQUEST_BASH] = { "$ ", "> " },
+    [REQUEST_TYPESCRIPT] = { "> ", "... " },
 };
 
 /* --- the session --- */

@@ -104,7 +104,7 @@ struct python_line {
     char last;   /* its last character */
 };
 
-static const char *const python_blocks[] = { "if",  "for",  "while", "def",  "class",
+static const char *const python_blocks[] = { "if",  "for",  "while", "def", "class",
                                              "try", "with", "async", NULL };
 
 static int python_quote(struct scan *s)
@@ -279,7 +279,7 @@ bool cli_repl_is_whole(enum request_language language, struct str text, bool pas
     struct scan s = { .at = text.at, .end = text.at + text.len };
     if (language == REQUEST_PYTHON)
         return python_is_whole(&s, text, pasted);
-    if (language == REQUEST_JAVASCRIPT)
+    if (request_is_node(language))
         return javascript_is_whole(&s, text);
     return cli_repl_bash_is_whole(text);
 }

@@ -53,26 +53,22 @@ static bool is_one_word(const char *text)
     return text[strcspn(text, " \t\r\n;()'\"")] == 0;
 }
 
-/* Debian's node cannot strip types. */
-static int refuse_typescript(const char *script, struct err *err)
+/* A script of TypeScript with JSX would else run as Python. */
+static int refuse_jsx(const char *script, struct err *err)
 {
-    static const char *const endings[] = { ".ts", ".mts", ".cts", ".tsx" };
     const char *ending = strrchr(script, '.');
-    for (size_t i = 0; ending && i < array_len(endings); i++) {
-        if (strcmp(ending, endings[i]) != 0)
-            continue;
-        err_set(err, ERR_USAGE, "'%.200s' is TypeScript, which is not run here", script);
-        err_hint(err, "compile it to JavaScript first, or say -l javascript if it has no types");
-        return -1;
-    }
-    return 0;
+    if (!ending || strcmp(ending, ".tsx") != 0)
+        return 0;
+    err_set(err, ERR_USAGE, "'%.200s' is TypeScript with JSX, which is not run here", script);
+    err_hint(err, "compile it to JavaScript first, or say -l typescript if it has no JSX");
+    return -1;
 }
 
 static int open_code(const char *text, bool language, struct cli_run_inputs *out, struct err *err)
 {
     if (strcmp(text, "-") == 0)
         return open_input(text, "standard input", &out->code_fd, err);
-    if (!language && is_one_word(text) && refuse_typescript(text, err) < 0)
+    if (!language && is_one_word(text) && refuse_jsx(text, err) < 0)
         return -1;
     bool named = is_one_word(text) && request_language_of_file(text) >= 0;
     if (!named && !is_regular(text)) {

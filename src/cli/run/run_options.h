@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/opt.h"
+#include "contract/request.h"
 
 struct cli_run_options {
     bool help, quiet, verbose, json, raw, cold;
@@ -21,52 +22,72 @@ struct cli_run_options {
 /* The rows, for every command that runs code: they also fill a larger struct that begins with this
  * one. */
 #define CLI_RUN_AT(member) offsetof(struct cli_run_options, member)
-#define CLI_RUN_ROW_LANGUAGE \
-    { "language", 'l', "NAME", OPT_TEXT, CLI_RUN_AT(language), "python, javascript or bash" }
-#define CLI_RUN_ROW_CODE \
-    { "code", 'c', "CODE", OPT_TEXT, CLI_RUN_AT(code), \
-      "run this text; operands are its arguments" }
-#define CLI_RUN_ROW_FILE \
-    { "file", 'f', "HOST[:PATH][:ro]", OPT_LIST, CLI_RUN_AT(files), \
+#define CLI_RUN_ROW_LANGUAGE                                                                       \
+    { "language", 'l', "NAME", OPT_TEXT, CLI_RUN_AT(language), REQUEST_ALL_LANGUAGES }
+#define CLI_RUN_ROW_CODE                                                                           \
+    { "code", 'c', "CODE", OPT_TEXT, CLI_RUN_AT(code), "run this text; operands are its arguments" }
+#define CLI_RUN_ROW_FILE                                                                           \
+    { "file",                                                                                      \
+      'f',                                                                                         \
+      "HOST[:PATH][:ro]",                                                                          \
+      OPT_LIST,                                                                                    \
+      CLI_RUN_AT(files),                                                                           \
       "copy a file into the work directory, read-only with :ro" }
-#define CLI_RUN_ROW_OUT \
+#define CLI_RUN_ROW_OUT                                                                            \
     { "out", 'o', "DIR", OPT_TEXT, CLI_RUN_AT(out), "save artifacts and pictures in this folder" }
-#define CLI_RUN_ROW_TIMEOUT \
+#define CLI_RUN_ROW_TIMEOUT                                                                        \
     { "timeout", 't', "S", OPT_NUMBER, CLI_RUN_AT(timeout), "wall-clock seconds" }
-#define CLI_RUN_ROW_MEMORY \
+#define CLI_RUN_ROW_MEMORY                                                                         \
     { "memory", 'm', "SIZE", OPT_BYTES, CLI_RUN_AT(memory), "memory, for example 512M or 2G" }
-#define CLI_RUN_ROW_CPUS \
+#define CLI_RUN_ROW_CPUS                                                                           \
     { "cpus", 0, "N", OPT_NUMBER, CLI_RUN_AT(cpus), "processors, for example 0.5 or 2" }
-#define CLI_RUN_ROW_DISK \
+#define CLI_RUN_ROW_DISK                                                                           \
     { "disk", 0, "SIZE", OPT_BYTES, CLI_RUN_AT(disk), "writable space, part of the memory" }
-#define CLI_RUN_ROW_PIDS \
+#define CLI_RUN_ROW_PIDS                                                                           \
     { "pids", 0, "N", OPT_NUMBER, CLI_RUN_AT(pids), "processes and threads at one time" }
-#define CLI_RUN_ROW_LIMIT \
-    { "limit", 0, "NAME=VALUE", OPT_LIST, CLI_RUN_AT(limits), \
+#define CLI_RUN_ROW_LIMIT                                                                          \
+    { "limit",                                                                                     \
+      0,                                                                                           \
+      "NAME=VALUE",                                                                                \
+      OPT_LIST,                                                                                    \
+      CLI_RUN_AT(limits),                                                                          \
       "any limit of a request, for example artifact_bytes=50M" }
-#define CLI_RUN_ROW_ENV \
+#define CLI_RUN_ROW_ENV                                                                            \
     { "env", 'e', "NAME=VALUE", OPT_LIST, CLI_RUN_AT(env), "set an environment variable" }
-#define CLI_RUN_ROW_STDIN \
-    { "stdin", 0, "FILE", OPT_TEXT, CLI_RUN_AT(stdin_file), \
+#define CLI_RUN_ROW_STDIN                                                                          \
+    { "stdin",                                                                                     \
+      0,                                                                                           \
+      "FILE",                                                                                      \
+      OPT_TEXT,                                                                                    \
+      CLI_RUN_AT(stdin_file),                                                                      \
       "standard input of the code; - passes ours" }
-#define CLI_RUN_ROW_PROFILE \
-    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), \
-      "defaults: baseline or analysis" }
-#define CLI_RUN_ROW_IMAGE \
+#define CLI_RUN_ROW_PROFILE                                                                        \
+    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), "defaults: baseline or analysis" }
+#define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
-#define CLI_RUN_ROW_REQUEST \
-    { "request", 0, "FILE", OPT_TEXT, CLI_RUN_AT(request), \
+#define CLI_RUN_ROW_REQUEST                                                                        \
+    { "request",                                                                                   \
+      0,                                                                                           \
+      "FILE",                                                                                      \
+      OPT_TEXT,                                                                                    \
+      CLI_RUN_AT(request),                                                                         \
       "a complete request as JSON; - reads standard input" }
-#define CLI_RUN_ROW_JSON \
+#define CLI_RUN_ROW_JSON                                                                           \
     { "json", 0, NULL, OPT_FLAG, CLI_RUN_AT(json), "print the result as JSON and nothing else" }
-#define CLI_RUN_ROW_COLD \
+#define CLI_RUN_ROW_COLD                                                                           \
     { "cold", 0, NULL, OPT_FLAG, CLI_RUN_AT(cold), "use no running engine, see cupel serve" }
-#define CLI_RUN_ROW_RAW \
+#define CLI_RUN_ROW_RAW                                                                            \
     { "raw", 0, NULL, OPT_FLAG, CLI_RUN_AT(raw), "print the code's control characters unchanged" }
-#define CLI_RUN_ROW_VERBOSE \
-    { "verbose", 'v', NULL, OPT_FLAG, CLI_RUN_AT(verbose), \
-      "show the cost of the run and its walls" }
-#define CLI_RUN_ROW_QUIET \
+#define CLI_RUN_ROW_VERBOSE                                                                        \
+    {                                                                                              \
+        "verbose",                                                                                 \
+        'v',                                                                                       \
+        NULL,                                                                                      \
+        OPT_FLAG,                                                                                  \
+        CLI_RUN_AT(verbose),                                                                       \
+        "show the cost of the run and its walls"                                                   \
+    }
+#define CLI_RUN_ROW_QUIET                                                                          \
     { "quiet", 'q', NULL, OPT_FLAG, CLI_RUN_AT(quiet), "no notes on standard error" }
 #define CLI_RUN_ROW_HELP { "help", 'h', NULL, OPT_FLAG, CLI_RUN_AT(help), "show this text" }
 

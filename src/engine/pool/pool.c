@@ -190,8 +190,9 @@ static bool entry_new(struct pool *pool)
 {
     struct engine *engine = pool->engine;
     struct pool_entry *entry = buf_alloc_zero(1, sizeof *entry);
-    *entry = (struct pool_entry){ .tenant.news = on_entry_news, .pool = pool,
-                                  .words.fd = -1, .driver = DRIVER_INIT };
+    *entry = (struct pool_entry){
+        .tenant.news = on_entry_news, .pool = pool, .words.fd = -1, .driver = DRIVER_INIT
+    };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         entry->fd[i] = -1;
     entry->box = house_take(&engine->house, &entry->tenant);
@@ -292,8 +293,8 @@ void pools_refill(struct pools *pools)
 
 static bool names_data_packages(struct str text)
 {
-    static const char *const words[] = { "pandas", "numpy", "matplotlib", "sympy", "scipy",
-                                         "sklearn", "seaborn", "statsmodels" };
+    static const char *const words[] = { "pandas", "numpy",   "matplotlib", "sympy",
+                                         "scipy",  "sklearn", "seaborn",    "statsmodels" };
     for (size_t i = 0; i < array_len(words); i++) {
         if (memmem(text.at, text.len, words[i], strlen(words[i])))
             return true;
@@ -316,12 +317,13 @@ static struct pool *pool_for(struct pools *pools, const struct request *request)
 {
     static const enum pool_id ids[REQUEST_LANGUAGES] = {
         [REQUEST_PYTHON] = POOL_PYTHON, [REQUEST_JAVASCRIPT] = POOL_JAVASCRIPT,
-        [REQUEST_BASH] = POOL_BASH,
+        [REQUEST_BASH] = POOL_BASH,     [REQUEST_TYPESCRIPT] = POOL_JAVASCRIPT,
+        [REQUEST_R] = POOL_COUNT,       [REQUEST_JAVA] = POOL_COUNT, /* start cold */
     };
     enum pool_id id = ids[request->language];
     if (id == POOL_PYTHON && pools_uses_data_packages(request))
         id = POOL_PYTHON_DATA;
-    if (id == POOL_BASH && !plan_bash_may_wait(request))
+    if (id == POOL_COUNT || (id == POOL_BASH && !plan_bash_may_wait(request)))
         return NULL;
     struct pool *pool = &pools->at[id];
     return pools->open && plan_env_is_late(request) && plan_same_box(request, &pool->request)
@@ -397,8 +399,11 @@ static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, 
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
     own_json object = json_pack("{s:s, s:s}", "language",
                                 request_languages[kinds[id].language].name, "code", "");
-    *pool = (struct pool){ .engine = engine, .id = id, .wanted = kinds[id].floor,
-                           .request = REQUEST_INIT, .plan = PLAN_INIT };
+    *pool = (struct pool){ .engine = engine,
+                           .id = id,
+                           .wanted = kinds[id].floor,
+                           .request = REQUEST_INIT,
+                           .plan = PLAN_INIT };
     if (is_fixed(pool))
         pool->wanted = engine->options.pool_size;
     if (request_from_json(object, &ceilings, &pool->request, err) < 0)

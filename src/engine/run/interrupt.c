@@ -45,8 +45,7 @@ static void interrupt(struct engine_run *run)
     send_signal(run, SIGINT);
     /* A bash that still reads its cell does not get the signal, and node loses it while it changes
      * from V8's signal handling to its own: send it again if the run continues. */
-    if (run->request->language == REQUEST_JAVASCRIPT || run->may_miss_interrupt ||
-        is_python_cell(run))
+    if (request_is_node(run->request->language) || run->may_miss_interrupt || is_python_cell(run))
         run->again_ns = clock_now_ns() + AGAIN_MS * CLOCK_MS;
     run_set_timer(run);
 }

@@ -24,6 +24,9 @@ BUILTIN(builtin_report_py, "drivers/report.py");
 BUILTIN(builtin_source_py, "drivers/source.py");
 BUILTIN(builtin_tasks_py, "drivers/tasks.py");
 BUILTIN(builtin_terminal_py, "drivers/terminal.py");
+BUILTIN(builtin_types_js, "drivers/types.cjs");
+BUILTIN(builtin_foreign_py, "drivers/foreign.py");
+BUILTIN(builtin_main_r, "drivers/main.R");
 BUILTIN(builtin_cells_js, "drivers/cells.cjs");
 BUILTIN(builtin_names_js, "drivers/names.cjs");
 BUILTIN(builtin_matplotlibrc, "drivers/matplotlibrc");
@@ -57,6 +60,9 @@ static const struct {
     ROW(TASKS_PY, "tasks.py", tasks_py),
     ROW(TERMINAL_PY, "terminal.py", terminal_py),
     ROW(CELLS_JS, "cells.cjs", cells_js),
+    ROW(TYPES_JS, "types.cjs", types_js),
+    ROW(FOREIGN_PY, "foreign.py", foreign_py),
+    ROW(MAIN_R, "main.R", main_r),
     ROW(NAMES_JS, "names.cjs", names_js),
     ROW(MATPLOTLIBRC, "matplotlibrc", matplotlibrc),
     ROW(PREPARE_PY, "prepare.py", prepare_py),

@@ -28,6 +28,9 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_CELLS_JS,
     ENGINE_BUILTIN_NAMES_JS,
+    ENGINE_BUILTIN_TYPES_JS, /* read by programs and cells of TypeScript */
+    ENGINE_BUILTIN_FOREIGN_PY, /* R and Java */
+    ENGINE_BUILTIN_MAIN_R,
     ENGINE_BUILTIN_MATPLOTLIBRC,
     ENGINE_BUILTIN_PREPARE_PY,
     ENGINE_BUILTIN_ZYGOTE_PY,

@@ -20,6 +20,7 @@
 #define INODES_MAX 16384
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
+#define NODE "/usr/bin/node"
 #define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is unknown yet */
 #define CPU_S_SESSION (30 * 86400) /* each cell has its own limit */
 
@@ -60,6 +61,7 @@ struct language {
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
     enum engine_builtin_id cells;    /* a session's driver; 0: that of a waiting one */
+    const char *word; /* the driver's first argument; the memory limit in bytes is the second */
 };
 
 /* Read when they are needed, in a run and in a session. */
@@ -80,18 +82,20 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                          false,
                          NULL,
                          NULL,
-                         ENGINE_BUILTIN_CELLS_PY },
+                         ENGINE_BUILTIN_CELLS_PY,
+                         NULL },
     [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
                              { [RUN] = { ENGINE_BUILTIN_ENDING_JS },
-                               [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS, ENGINE_BUILTIN_ENDING_JS },
+                               [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS, ENGINE_BUILTIN_ENDING_JS,
+                                             ENGINE_BUILTIN_TYPES_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS } },
-                             { "/usr/bin/node", "--expose-internals", "--experimental-vm-modules",
-                               NULL },
+                             { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
                              NULL,
-                             ENGINE_BUILTIN_CELLS_JS },
+                             ENGINE_BUILTIN_CELLS_JS,
+                             NULL },
     [REQUEST_BASH] = { ENGINE_BUILTIN_DRIVER_SH,
                        { [WAITING] = { ENGINE_BUILTIN_CELLS_SH },
                          [SESSION] = { ENGINE_BUILTIN_CELLS_SH } },
@@ -99,8 +103,60 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        true,
                        "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
                        "BASH_ENV=" BOX_PLANT_DIR "/cells.sh",
-                       0 },
+                       0,
+                       NULL },
+    /* A waiting one is JavaScript's: the request says that it has types. */
+    [REQUEST_TYPESCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
+                             { [RUN] = { ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ENDING_JS },
+                               [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
+                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS } },
+                             { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
+                             false,
+                             NULL,
+                             NULL,
+                             ENGINE_BUILTIN_CELLS_JS,
+                             NULL },
+    /* Runs alone: a driver in Python starts the interpreter and reads its errors. */
+    [REQUEST_R] = { ENGINE_BUILTIN_FOREIGN_PY,
+                    { [RUN] = { ENGINE_BUILTIN_MAIN_R } },
+                    { PYTHON, "-S", "-s", NULL },
+                    false,
+                    NULL,
+                    NULL,
+                    0,
+                    "r" },
+    [REQUEST_JAVA] = { ENGINE_BUILTIN_FOREIGN_PY,
+                       { [RUN] = { 0 } },
+                       { PYTHON, "-S", "-s", NULL },
+                       false,
+                       NULL,
+                       NULL,
+                       0,
+                       "java" },
 };
+
+/* The program of each language that a host may lack, and the package that has it. */
+static const struct {
+    const char *path, *package;
+} programs[REQUEST_LANGUAGES] = {
+    [REQUEST_JAVASCRIPT] = { NODE, "nodejs" },
+    [REQUEST_TYPESCRIPT] = { NODE, "nodejs" },
+    [REQUEST_R] = { "/usr/lib/R/bin/exec/R", "r-base-core" },
+    [REQUEST_JAVA] = { "/usr/bin/javac", "default-jdk-headless" },
+};
+
+int plan_check_installed(const struct request *request, struct err *err)
+{
+    const char *path = programs[request->language].path, *name;
+    if (!path || access(path, X_OK) == 0)
+        return 0;
+    name = request_languages[request->language].name;
+    err_input(err, "language", name, "an installed language",
+              "language \"%s\" is not installed: apt-get install %s", name,
+              programs[request->language].package);
+    err_hint(err, "install it on the host; 'cupel languages' lists the installed ones");
+    return -1;
+}
 
 /* The driver was compiled by the build's Python; another minor version cannot read it and gets the
  * source. */
@@ -246,7 +302,7 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
     buf_add(&block, &head, sizeof head);
     for (size_t i = 0; language->argv[i]; i++)
         add_string(&block, &head.argc, str_of(language->argv[i]));
-    if (request->language == REQUEST_JAVASCRIPT) {
+    if (request_is_node(request->language)) {
         /* node sizes its heap by the host's memory unless told: three quarters of ours. */
         snprintf(path, sizeof path, "--max-old-space-size=%lld",
                  (long long)(request->limits.value[LIMITS_MEMORY] * 3 / 4 >> 20));
@@ -256,6 +312,11 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
     add_string(&block, &head.argc, str_of(path));
     if (purpose == WAITING && !language->code_in_file)
         add_string(&block, &head.argc, STR("wait"));
+    if (language->word) {
+        snprintf(path, sizeof path, "%lld", (long long)request->limits.value[LIMITS_MEMORY]);
+        add_string(&block, &head.argc, str_of(language->word));
+        add_string(&block, &head.argc, str_of(path));
+    }
     for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
     add_env(&block, &head, request, purpose != RUN);

@@ -13,7 +13,7 @@ struct plan {
     int exec_block;
     struct box_call start;
 };
-#define PLAN_INIT                                                            \
+#define PLAN_INIT                                                                                  \
     ((struct plan){ .plant_fds = { [0 ... BOX_PLANTS_MAX - 1] = -1 }, .exec_block = -1 })
 void plan_done(struct plan *plan);
 
@@ -41,6 +41,8 @@ struct str plan_code(const struct request *request);
 /* The first line for the driver; heap. with_env: the process was started without the request's
  * environment, and sets it now. */
 char *plan_driver_line(const struct request *request, bool with_env);
+/* Refuses a language that the host lacks; the err names the package. */
+int plan_check_installed(const struct request *request, struct err *err);
 /* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
  * cannot hold every value. */
 bool plan_bash_may_wait(const struct request *request);

@@ -57,6 +57,8 @@ char *plan_driver_line(const struct request *request, bool with_env)
     own_json line = json_pack("{s:s, s:o, s:o, s:O?, s:b}", "op", "run", "code",
                               json_text(plan_code(request)), "args", args_of(request), "call",
                               request->call, "stdin", request->stdin_text.len > 0);
+    if (request->language == REQUEST_TYPESCRIPT)
+        json_object_set_new(line, "types", json_true());
     if (with_env)
         add_env(line, request);
     return plan_line(line);
@@ -69,6 +71,8 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
                               "cell", (json_int_t)cell, "code", json_text(plan_code(request)),
                               "args", args_of(request), "call", request->call, "names",
                               request->names);
+    if (request->language == REQUEST_TYPESCRIPT)
+        json_object_set_new(line, "types", json_true());
     if (hush)
         json_object_set_new(line, "hush", json_true());
     if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
@@ -76,7 +80,7 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
     if (session)
         add_env(line, session);
     add_env(line, request);
-    if (request->language == REQUEST_JAVASCRIPT && request->stdin_text.len > 0)
+    if (request_is_node(request->language) && request->stdin_text.len > 0)
         json_object_set_new(line, "stdin", json_text(request->stdin_text));
     else if (request->stdin_text.len > 0)
         json_object_set_new(line, "stdin_bytes", json_integer((json_int_t)request->stdin_text.len));
