@@ -8,7 +8,8 @@ import pytest
 
 import host
 
-ROWS = [line.split() for line in (host.REPO / "dev/image-packages").read_text().splitlines() if line[:1] not in ("", "#")]
+ROWS = [line.split() for line in (host.REPO / "dev/image-packages").read_text().splitlines()
+        if line[:1] not in ("", "#")]
 LIMITS = {"timeout_s": 120, "memory_bytes": 1 << 30, "cpus": 2}
 
 # A use that ends in one value, which is the same each time: (code, value).
@@ -47,21 +48,23 @@ MODULES = {
                    "open('b.xlsx', 'rb').read(2)", "b'PK'"),
     "xlrd": ("import xlrd as m\ntry: m.open_workbook(file_contents=b'no')\nexcept m.XLRDError: v = 'XLRDError'\nv",
              "'XLRDError'"),
-    "odf": ("from odf.opendocument import OpenDocumentText as m\nm().save('a.odt')\nopen('a.odt', 'rb').read(2)", "b'PK'"),
+    "odf": ("from odf.opendocument import OpenDocumentText as m\nm().save('a.odt')\nopen('a.odt', 'rb').read(2)",
+            "b'PK'"),
     "docx": ("import docx as m\nd = m.Document(); d.add_paragraph('hi'); d.save('a.docx')\n"
              "m.Document('a.docx').paragraphs[0].text", "'hi'"),
     "pypdf": ("import pypdf as m\nw = m.PdfWriter(); w.add_blank_page(72, 72); w.write('a.pdf')\n"
               "len(m.PdfReader('a.pdf').pages)", "1"),
-    "reportlab": ("from reportlab.pdfgen.canvas import Canvas as m\nc = m('r.pdf'); c.drawString(9, 9, 'hi'); c.save()\n"
-                  "open('r.pdf', 'rb').read(4)", "b'%PDF'"),
-    "sqlalchemy": ("import sqlalchemy as m\nm.create_engine('sqlite://').connect().execute(m.text('select 6')).scalar()",
-                   "6"),
+    "reportlab": ("from reportlab.pdfgen.canvas import Canvas\nc = Canvas('r.pdf'); c.drawString(9, 9, 'hi')\n"
+                  "c.save()\nopen('r.pdf', 'rb').read(4)", "b'%PDF'"),
+    "sqlalchemy": ("import sqlalchemy as m\n"
+                   "m.create_engine('sqlite://').connect().execute(m.text('select 6')).scalar()", "6"),
     "psutil": ("import os, psutil as m\nm.Process().pid == os.getpid()", "True"),
     "tqdm": ("import tqdm as m\nsum(m.tqdm([1, 2, 3], disable=True))", "6"),
     "nltk": ("import nltk as m\nm.edit_distance('kitten', 'sitting')", "3"),
-    "numba": ("import numba as m\n@m.njit\ndef f(n):\n    s = 0\n    for i in range(n): s += i\n    return s\nf(4)", "6"),
-    "imageio": ("import imageio as m, numpy\nm.imwrite('i.png', numpy.zeros((2, 3), 'uint8'))\nm.imread('i.png').shape",
-                "(2, 3)"),
+    "numba": ("import numba as m\n@m.njit\ndef f(n):\n    s = 0\n    for i in range(n): s += i\n    return s\nf(4)",
+              "6"),
+    "imageio": ("import imageio as m, numpy\nm.imwrite('i.png', numpy.zeros((2, 3), 'uint8'))\n"
+                "m.imread('i.png').shape", "(2, 3)"),
     "skimage": ("import numpy, skimage.filters as m\nm.gaussian(numpy.ones((3, 3))).shape", "(3, 3)"),
     "cv2": ("import numpy, cv2 as m\nm.resize(numpy.zeros((4, 4, 3), 'uint8'), (2, 2)).shape", "(2, 2, 3)"),
     "aiohttp": ("import aiohttp as m\nfrom aiohttp import web\nasync def hello(r): return web.Response(text='hi')\n"
@@ -77,7 +80,7 @@ MODULES = {
 # A use of each program: (script, output).
 PROGRAMS = {
     "pandoc": ("echo '# hi' | pandoc -t plain", "hi\n"),
-    "pdftotext": ("python3 -c \"from matplotlib.backends.backend_pdf import PdfPages as P\nimport matplotlib.pyplot as p\n"
+    "pdftotext": ("python3 -c \"import matplotlib.pyplot as p\n"
                   "p.figtext(.5, .5, 'hello'); p.savefig('a.pdf')\"; pdftotext a.pdf - | tr -d '\\f\\n '", "hello"),
     "rg": ("printf 'one\\ntwo\\n' > a.txt; rg -N two", "a.txt:two\n"),
     "git": ("git init -q . && git config user.email a@b && git config user.name a && echo x > f && git add f && "
@@ -93,8 +96,8 @@ PROGRAMS = {
 
 @functools.cache
 def has_module(name):
-    return subprocess.run(["/usr/bin/python3", "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{name}'))"],
-                          cwd="/").returncode == 0
+    look = f"import importlib.util as u, sys; sys.exit(not u.find_spec('{name}'))"
+    return subprocess.run(["/usr/bin/python3", "-c", look], cwd="/").returncode == 0
 
 
 def need(kind, name):

@@ -8,6 +8,8 @@
 #include "dev/completion/completion.h"
 #include "cli/run/run_options.h"
 
+#define LANGUAGES "python javascript bash typescript r java"
+
 struct sample {
     bool quiet;
     const char *language, *folder;
@@ -73,9 +75,8 @@ TEST(cli_completion_knows_what_run_takes)
         const char *name;
         enum completion_fill fill;
     } wanted[] = {
-        { "language", COMPLETE_WORDS }, { "profile", COMPLETE_WORDS },
-        { "file", COMPLETE_FILES },     { "stdin", COMPLETE_FILES },
-        { "request", COMPLETE_FILES },  { "out", COMPLETE_FOLDERS },
+        { "language", COMPLETE_WORDS }, { "profile", COMPLETE_WORDS }, { "file", COMPLETE_FILES },
+        { "stdin", COMPLETE_FILES },    { "request", COMPLETE_FILES }, { "out", COMPLETE_FOLDERS },
         { "code", COMPLETE_NOTHING },
     };
     size_t found = 0;
@@ -95,7 +96,7 @@ TEST(cli_completion_writes_bash)
     own_str text = written(completion_bash);
     CHECK(has(text, "'') fill=words words='go stay tell pair' ;;"));
     CHECK(has(text, "fill=files options='--quiet -q --language -l --file -f --out "));
-    CHECK(has(text, "--language | -l) options='' fill=words words='python javascript bash' ;;"));
+    CHECK(has(text, "--language | -l) options='' fill=words words='" LANGUAGES "' ;;"));
     CHECK(has(text, "--out) options='' fill=folders ;;"));
     CHECK(has(text, "--timeout | -t) options='' fill='' ;;"));
     CHECK(!has(text, "--quiet | -q)"));
@@ -125,7 +126,7 @@ TEST(cli_completion_writes_zsh_and_escapes_for_its_quotes_and_specs)
     CHECK(strncmp(text, "#compdef cupel\n", 15) == 0);
     CHECK(has(text, "'go:the cat'\\''s way'"));
     CHECK(has(text, "'(-q --quiet)'{-q,--quiet}'[don'\\''t say\\: \\[much\\]]' \\\n"));
-    CHECK(has(text, "{-l+,--language=}'[which one]:NAME:(python javascript bash)'"));
+    CHECK(has(text, "{-l+,--language=}'[which one]:NAME:(" LANGUAGES ")'"));
     CHECK(has(text, "'*'{-f+,--file=}'[a file]:FILE:_files'"));
     CHECK(has(text, "'--out=[a folder]:DIR:_files -/'"));
     CHECK(has(text, "'1:COMMAND:(go stay tell pair)'"));
@@ -137,7 +138,7 @@ TEST(cli_completion_writes_fish_and_escapes_for_its_quotes)
     own_str text = written(completion_fish);
     CHECK(has(text, "-n __cupel_first -a go -d 'the cat\\'s way'\n"));
     CHECK(has(text, "-n '__cupel_in go' -s q -l quiet -d 'don\\'t say: [much]'\n"));
-    CHECK(has(text, "-s l -l language -x -a 'python javascript bash' -d 'which one'\n"));
+    CHECK(has(text, "-s l -l language -x -a '" LANGUAGES "' -d 'which one'\n"));
     CHECK(has(text, "-s f -l file -r -F -d 'a file'\n"));
     CHECK(has(text, "-n '__cupel_in go' -F\n"));
     CHECK(has(text, "-n '__cupel_in tell' -a 'go stay tell pair'\n"));
