@@ -160,7 +160,7 @@ void cells_renew(const struct cells *at)
     char line[64];
     CHECK_INT(io_write_all(at->sock, "{\"op\":\"renew\"}\n", 15), 0);
     read_line(at->sock, line, sizeof line);
-    CHECK_TEXT(line, "{\"op\":\"renewed\",\"tasks\":false}");
+    CHECK_TEXT(line, "{\"op\":\"renewed\"}");
 }
 
 struct transplant_report cells_put(const struct park *parked, const struct cells *fresh)
