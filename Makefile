@@ -3,7 +3,7 @@
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
 #   make extras      the long list of packages for the code that runs, by apt
-#   make ecosystem   the fake model servers, proven by the official SDKs from npm
+#   make ecosystem   public programs, notebooks beside a Jupyter kernel, the SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
 # Variants: V=1 shows commands; WERROR=1 makes warnings errors; CC=clang; CFLAGS and LDFLAGS come
@@ -245,9 +245,12 @@ test-full: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
 	$(SUITE) full
 
-# From the network, into build/ecosystem; skipped, and said so, only where npm's registry is out of reach.
-ecosystem: deps-test
+# Public programs; then notebooks beside a Jupyter kernel; then the SDKs, from the network into build/ecosystem: skipped,
+# and said so, only where npm's registry is out of reach.
+ecosystem: deps-ecosystem
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel
+	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B tests/ecosystem/suites.py
+	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_notebooks.py
 	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
