@@ -438,6 +438,9 @@ def set_world():
     sys.stdout.reconfigure(line_buffering=True)
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    for name in ("copyright", "credits", "license"):
+        text = sys.copyright if name == "copyright" else "See https://www.python.org for more information."
+        setattr(builtins, name, _sitebuiltins._Printer(name, text))
     builtins.help = _sitebuiltins._Helper()
     builtins.display, builtins.get_ipython = display, get_ipython
     module = sys.modules["__main__"] = type(sys)("__main__")
