@@ -15,7 +15,8 @@ COMMANDS = {"python": ("main.py", ["/usr/bin/python3", "main.py"]),
             "javascript": ("main.mjs", ["/usr/bin/node", "main.mjs"]), "bash": ("main.sh", ["/bin/bash", "main.sh"])}
 # The settings that the engine gives to each program (src/engine/talk/plan.c).
 ENV = {"PATH": "/usr/bin:/bin", "USER": "user", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
-       "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+       "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+       "MPLBACKEND": "Agg"}
 UNCAUGHT = {"python": re.compile(r'^(Traceback \(most recent call last\):|  File "main.py", line )', re.M),
             "javascript": re.compile(r"^(file://|node:internal|.*\bmain\.mjs:\d+)", re.M),
             "bash": re.compile(r"^main\.sh: line \d+: (syntax error|unexpected)", re.M)}
