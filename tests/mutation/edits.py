@@ -406,6 +406,9 @@ EDITS = {
     ],
     "DRIVER_RESULTS": [("src/engine/talk/driver_results.c", "if (many || full", "if ((0 && many) || full")],
     "DRIVER_TEXT": [("src/engine/talk/driver.c", "    text.len = str_cut_utf8(text, DRIVER_TEXT_MAX);\n", "")],
+    # a display id or metadata may be anything
+    "DRIVER_ID": [("src/engine/talk/driver_results.c", "json_string_length(id) > DRIVER_DISPLAY_ID_MAX)) ||",
+                   "(0 && json_string_length(id) > DRIVER_DISPLAY_ID_MAX))) ||")],
     # members of a bundle may be anything
     "DRIVER_FORM": [never("src/engine/talk/driver_results.c", "!is_member(key, value))")],
     # output drives the caller's terminal

@@ -231,6 +231,7 @@ OUT = [
     Mutant("DRIVER_TOTAL", DRIVER + "all_lines_together_have_a_cap"),
     Mutant("DRIVER_RESULTS", DRIVER + "no_more_results_than_the_cap"),
     Mutant("DRIVER_TEXT", DRIVER + "the_text_of_an_error_has_a_cap"),
+    Mutant("DRIVER_ID", DRIVER + "ids_and_updates_have_a_form_and_a_maximum"),
     Mutant("DRIVER_FORM", DRIVER + "a_bundle_that_is_not_as_agreed_is_dropped[data0]"),
     Mutant("CONTROL_CHARACTERS", flow("cli", "control_characters_cannot_drive_the_terminal")),
 ]
