@@ -231,7 +231,7 @@ EDITS = {
         ("src/box/inside/mount_usr.c", "#define SAFE (MS_NOSUID | MS_NODEV)", "#define SAFE MS_NOSUID"),
     ],
     # a device of the host too many
-    "DEVICES": [("src/box/inside/mount.c", '{ "/dev/full", 1 }', '{ "/dev/kmsg", 1 }')],
+    "DEVICES": [("src/box/inside/mount.c", '{ "/dev/zero", 1 }', '{ "/dev/kmsg", 1 }')],
     # a box can take all terminals of the host
     "TERMINALS": [("src/box/inside/mount.c", '#define PTYS_MAX "16"', '#define PTYS_MAX "4096"')],
     # the host's own files of the same names
