@@ -82,14 +82,14 @@ PROGRAMS = {
     "pandoc": ("echo '# hi' | pandoc -t plain", "hi\n"),
     "pdftotext": ("python3 -c \"import matplotlib.pyplot as p\n"
                   "p.figtext(.5, .5, 'hello'); p.savefig('a.pdf')\"; pdftotext a.pdf - | tr -d '\\f\\n '", "hello"),
-    "rg": ("printf 'one\\ntwo\\n' > a.txt; rg -N two", "a.txt:two\n"),
+    "rg": ("printf 'one\\ntwo\\n' > a.txt; rg -N two .", "./a.txt:two\n"),
     "git": ("git init -q . && git config user.email a@b && git config user.name a && echo x > f && git add f && "
             "git commit -qm first && git log --format=%s", "first\n"),
     "jq": ("echo '{\"a\": [1, 2]}' | jq '.a | add'", "3\n"),
     "sqlite3": ("sqlite3 a.db 'create table t(x); insert into t values(6); select x from t'", "6\n"),
     "convert": ("convert -size 4x3 xc:red a.png && identify -format '%wx%h' a.png", "4x3"),
-    "tesseract": ("convert -size 300x80 -pointsize 48 label:HELLO t.png && tesseract t.png - 2>/dev/null | head -1",
-                  "HELLO\n"),
+    "tesseract": ("convert -font /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf -pointsize 48 label:HELLO t.png && "
+                  "tesseract t.png - 2>/dev/null | head -1", "HELLO\n"),
     "dot": ("echo 'digraph { a -> b }' | dot -Tsvg | grep -c '<ellipse'", "2\n"),
 }
 
