@@ -84,11 +84,24 @@ function byNode(code, keep) {
     } catch (error) {
         if (error.code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
             return byEsbuild(code, keep) || byCompiler(code, keep) || transform(code);
-        const [, line, column] = /:(\d+):?(\d*)/.exec(String(error.stack).split('\n')[0]) || [];
-        return refuse(error.message, Number(line), Number(column) || null);
+        return refuse(...placeOf(error));
     } finally {
         process.emitWarning = warn;
     }
+}
+
+// Message, line and column of node's own error: its text has a frame ",-[2:1]" with the line and a mark below it, or,
+// in later versions, its stack begins with "FILE:2", the line and the mark.
+function placeOf(error) {
+    const text = String(error.message);
+    const framed = /\[(\d+):\d+\]/.exec(text);
+    const rows = (framed ? text : String(error.stack)).split('\n');
+    const mark = rows.find((row) => /^[ :]*\^/.test(row));
+    const line = Number(framed ? framed[1] : (/:(\d+)$/.exec(rows[0]) || [])[1]);
+    const before = framed ? rows.find((row) => row.includes(' | ')) : null;
+    const margin = before ? before.indexOf('| ') + 2 : 0;
+    return [text.split('\n').map((row) => row.trim()).find((row) => row).replace(/^x /, ''), line,
+        mark ? mark.indexOf('^') - margin + 1 : null];
 }
 
 function transform(code) {
