@@ -98,6 +98,11 @@ TEST(request_languages_and_aliases)
         { "node", REQUEST_JAVASCRIPT },
         { "bash", REQUEST_BASH },
         { "sh", REQUEST_BASH },
+        { "typescript", REQUEST_TYPESCRIPT },
+        { "ts", REQUEST_TYPESCRIPT },
+        { "r", REQUEST_R },
+        { "R", REQUEST_R },
+        { "java", REQUEST_JAVA },
         { "Python", -1 },
         { "", -1 },
         { "ruby", -1 },
@@ -121,6 +126,10 @@ TEST(request_language_by_ending)
     CHECK_INT(request_language_of_file("x.js"), REQUEST_JAVASCRIPT);
     CHECK_INT(request_language_of_file("x.bash"), REQUEST_BASH);
     CHECK_INT(request_language_of_file("x.sh"), REQUEST_BASH);
+    CHECK_INT(request_language_of_file("x.mts"), REQUEST_TYPESCRIPT);
+    CHECK_INT(request_language_of_file("x.R"), REQUEST_R);
+    CHECK_INT(request_language_of_file("Main.java"), REQUEST_JAVA);
+    CHECK_INT(request_language_of_file("x.tsx"), -1);
     CHECK_INT(request_language_of_file("x.txt"), -1);
     CHECK_INT(request_language_of_file("py"), -1);
     CHECK_INT(request_language_of_file("dir.py/file"), -1);
