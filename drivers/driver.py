@@ -126,7 +126,7 @@ def show(value):
     """Send the value of the last expression: the main result. A small number or text needs no other file."""
     kind = type(value)
     small = kind is float or kind is bool or kind is int and abs(value) < 1 << 63 or kind is str and len(value) < 1000
-    if small and not loaded.get("show"):
+    if small and not (sent_results or "show" in loaded and loaded["show"].printers):
         send(f'{{"op":"result","data":{{"text/plain":{to_json(clean(repr(value)))}}},"main":true}}')
     else:
         load("show").show(value, main=True)
