@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+import host
 from sessions import Session
 
-LATER_S = 0.3
+LATER_S = round(0.3 * host.slowness(), 2)  # after the end of the cell
 THREAD = f"""import threading, time, sys, os
 def later(text, file=None, wait={LATER_S}):
     def write():
@@ -19,7 +20,8 @@ WRITERS = {
     ("python", "a process"): f"import os\nos.system('(sleep {LATER_S}; echo late; echo oops >&2) &')",
     ("python", "a fork"): f"import os, time\nif os.fork() == 0:\n    time.sleep({LATER_S})\n"
                           "    os.write(1, b'late\\n')\n    os.write(2, b'oops\\n')\n    os._exit(0)",
-    ("javascript", "a timer"): "setTimeout(() => { console.log('late'); console.error('oops') }, 300); 0",
+    ("javascript", "a timer"): "setTimeout(() => { console.log('late'); console.error('oops') }, "
+                               f"{LATER_S * 1000}); 0",
     ("bash", "a job"): f"{{ sleep {LATER_S}; echo late; echo oops >&2; }} &",
 }
 
@@ -136,7 +138,8 @@ def test_an_undo_and_a_fork_have_no_output_of_others(session):
     fork = session.fork()
     assert late_of(fork.run("1")) == {} and fork.run("1")["stdout"] == ""
     fork.end()
-    events_until(session.client, 5)
+    told = [event for one in (session, fork) for event in one.told if event["event"] == "output"]
+    events_until(session.client, 5 - sum(len(bytes_of(event)) for event in told))  # the rest, if any
     session.undo()
     result = session.run("print('own')")
     assert result["stdout"] == "own\n" and late_of(result) == {(2, "stdout"): "late\n"}, result
