@@ -295,6 +295,7 @@ async function perform(request) {
     const status = exiting ? exiting.code : Number(process.exitCode || code) & 255;
     exiting = null;
     process.exitCode = undefined;
+    driver.output.sign = ''; // later output has no place in a cell's order
     postNow('Runtime.releaseObjectGroup', { objectGroup: 'cupel' });
     const changes = before ? `,"names":${driver.toJson(names.changes(before))}` : '';
     driver.send(`{"op":"done","exit_code":${status}${changes}}`);
@@ -308,6 +309,8 @@ function leave(code) {
 }
 
 function begin(request) {
+    driver.output.sign = request.sign || '';
+    driver.order().begin();
     watch();
     putStdin(request.stdin);
     if (late)

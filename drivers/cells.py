@@ -30,6 +30,7 @@ sources, sources_bytes = {}, 0   # of the cells, by name, oldest first
 handler = _signal.default_int_handler   # the code's own for SIGINT, while no cell runs
 blocked = False              # by the code itself
 folder = "/workspace"        # the folder at the end of the last cell
+piped = [1, 2]               # the streams that were the engine's pipes then
 may_go_on = False            # tasks of earlier cells
 args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
@@ -114,6 +115,13 @@ def complain(problem):
         pass   # nowhere to show it
 
 
+def pipe_of(fd):
+    try:
+        return posix.fstat(fd)[1:3]
+    except OSError:
+        return None
+
+
 def channel_is_ours():
     try:
         return (posix.fstat(driver.words)[1:3] == driver.words_id
@@ -185,6 +193,8 @@ def take(request):
     global args
     driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
     names.keep_text(request["cell"], request["code"])
+    driver.sign = request.get("sign", "")
+    "order" in driver.loaded and driver.loaded["order"].expect(1)
     keep_source()
     if args != request.get("args", []):
         args = request.get("args", [])
@@ -256,6 +266,7 @@ def flush():
 
 
 def perform(request):
+    global piped
     before = names.marks() if request.get("names") else None
     driver.sent_results = driver.sent_bytes = driver.sent_error = 0
     status = guard(run, request)
@@ -263,8 +274,10 @@ def perform(request):
         later = guard(step)
         status = later if status is None or later == 130 else status
     guard(flush)
+    driver.sign = ""   # later output has no place in a cell's order
     hear_nothing()
     note_folder()
+    piped = [fd for fd, pipe in driver.pipes.items() if pipe_of(fd) == pipe]
     if posix.getpid() != driver.main_pid:   # a child that the code forked and that reached this loop
         end(status)
     if not channel_is_ours():   # closed or replaced: no frame would arrive
@@ -314,6 +327,7 @@ def renew(request):
     """After a copy: make this process's state its own. Random generators that packages or the code made continue where
     they were; without `seeds` all of them do."""
     driver.main_pid = posix.getpid()
+    driver.pipes.update({fd: pipe_of(fd) for fd in piped})
     seeds = request.get("seeds", True)
     found = {name: vars(sys.modules[name]) for name in ("threading", "random", "numpy.random", "_ssl")
              if isinstance(sys.modules.get(name), type(sys))}

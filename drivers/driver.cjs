@@ -1,14 +1,13 @@
-// The JavaScript driver: runs one program on node inside the box and reports the outcome to the
-// engine (PROTOCOL.md). Runs as the occupant, with the same privileges as the user's code beside
-// it. Start: node --expose-internals --experimental-vm-modules driver.cjs
+// The JavaScript driver: runs one program on node inside the box and reports the outcome to the engine (PROTOCOL.md).
+// Runs as the occupant, with the same privileges as the user's code beside it. Start: node --expose-internals
+// --experimental-vm-modules driver.cjs
 //
-// V8 decides the kind of a program; the driver never guesses from its text. V8 compiles it as a
-// script; syntax that only a module may hold (import, export, top-level await) makes that fail,
-// and V8 then compiles it as a module. A script runs unchanged in the global scope with
-// CommonJS's names, so V8 itself gives the last value, `call` finds every top-level name, and
-// positions are true. A module has no last value: node's own acorn (hence --expose-internals;
-// node's prompt uses it) finds the last expression and passes it to a hook. That moves columns on
-// its first line by a known number, which errors subtract.
+// V8 decides the kind of a program; the driver never guesses from its text. V8 compiles it as a script; syntax that
+// only a module may hold (import, export, top-level await) makes that fail, and V8 then compiles it as a module. A
+// script runs unchanged in the global scope with CommonJS's names, so V8 itself gives the last value, `call` finds
+// every top-level name, and positions are true. A module has no last value: node's own acorn (hence --expose-
+// internals; node's prompt uses it) finds the last expression and passes it to a hook. That moves columns on its
+// first line by a known number, which errors subtract.
 'use strict';
 
 const fs = require('node:fs');
@@ -45,8 +44,9 @@ let waiting = false;     // for a top-level await, or a called function
 let [drained, muted] = [false, false]; // nothing is left to run; a rehearsal, which sends nothing
 let restore = (place) => place; // TypeScript: a position in its own text (types.cjs)
 let mark = '';           // the nonce of the request, in every line of its answer
-let userRequire;
-const pooled = process.argv.length > 2;
+const output = { sign: '', streams: new Map() }; // for order.cjs: the secret of marks; the streams
+const order = () => (output.order ||= require('./order.cjs')(output));
+let [userRequire, pooled] = [null, process.argv.length > 2];
 
 // ---- frames ----
 
@@ -77,10 +77,10 @@ function again(step) {
 // Send one line to the engine; lost without a message if the code closed the channel. The
 // previous line may lack its end.
 function send(text) {
-    let rest = Buffer.from(`\n{${mark}${text.slice(1)}\n`);
+    const first = /^{"op":"(result|error)"/.test(text) ? order().change(0) : '';
+    let rest = Buffer.from(`${first}\n{${mark}${text.slice(1)}\n`);
     try {
-        while (rest.length && !muted)
-            rest = rest.subarray(again(() => fs.writeSync(WORDS_FD, rest)));
+        while (rest.length && !muted) rest = rest.subarray(again(() => fs.writeSync(WORDS_FD, rest)));
     } catch { /* closed */ }
 }
 
@@ -219,9 +219,8 @@ function failSyntax(error) {
 
 // ---- programs ----
 
-function acorn() {
-    return attempt(() => require('internal/deps/acorn/acorn/dist/acorn'))[0]; // null: no last values
-}
+const acorn = () => // null: no last values
+    attempt(() => require('internal/deps/acorn/acorn/dist/acorn'))[0];
 
 function parse(code, sourceType) {
     try {
@@ -424,14 +423,14 @@ function setWorld() {
     if (crypto && crypto.get && !crypto.set) // `var crypto = require(...)` at the top must work
         Object.defineProperty(globalThis, 'crypto',
             { ...crypto, set: (value) => setHidden(globalThis, 'crypto', value) });
-    for (const name of ['stdout', 'stderr']) { // on a pipe, node would queue output that exit then drops
+    for (const [at, name] of ['stdout', 'stderr'].entries()) {
         const { get } = Object.getOwnPropertyDescriptor(process, name);
         Object.defineProperty(process, name, { configurable: true, enumerable: true, get() {
             const stream = get.call(process);
-            if (stream._handle && stream._handle.setBlocking)
-                stream._handle.setBlocking(true);
-            Object.defineProperty(process, name, { get: () => stream });
-            return stream;
+            stream._handle?.setBlocking?.(true); // else node would queue output that exit then drops
+            output.streams.set(at + 1, stream);
+            if (at || output.order) order().notice(at + 1);
+            return Object.defineProperty(process, name, { get: () => stream })[name];
         } });
     }
     process.execArgv = process.execArgv.filter((flag) => !flag.startsWith('--ex'));
@@ -439,7 +438,7 @@ function setWorld() {
 
 // The last frame, after the user's own exit handlers.
 function watchExit() {
-    const emit = process.emit;
+    const { emit } = process;
     const emitAndTell = function (event, ...args) {
         drained = drained || event === 'beforeExit'; // nothing left to run; not so in process.exit
         if (event === 'exit' && waiting && drained && !process.exitCode) {
@@ -461,6 +460,7 @@ function watchExit() {
 // A request, without the end of the process.
 function perform(text) {
     request = JSON.parse(text);
+    output.sign = request.sign || '';
     Object.assign(process.env, request.env);
     process.argv = [process.execPath, filename, ...request.args];
     lines = request.code.split('\n');
@@ -496,5 +496,5 @@ if (require.main === module)
 else // cells.cjs
     Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
         compileProgram, compileScript, lastOf, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
-        userFrames, restored: (place) => restore(place), restoreBy: (step) => { restore = step; },
+        userFrames, order, output, restored: (place) => restore(place), restoreBy: (step) => { restore = step; },
         answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });

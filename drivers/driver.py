@@ -28,13 +28,14 @@ JSON_DEPTH_MAX = 56   # the engine reads 64; the frame around a value needs a fe
 FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 PATCHED = ("matplotlib.font_manager", "matplotlib.pyplot", "matplotlib.figure", "multiprocessing.spawn", "pandas",
            "PIL.Image", "IPython.core.getipython", "IPython.core.display_functions", "IPython.core.display")
+ORDERED = '{"op":"result"', '{"op":"clear"', '{"op":"error"', '{"op":"input"'   # frames with a place in the output
 
 NOTHING = compile("", FILE, "exec")
 main_pid, source, program = posix.getpid(), "", FILE   # program: the code's file name
 this, loaded = sys.modules[__name__], {}   # this module; modules read by `load`
-world, sources = {}, {}   # the program's names; the texts of a session's cells
+world, sources, runner = {}, {}, None   # the program's names; texts of a session's cells; the event loop, if any
 columns = 0           # the width of the client, where a session knows it
-runner = None         # the event loop, once the code awaits something
+sign, raws, pipes = "", {}, {}   # for order.py: the secret of marks; by fd, the file below the stream, the pipe
 sent_results, sent_bytes, sent_error, mark = 0, 0, 0, ""   # mark: the nonce, as it appears in each frame
 
 
@@ -62,6 +63,7 @@ def arrive():
         words, requests = WORDS_FD, REQUESTS_FD
         posix.set_inheritable(words, False), posix.set_inheritable(requests, False)
     words_id = posix.fstat(words)[1:3]
+    pipes.update({fd: posix.fstat(fd)[1:3] for fd in (1, 2)})
 
 
 def read_line(fd):
@@ -73,9 +75,10 @@ def read_line(fd):
 
 def send(frame):
     """Send one line to the engine; lost without a message if the code closed or replaced the channel."""
-    rest = memoryview(f"\n{{{mark}{frame[1:]}\n".encode())   # the previous line may lack its end
     try:
         ours = posix.getpid() == main_pid and posix.fstat(words)[1:3] == words_id
+        first = load("order").switch(0) if ours and sign and frame.startswith(ORDERED) else ""
+        rest = memoryview(f"{first}\n{{{mark}{frame[1:]}\n".encode())   # the previous line may lack its end
         while rest and ours:
             rest = rest[posix.write(words, rest):]
     except OSError:
@@ -436,6 +439,8 @@ def set_world():
     sys.meta_path[:] = Hooks, *sys.meta_path, Absent
     set_hooks()
     sys.stdout.reconfigure(line_buffering=True)
+    raws.update({fd: getattr(stream.buffer, "raw", stream.buffer) for fd, stream in ((1, sys.stdout), (2, sys.stderr))})
+    vars(raws[2])["write"] = lambda data: load("order").write(2, data)   # a switch from stdout
     for name in ("exit", "quit"):
         setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
     for name in ("copyright", "credits", "license"):
@@ -452,8 +457,8 @@ def set_world():
 
 def take(request):
     """Set up the program and its world from the request."""
-    global source
-    source = request["code"]
+    global source, sign
+    source, sign = request["code"], request.get("sign", "")
     set_args(request["args"])
     if request.get("env"):
         __import__("os").environ.update(request["env"])

@@ -443,7 +443,8 @@ def arrange_driver():
     cells = load("cells")
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
-    names = [driver.load(name) for name in ("show", "pretty", "charts", "patches", "advice", "tasks", "names")][-1]
+    names = [driver.load(name) for name in ("show", "order", "pretty", "charts", "patches", "advice", "tasks",
+                                            "names")][-1]
     cells.driver, cells.names = driver, names
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])

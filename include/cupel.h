@@ -32,9 +32,11 @@ struct cupel_options {
 
 /* News of a run as JSON text:
  *   {"id":"1","event":"sent"}              first; cupel_cancel takes this id
- *   {"id":"1","event":"start"}
- *   {"id":"1","event":"stdout","text":"..."}       or "base64" if it is not UTF-8
- *   {"id":"1","event":"stderr","text":"..."}
+ *   {"id":"1","event":"start","seq":1}             "seq" counts the engine's events of the run
+ *   {"id":"1","event":"stdout","seq":2,"text":"..."}       or "base64" if it is not UTF-8
+ *   {"id":"1","event":"stderr","seq":3,"text":"..."}
+ *   {"id":"1","event":"result","seq":4,"index":0,"data":{"text/plain":"..."}}   as it is shown
+ *   {"id":"1","event":"clear","seq":5}             the results so far are gone
  *   {"id":"1","event":"lost","stream":"stdout","bytes":123}     the reader was slow
  *   {"id":"1","event":"artifact","path":"a.png","size_bytes":5,"sha256":"...",
  *    "offset":0,"base64":"..."}                    with CUPEL_CONTENT; large ones in parts

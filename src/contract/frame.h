@@ -92,6 +92,8 @@ enum frame_kind {
     FRAME_START,
     FRAME_STDOUT,
     FRAME_STDERR,
+    FRAME_VALUE, /* a value that the code shows */
+    FRAME_CLEAR, /* the values so far are gone */
     FRAME_LOST,
     FRAME_ASKS, /* the code waits for a line of input */
     FRAME_ARTIFACT,
@@ -108,6 +110,9 @@ struct frame_news {
     struct str id; /* empty: about the connection, not a run */
     char *owned;
     struct str bytes; /* stdout, stderr, artifact */
+    uint64_t index; /* value: its place in the results */
+    bool updates; /* value: it replaces the one at that place */
+    json_t *data; /* value: its forms */
     struct str path; /* artifact, raw bytes */
     char *path_owned;
     uint64_t offset, size_bytes; /* artifact: where `bytes` begin, and the file's size */

@@ -11,7 +11,8 @@ static const struct {
     enum frame_kind kind;
 } events[] = {
     { "start", FRAME_START }, { "stdout", FRAME_STDOUT },     { "stderr", FRAME_STDERR },
-    { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT },
+    { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT }, { "result", FRAME_VALUE },
+    { "clear", FRAME_CLEAR },
     { "session", FRAME_SESSION_NEWS }, { "input", FRAME_ASKS },
     { "output", FRAME_SESSION_NEWS },
 };
@@ -60,6 +61,13 @@ static int take_event(struct frame_news *out, const char *event, struct err *err
     if (out->kind == FRAME_STDOUT || out->kind == FRAME_STDERR)
         return take_bytes(out->root, "text", "base64", &out->owned, &out->bytes, err);
     out->echo = json_is_true(json_object_get(out->root, "echo"));
+    if (out->kind == FRAME_VALUE) {
+        out->data = json_object_get(out->root, "data");
+        out->updates = json_is_true(json_object_get(out->root, "update"));
+        if (!json_is_object(out->data))
+            return refuse("data", out->data, "an object", err);
+        return take_count(out->root, "index", &out->index, err);
+    }
     if (out->kind != FRAME_ARTIFACT)
         return 0;
     const json_t *sum = json_object_get(out->root, "sha256");

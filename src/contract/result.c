@@ -98,7 +98,9 @@ void result_done(struct result *result)
 {
     json_decref(result->limits_hit);
     json_decref(result->results);
+    json_decref(result->about);
     json_decref(result->text);
+    free(result->outputs.at);
     json_decref(result->walls);
     json_decref(result->missing);
     json_decref(result->names);

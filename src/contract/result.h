@@ -67,6 +67,30 @@ struct result_stream {
     bool truncated;
 };
 
+/* Portions of the streams in `outputs`; the rest of each stream is one more. */
+#define RESULT_OUTPUTS_MAX 1000
+
+enum result_output_kind {
+    RESULT_OUT_STDOUT,
+    RESULT_OUT_STDERR,
+    RESULT_OUT_RESULT,
+    RESULT_OUT_ERROR,
+};
+
+struct result_outputs {
+    struct result_output {
+        enum result_output_kind kind;
+        bool unordered;    /* the rest of a stream past the maximum */
+        uint64_t from, to; /* of a stream: bytes; of a result: `from` is its index */
+    } *at;
+    size_t count, portions;
+    struct result_outputs_last {
+        size_t index;     /* of the stream's last portion */
+        unsigned missing; /* bytes of the character that it ends in */
+        bool rest;        /* it holds all that follows */
+    } last[2]; /* stdout, stderr */
+};
+
 struct result_artifact {
     char *path; /* bytes */
     size_t path_len;
@@ -130,7 +154,9 @@ struct result {
     json_t *limits_hit;   /* array of names */
     struct result_stream out, err_stream;
     json_t *results;      /* array of MIME bundles: validated box claims */
+    json_t *about;        /* for each of them: {"display_id","metadata","main"}; or NULL */
     json_t *text;         /* the main one's plain text; or NULL */
+    struct result_outputs outputs; /* streams, results and the error in their order */
     struct result_error error;
     struct result_denied *denied;
     size_t denied_count;
@@ -183,8 +209,17 @@ void result_add_denied(struct result *result, const char *call, uint64_t count);
 void result_stream_add(struct result_stream *stream, size_t cap, const void *bytes, size_t len);
 /* The text for a person or model: head, a line with the number of bytes left out, tail. Appended to
  * *out, which has room for result_stream_room() bytes. Cuts never split a UTF-8 sequence. */
+/* The bytes that are kept. */
+void result_stream_parts(const struct result_stream *stream, struct str *out_head,
+                         struct str *out_tail);
 size_t result_stream_room(const struct result_stream *stream);
 void result_stream_text(const struct result_stream *stream, struct buf *out);
+
+/* Adds to the end of `outputs`. Bytes of a stream: before result_stream_add takes them. */
+void result_outputs_add(struct result *result, bool is_err, struct str bytes);
+void result_outputs_result(struct result *result, size_t index);
+void result_outputs_error(struct result *result);
+void result_outputs_clear(struct result *result);
 
 const char *result_status_name(enum result_status status);
 const char *result_state_name(enum result_state state);

@@ -14,6 +14,7 @@ struct result_status_row {
 extern const struct result_status_row result_statuses[RESULT_STATUS_COUNT];
 extern const char *const result_errors[RESULT_ERROR_COUNT]; /* [RESULT_E_NONE] is NULL */
 
+json_t *result_outputs_json(const struct result *result);
 void result_error_clear(struct result_error *error);
 
 #endif

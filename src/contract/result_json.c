@@ -192,6 +192,7 @@ json_t *result_to_json(const struct result *result)
     put(out, "truncated", json_boolean(result->out.truncated || result->err_stream.truncated));
     put(out, "results", array_of(result->results));
     put(out, "text", result->text ? json_incref(result->text) : json_null());
+    put(out, "outputs", result_outputs_json(result));
     put(out, "error", error_object(&result->error));
     put(out, "denied", denied_rows(result));
     put(out, "artifacts", artifact_rows(result));

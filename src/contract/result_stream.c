@@ -62,7 +62,8 @@ size_t result_stream_room(const struct result_stream *stream)
     return stream->head.len + stream->tail.len + 64;
 }
 
-void result_stream_text(const struct result_stream *stream, struct buf *out)
+void result_stream_parts(const struct result_stream *stream, struct str *out_head,
+                         struct str *out_tail)
 {
     struct str head = buf_str(&stream->head), tail = tail_of(stream);
     if (stream->truncated) {
@@ -70,6 +71,14 @@ void result_stream_text(const struct result_stream *stream, struct buf *out)
         head.len -= str_unfinished_utf8(head);
         tail = (struct str){ tail.at + skip, tail.len - skip };
     }
+    *out_head = head;
+    *out_tail = tail;
+}
+
+void result_stream_text(const struct result_stream *stream, struct buf *out)
+{
+    struct str head, tail;
+    result_stream_parts(stream, &head, &tail);
     buf_add_str(out, head);
     if (stream->truncated)
         buf_printf(out, "\n... %llu bytes left out ...\n",

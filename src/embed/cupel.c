@@ -89,6 +89,8 @@ static void on_news(struct embed_call *of, const struct frame_news *news, struct
         call->lost[news->kind == FRAME_STDERR] += news->bytes.len;
         return;
     }
+    if ((news->kind == FRAME_VALUE || news->kind == FRAME_CLEAR) && call->waiting > WAITING_MAX)
+        return; /* the result has all values */
     tell_lost(call);
     add_item(call, buf_strdup(text));
 }

@@ -46,11 +46,17 @@ enum engine_event_kind {
     ENGINE_START, /* the code begins; no bytes */
     ENGINE_STDOUT,
     ENGINE_STDERR,
+    ENGINE_RESULT, /* a value that the code shows */
+    ENGINE_CLEAR,  /* the values so far are gone */
     ENGINE_INPUT, /* the code waits for engine_input */
 };
 struct engine_event {
     enum engine_event_kind kind;
     struct str bytes; /* raw bytes from the code, hostile */
+    size_t index; /* of a value: its place in the results */
+    bool updates; /* of a value: it replaces the one at that place */
+    json_t *data; /* of a value: its forms, by MIME type; the engine's */
+    json_t *about; /* of a value: {"display_id","metadata","main"}, none required */
     bool echo; /* of input: typed characters may be shown */
 };
 

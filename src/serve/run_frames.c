@@ -67,6 +67,25 @@ void serve_say_error(struct serve_conn *conn, struct str id, const struct err *e
 
 /* --- the engine's news --- */
 
+/* The event belongs to the caller, until it is said. */
+static json_t *event_new(struct serve_run *run, const char *name)
+{
+    return json_pack("{s:s, s:s, s:I}", "id", run->id, "event", name, "seq",
+                     (json_int_t)++run->seq);
+}
+
+static void say_lost(struct serve_run *run, int which)
+{
+    struct serve_held *held = &run->held[which];
+    if (held->lost == 0)
+        return;
+    json_t *event = event_new(run, "lost");
+    json_object_set_new(event, "stream", json_string(stream_names[which]));
+    json_object_set_new(event, "bytes", json_integer((json_int_t)held->lost));
+    serve_conn_say(run->conn, event);
+    held->lost = 0;
+}
+
 static void say_bytes(struct serve_run *run, int which, struct str bytes)
 {
     struct serve_held *held = &run->held[which];
@@ -76,16 +95,27 @@ static void say_bytes(struct serve_run *run, int which, struct str bytes)
         held->lost += bytes.len; /* reported when there is room again, or at the end */
         return;
     }
-    if (held->lost > 0) {
-        serve_conn_say(run->conn,
-                       json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event", "lost", "stream",
-                                 stream_names[which], "bytes", (json_int_t)held->lost));
-        held->lost = 0;
+    say_lost(run, which);
+    json_t *event = event_new(run, stream_names[which]), *text = json_stringn(bytes.at, bytes.len);
+    json_object_set_new(event, text ? "text" : "base64", text ? text : base64_json(bytes));
+    serve_conn_say(run->conn, event);
+}
+
+/* Values as they are shown. None if the client does not read: the result has them. */
+static void say_value(struct serve_run *run, const struct engine_event *value)
+{
+    if (serve_conn_unsent(run->conn) > serve_conn_room(run->conn))
+        return;
+    json_t *event = event_new(run, value->data ? "result" : "clear");
+    if (value->data) {
+        json_object_set_new(event, "index", json_integer((json_int_t)value->index));
+        json_object_set(event, "data", value->data);
     }
-    json_t *text = json_stringn(bytes.at, bytes.len);
-    serve_conn_say(run->conn,
-                   json_pack("{s:s, s:s, s:o}", "id", run->id, "event", stream_names[which],
-                             text ? "text" : "base64", text ? text : base64_json(bytes)));
+    if (value->about)
+        json_object_update(event, value->about);
+    if (value->updates)
+        json_object_set_new(event, "update", json_true());
+    serve_conn_say(run->conn, event);
 }
 
 static void on_bytes(struct serve_run *run, int which, struct str bytes)
@@ -109,13 +139,19 @@ static void on_event(void *user, const struct engine_event *event)
     struct serve_run *run = user;
     if (!run->events || run->conn->source.fd < 0)
         return;
-    if (event->kind == ENGINE_START)
-        serve_conn_say(run->conn, json_pack("{s:s, s:s}", "id", run->id, "event", "start"));
-    else if (event->kind == ENGINE_INPUT)
-        serve_conn_say(run->conn, json_pack("{s:s, s:s, s:b}", "id", run->id, "event", "input",
-                                            "echo", event->echo));
-    else
-        on_bytes(run, event->kind == ENGINE_STDERR, event->bytes);
+    json_t *news;
+    switch (event->kind) {
+    case ENGINE_START: serve_conn_say(run->conn, event_new(run, "start")); break;
+    case ENGINE_RESULT:
+    case ENGINE_CLEAR: say_value(run, event); break;
+    case ENGINE_INPUT:
+        news = event_new(run, "input");
+        json_object_set_new(news, "echo", json_boolean(event->echo));
+        serve_conn_say(run->conn, news);
+        break;
+    case ENGINE_STDOUT:
+    case ENGINE_STDERR: on_bytes(run, event->kind == ENGINE_STDERR, event->bytes); break;
+    }
 }
 
 /* Sends the held bytes as they are, and reports lost ones. */
@@ -124,10 +160,7 @@ static void finish_streams(struct serve_run *run)
     for (int which = 0; which < 2; which++) {
         struct serve_held *held = &run->held[which];
         say_bytes(run, which, (struct str){ held->bytes, held->len });
-        if (held->lost > 0)
-            serve_conn_say(run->conn, json_pack("{s:s, s:s, s:s, s:I}", "id", run->id, "event",
-                                                "lost", "stream", stream_names[which], "bytes",
-                                                (json_int_t)held->lost));
+        say_lost(run, which);
     }
 }
 

@@ -45,6 +45,7 @@ struct serve_run {
     char *stdin_bytes;
     size_t claim;
     bool events, content;
+    uint64_t seq; /* events so far */
     struct serve_held {
         char bytes[4]; /* an incomplete UTF-8 sequence */
         size_t len;

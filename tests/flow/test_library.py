@@ -169,8 +169,8 @@ def test_events_and_artifacts(served):
     with example.Engine(served.path, flags=CONTENT) as engine:
         seen = []
         engine.run({"code": "print('é', flush=True)\nopen('f', 'w').write('abc')"}, lambda e: seen.append(e))
-        assert [e["event"] for e in seen] == ["sent", "start", "stdout", "artifact"]
-        assert seen[2]["text"] == "é\n" and seen[3]["base64"] == "YWJj"
+        assert [e["event"] for e in seen] == ["sent", "start", "stdout", "result", "artifact"]
+        assert seen[2]["text"] == "é\n" and seen[4]["base64"] == "YWJj"
 
 
 @pytest.mark.parametrize("request_", ["", "{", "[1]", '{"code":1}', '{"cod":"1"}', '{"code":"1","code":"2"}', '"' * 99,

@@ -44,8 +44,8 @@ def result_of(session):
 def test_input_waits_for_the_client(session):
     start(session, "a = input('name? ')\nb = input()\n(a, b)")
     frames = until(session, "input")
-    assert {"id": "r", "event": "stdout", "text": "name? "} in frames
-    assert frames[-1] == {"id": "r", "event": "input", "echo": True}
+    assert frames[-2:] == [{"id": "r", "event": "stdout", "seq": 2, "text": "name? "},
+                           {"id": "r", "event": "input", "seq": 3, "echo": True}]
     answer(session, text="ann\n")
     assert until(session, "input")[-1]["event"] == "input"
     answer(session, text="b é\n")

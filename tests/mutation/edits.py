@@ -351,12 +351,12 @@ EDITS = {
     # ---- what comes out ----
     # the result holds all that was printed
     "OUTPUT_CAP": [
-        ("src/engine/run/watch.c",
-         "size_t cap = (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);",
+        ("src/engine/run/outputs.c",
+         "size_t cap = (size_t)run_limit(run, is_err ? LIMITS_STDERR : LIMITS_STDOUT);",
          "size_t cap = SIZE_MAX / 8;"),
     ],
     # output over the cap does not end the run
-    "OUTPUT_STOP": [never("src/engine/run/watch.c", "stream->truncated && run->request->on_output_limit")],
+    "OUTPUT_STOP": [never("src/engine/run/outputs.c", "stream->truncated && run->request->on_output_limit")],
     "ARTIFACT_BYTES": [
         ("src/engine/talk/files_out.c",
          "return (uint64_t)most - job->bytes_taken;",

@@ -23,9 +23,9 @@ TEST(json_members_are_those_of_the_contract_in_order)
 {
     static const char *const want[] = {
         "schema", "run", "status", "exit_code", "signal", "limits_hit", "stdout", "stderr",
-        "stdout_bytes", "stderr_bytes", "truncated", "results", "text", "error", "denied",
-        "artifacts", "skipped", "session", "cell", "state", "metrics", "isolation", "network",
-        "provenance", "cached", "cached_age_s",
+        "stdout_bytes", "stderr_bytes", "truncated", "results", "text", "outputs", "error",
+        "denied", "artifacts", "skipped", "session", "cell", "state", "metrics", "isolation",
+        "network", "provenance", "cached", "cached_age_s",
     };
     own_result result;
     start(&result);
@@ -46,7 +46,9 @@ TEST(json_of_a_whole_result)
     start(&result);
     memcpy(result.run, "r_1", 4);
     result_decide(&result, &(struct result_facts){ .started = true, .exited = true });
+    result_outputs_add(&result, false, STR("2\n"));
     result_stream_add(&result.out, 100, "2\n", 2);
+    result_outputs_result(&result, 0);
     json_array_append_new(result.results, json_pack("{s:s}", "text/plain", "2"));
     result.text = json_string("2");
     json_array_append_new(result.walls, json_string("seccomp"));
@@ -65,7 +67,9 @@ TEST(json_of_a_whole_result)
                "{\"schema\":1,\"run\":\"r_1\",\"status\":\"ok\",\"exit_code\":0,\"signal\":null,"
                "\"limits_hit\":[],\"stdout\":\"2\\n\",\"stderr\":\"\",\"stdout_bytes\":2,"
                "\"stderr_bytes\":0,\"truncated\":false,\"results\":[{\"text/plain\":\"2\"}],"
-               "\"text\":\"2\",\"error\":null,\"denied\":[{\"call\":\"mount\",\"count\":1}],"
+               "\"text\":\"2\",\"outputs\":[{\"type\":\"stdout\",\"text\":\"2\\n\"},"
+               "{\"type\":\"result\",\"index\":0}],"
+               "\"error\":null,\"denied\":[{\"call\":\"mount\",\"count\":1}],"
                "\"artifacts\":[{\"path\":\"a.txt\",\"size_bytes\":0,\"sha256\":"
                "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\","
                "\"mime\":\"text/plain\"}],\"skipped\":[{\"path\":\"l\",\"reason\":\"symlink\"}],"

@@ -158,6 +158,14 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
             .bytes = news->bytes,
         };
         hooks->on_event(hooks->user, &event);
+    } else if ((news->kind == FRAME_VALUE || news->kind == FRAME_CLEAR) && hooks->on_event) {
+        struct engine_event event = {
+            .kind = news->kind == FRAME_VALUE ? ENGINE_RESULT : ENGINE_CLEAR,
+            .index = news->index,
+            .updates = news->updates,
+            .data = news->data,
+        };
+        hooks->on_event(hooks->user, &event);
     } else if (news->kind == FRAME_ASKS && hooks->input) {
         cli_input_begin(hooks->input, news->echo);
     } else if (news->kind == FRAME_LOST) {

@@ -43,11 +43,43 @@ static void after_writing(struct cli_job *job, bool was_closed)
     watch_readers(job);
 }
 
+/* Both streams share one cursor on a terminal. */
+static bool is_mid_line(const struct cli_job *job)
+{
+    bool shared = isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
+    return shared ? job->last && job->last->mid_line : job->out.mid_line;
+}
+
+/* A value between the code's lines, where it was shown. */
+static void on_value(struct cli_job *job, const struct engine_event *event)
+{
+    own_buf text = BUF_INIT(SIZE_MAX / 4);
+    bool was_closed = job->out.closed;
+    if (is_mid_line(job))
+        buf_add_text(&text, "\n");
+    size_t before = text.len;
+    cli_print_value(event->data, &text);
+    if (event->index >= CLI_JOB_VALUES || text.len == before)
+        return;
+    job->shown[event->index] = true;
+    cli_stream_add(&job->out, buf_str(&text));
+    job->last = &job->out;
+    after_writing(job, was_closed);
+}
+
 static void on_event(void *user, const struct engine_event *event)
 {
     struct cli_job *job = user;
-    if (event->kind == ENGINE_START)
+    if (event->kind == ENGINE_START || event->kind == ENGINE_INPUT)
         return;
+    if (event->kind == ENGINE_CLEAR) {
+        memset(job->shown, 0, sizeof job->shown);
+        return;
+    }
+    if (event->kind == ENGINE_RESULT) {
+        on_value(job, event);
+        return;
+    }
     struct cli_stream *stream = event->kind == ENGINE_STDOUT ? &job->out : &job->err_stream;
     bool was_closed = job->out.closed;
     cli_stream_add(stream, event->bytes);
@@ -125,6 +157,7 @@ void cli_job_again(struct cli_job *job)
     result_init(&job->result);
     cli_remote_forget(&job->remote);
     job->last = NULL;
+    memset(job->shown, 0, sizeof job->shown);
 }
 
 int cli_job_run(struct cli_job *job, struct err *err)
@@ -229,14 +262,13 @@ static void show(struct cli_job *job)
         .at_prompt = job->at_prompt,
         .raw = job->options->raw,
         .verbose = job->options->verbose,
-        .out_mid_line = job->out.mid_line,
+        .out_mid_line = is_mid_line(job),
         .err_mid_line = job->err_stream.mid_line,
+        .shown = job->shown,
+        .shown_count = CLI_JOB_VALUES,
     };
-    if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) {
-        /* Both share one cursor. */
-        how.out_mid_line = job->last && job->last->mid_line;
+    if (isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
         how.err_mid_line = false;
-    }
     cli_print_values(&job->result, &how);
     cli_print_notes(&job->result, &job->figures, &how);
     note_left_out(&job->out, "stdout");

@@ -16,6 +16,8 @@
 #include "contract/result.h"
 #include "engine/engine.h"
 
+#define CLI_JOB_VALUES 256 /* of one run; further ones are printed at its end */
+
 struct cli_job {
     const struct cli_run_options *options; /* the caller's */
     struct cli_run_inputs inputs;
@@ -28,6 +30,7 @@ struct cli_job {
     struct cli_figures figures;
     struct cli_stream out, err_stream;
     const struct cli_stream *last; /* the stream that wrote last */
+    bool shown[CLI_JOB_VALUES];    /* values that were printed as they came */
     struct loop_source room[2];    /* in our own engine's loop, while they are behind */
     int interrupt_fd;
     bool answers; /* a person at a terminal may be asked for input */

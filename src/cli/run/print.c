@@ -50,23 +50,30 @@ static void write_below(int fd, bool mid_line, const struct buf *text)
     cli_term_write(fd, buf_str(text));
 }
 
+void cli_print_value(const json_t *bundle, struct buf *out)
+{
+    const json_t *plain = json_object_get(bundle, "text/plain");
+    const json_t *value = json_object_get(bundle, "application/json");
+    if (cli_figures_is_one(bundle))
+        return; /* listed with the files: its text says nothing */
+    if (json_is_string(plain)) {
+        add_lines(out, json_str(plain), /* raw= */ true);
+    } else if (value) {
+        own_str text = json_write(value, 0);
+        add_lines(out, str_of(text), /* raw= */ true);
+    }
+}
+
 void cli_print_values(const struct result *result, const struct cli_print *how)
 {
-    own_buf out = BUF_INIT(TEXT_MAX);
+    own_buf out = BUF_INIT(TEXT_MAX), plain = BUF_INIT(TEXT_MAX);
     size_t i;
     json_t *bundle;
     json_array_foreach (result->results, i, bundle) {
-        const json_t *plain = json_object_get(bundle, "text/plain");
-        const json_t *value = json_object_get(bundle, "application/json");
-        if (cli_figures_is_one(bundle))
-            continue; /* listed with the files: its text says nothing */
-        if (json_is_string(plain)) {
-            add_lines(&out, json_str(plain), how->raw);
-        } else if (value) {
-            own_str text = json_write(value, 0);
-            add_lines(&out, str_of(text), how->raw);
-        }
+        if (i >= how->shown_count || !how->shown[i])
+            cli_print_value(bundle, &plain);
     }
+    add_text(&out, buf_str(&plain), how->raw);
     write_below(STDOUT_FILENO, how->out_mid_line, &out);
 }
 

@@ -15,8 +15,13 @@ struct cli_print {
     bool raw, verbose;
     bool at_prompt; /* hints name commands of the prompt */
     bool out_mid_line, err_mid_line; /* the code's output did not end its line */
+    const bool *shown; /* for each of the first values: printed already */
+    size_t shown_count;
 };
 
+/* One value as unfiltered text that ends its line; nothing for a picture. */
+void cli_print_value(const json_t *bundle, struct buf *out);
+/* The values that are not shown yet. */
 void cli_print_values(const struct result *result, const struct cli_print *how);
 /* The rest, on stderr: the error, files, skipped and denied ones, the status if it is not ok, and
  * with `verbose` cost and walls. When quiet only the error. */

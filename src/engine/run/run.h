@@ -1,4 +1,5 @@
-/* The state of one run, shared by run.c (stages), watch.c (running code) and verdict.c (result). */
+/* The state of one run, shared by run.c (stages), watch.c (running code), outputs.c (its output)
+ * and verdict.c (result). */
 #ifndef ENGINE_RUN_RUN_H
 #define ENGINE_RUN_RUN_H
 
@@ -7,6 +8,7 @@
 #include "engine/engine_int.h"
 #include "engine/talk/files.h"
 #include "engine/talk/notify.h"
+#include "engine/talk/order.h"
 #include "engine/talk/plan.h"
 
 /* The occupant's descriptors: those of BOX_NEWS_STARTED, and our ends of the channel. */
@@ -60,13 +62,14 @@ struct engine_run {
     struct run_pipe pipe[RUN_PIPES];
     int counter[BOX_COUNTERS];
     struct loop_timer timer;
-    int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, finished_ns;
+    int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, hear_ns, finished_ns;
     struct result result;
     struct result_facts facts;
     char *line; /* for the driver; to_driver is the unsent rest */
     int channel[BOX_CHANNEL]; /* our ends, while the occupant opens its own */
     struct str to_stdin, to_driver;
     struct driver driver;
+    struct order order;
     struct notify notify;
     struct buf spill[2]; /* complete stdout and stderr, up to the artifact cap */
     struct box_stats stats;
@@ -93,13 +96,21 @@ void run_kill(struct engine_run *run, enum result_status why);
 void run_set_timer(struct engine_run *run);
 /* Writes what the pipe takes now. True: nothing is left, or no reader. */
 bool run_write_some(int fd, struct str *left);
-/* Reads the pipes of a dead or finished box. False: they never end. */
-bool run_drain(struct engine_run *run);
+/* Calls back at that time, to go on with output that waits for its turn. */
+void run_hear_again(struct engine_run *run, int64_t at_ns);
+void run_close_pipe(struct engine_run *run, enum run_pipe_id id);
 void run_unwatch(struct engine_run *run);
 int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
 void run_read_counters(struct engine_run *run);
 /* Answers the driver's question; takes over the line of JSON. */
 void run_answer(struct engine_run *run, char *line);
+
+/* outputs.c */
+void run_outputs_init(struct engine_run *run);
+/* Takes what the pipe has now, and what other pipes had before it. */
+void run_hear(struct engine_run *run, enum run_pipe_id id);
+/* Reads the pipes of a dead or finished box. False: they never end. */
+bool run_drain(struct engine_run *run);
 /* Adds a line of ours to the code's stderr. */
 void run_say(struct engine_run *run, const char *text);
 

@@ -108,6 +108,7 @@ void run_conclude(struct engine_run *run, const struct err *ours)
     if (run->driver.results) {
         json_decref(result->results);
         result->results = take_ptr(run->driver.results);
+        result->about = take_ptr(run->driver.about);
         result->text = take_ptr(run->driver.text);
     }
     result->error = run->driver.error;

@@ -12,13 +12,11 @@
 #include "base/clock.h"
 #include "base/own.h"
 
-#define CHUNK 65536
 #define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
-#define DRAIN_MAX 64 /* chunks read from a box that may still write */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
 
-static void close_pipe(struct engine_run *run, enum run_pipe_id id)
+void run_close_pipe(struct engine_run *run, enum run_pipe_id id)
 {
     int fd = run->pipe[id].source.fd;
     loop_remove(&run->engine->loop, &run->pipe[id].source);
@@ -28,7 +26,16 @@ static void close_pipe(struct engine_run *run, enum run_pipe_id id)
 void run_set_timer(struct engine_run *run)
 {
     int64_t at = run->deadline_ns < run->cpu_look_ns ? run->deadline_ns : run->cpu_look_ns;
-    loop_set_timer(&run->engine->loop, &run->timer, at < run->again_ns ? at : run->again_ns);
+    at = at < run->again_ns ? at : run->again_ns;
+    loop_set_timer(&run->engine->loop, &run->timer, at < run->hear_ns ? at : run->hear_ns);
+}
+
+void run_hear_again(struct engine_run *run, int64_t at_ns)
+{
+    if (run->hear_ns == at_ns)
+        return;
+    run->hear_ns = at_ns;
+    run_set_timer(run);
 }
 
 void run_kill(struct engine_run *run, enum result_status why)
@@ -43,63 +50,7 @@ void run_kill(struct engine_run *run, enum result_status why)
     house_ask(&run->engine->house, run->session ? BOX_OP_SWEEP : BOX_OP_KILL, run->box);
 }
 
-/* --- streams --- */
-
-static void take_output(struct engine_run *run, enum run_pipe_id id, const char *bytes, size_t len)
-{
-    bool out = id == RUN_OUT;
-    struct result_stream *stream = out ? &run->result.out : &run->result.err_stream;
-    size_t cap = (size_t)run_limit(run, out ? LIMITS_STDOUT : LIMITS_STDERR);
-    struct buf *spill = &run->spill[out ? 0 : 1];
-    result_stream_add(stream, cap, bytes, len);
-    size_t room = spill->max - spill->len;
-    buf_add(spill, bytes, len < room ? len : room);
-    /* The caps are the result's: a streaming door gets every byte. */
-    struct engine_event event = { .kind = out ? ENGINE_STDOUT : ENGINE_STDERR,
-                                  .bytes = { bytes, len } };
-    if (run->hooks.on_event)
-        run->hooks.on_event(run->hooks.user, &event);
-    if (stream->truncated && run->request->on_output_limit == REQUEST_STOP)
-        run_kill(run, RESULT_OUTPUT_LIMIT);
-}
-
-/* Reads once; false if there is nothing more now. */
-static bool read_pipe(struct engine_run *run, enum run_pipe_id id)
-{
-    static char bytes[CHUNK];
-    if (run->pipe[id].source.fd < 0)
-        return false;
-    ssize_t n = read(run->pipe[id].source.fd, bytes, sizeof bytes);
-    if (n < 0)
-        return errno == EINTR;
-    if (n == 0) {
-        close_pipe(run, id);
-        return false;
-    }
-    if (id == RUN_WORDS)
-        driver_feed(&run->driver, bytes, (size_t)n);
-    else
-        take_output(run, id, bytes, (size_t)n);
-    return true;
-}
-
-bool run_drain(struct engine_run *run)
-{
-    static const enum run_pipe_id last[] = { RUN_WORDS, RUN_OUT, RUN_ERR };
-    for (size_t i = 0; i < array_len(last); i++) {
-        int chunks = 0;
-        while (read_pipe(run, last[i])) {
-            if (++chunks > DRAIN_MAX && !run->empty)
-                return false;
-        }
-    }
-    return true;
-}
-
-void run_say(struct engine_run *run, const char *text)
-{
-    take_output(run, RUN_ERR, text, strlen(text));
-}
+/* --- pipes --- */
 
 bool run_write_some(int fd, struct str *left)
 {
@@ -115,7 +66,7 @@ bool run_write_some(int fd, struct str *left)
 
 void run_let_exit(struct engine_run *run)
 {
-    close_pipe(run, RUN_REQUESTS);
+    run_close_pipe(run, RUN_REQUESTS);
 }
 
 static struct engine_run *run_of(struct loop_source *source)
@@ -128,7 +79,7 @@ static void on_stdin(struct loop_source *source, uint32_t events)
     struct engine_run *run = run_of(source);
     (void)events;
     if (!run->over && run_write_some(source->fd, &run->to_stdin))
-        close_pipe(run, RUN_IN);
+        run_close_pipe(run, RUN_IN);
 }
 
 /* A cell's stdin follows its line. */
@@ -149,14 +100,6 @@ static void on_requests(struct loop_source *source, uint32_t events)
     int fd = source->fd;
     loop_remove(&run->engine->loop, source);
     source->fd = fd;
-}
-
-static void on_output(struct loop_source *source, uint32_t events)
-{
-    struct engine_run *run = run_of(source);
-    (void)events;
-    if (!run->over)
-        read_pipe(run, source == &run->pipe[RUN_OUT].source ? RUN_OUT : RUN_ERR);
 }
 
 /* A question for the person at the client. A later question replaces an unanswered one, and is sent
@@ -186,18 +129,23 @@ void run_answer(struct engine_run *run, char *line)
         run_kill(run, RESULT_INTERNAL);
 }
 
-/* May end the run. */
-static void on_words(struct loop_source *source, uint32_t events)
+/* Some output, in order. May end the run. */
+static void hear(struct engine_run *run, enum run_pipe_id id)
 {
-    struct engine_run *run = run_of(source);
     bool was_done = run->driver.done;
-    (void)events;
-    if (run->over)
-        return;
-    read_pipe(run, RUN_WORDS);
+    run_hear(run, id);
     hand_on_question(run);
     if (run->driver.done && !was_done)
         run_is_done(run);
+}
+
+/* May end the run. */
+static void on_output(struct loop_source *source, uint32_t events)
+{
+    struct run_pipe *pipe = loop_owner(source, struct run_pipe, source);
+    (void)events;
+    if (!pipe->run->over)
+        hear(pipe->run, (enum run_pipe_id)(pipe - pipe->run->pipe));
 }
 
 static void on_listener(struct loop_source *source, uint32_t events)
@@ -211,7 +159,7 @@ static void on_listener(struct loop_source *source, uint32_t events)
     if (run->notify.fd < 0) {
         loop_forget(&run->engine->loop, source); /* closing has already removed it */
     } else if (!(events & EPOLLIN)) {
-        close_pipe(run, RUN_LISTENER); /* no process is left to ask */
+        run_close_pipe(run, RUN_LISTENER); /* no process is left to ask */
         run->notify.fd = -1;
     }
 }
@@ -274,7 +222,11 @@ static void on_timer(struct loop_timer *timer)
         run->cpu_look_ns = LOOP_NEVER; /* until the answer */
         house_ask(&run->engine->house, BOX_OP_STAT, run->box);
     }
+    bool waits = now >= run->hear_ns;
+    run->hear_ns = waits ? LOOP_NEVER : run->hear_ns;
     run_set_timer(run);
+    if (waits)
+        hear(run, RUN_OUT);
 }
 
 /* --- news --- */
@@ -393,7 +345,7 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
         [RUN_IN] = { LOOP_HANDLER(on_stdin), EPOLLOUT },
         [RUN_OUT] = { LOOP_HANDLER(on_output), EPOLLIN },
         [RUN_ERR] = { LOOP_HANDLER(on_output), EPOLLIN },
-        [RUN_WORDS] = { LOOP_HANDLER(on_words), EPOLLIN },
+        [RUN_WORDS] = { LOOP_HANDLER(on_output), EPOLLIN },
         [RUN_REQUESTS] = { LOOP_HANDLER(on_requests), EPOLLOUT },
         [RUN_LISTENER] = { LOOP_HANDLER(on_listener), EPOLLIN },
     };
@@ -435,7 +387,7 @@ void run_unwatch(struct engine_run *run)
 {
     loop_set_timer(&run->engine->loop, &run->timer, LOOP_NEVER);
     for (int i = 0; i < RUN_PIPES; i++)
-        close_pipe(run, (enum run_pipe_id)i);
+        run_close_pipe(run, (enum run_pipe_id)i);
     run->notify.fd = -1;
     for (int i = 0; i < BOX_COUNTERS; i++)
         own_close_fd(&run->counter[i]);

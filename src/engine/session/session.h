@@ -30,6 +30,7 @@
 #include "engine/session/files_session.h"
 #include "engine/session/session_table.h"
 #include "engine/talk/driver.h"
+#include "engine/talk/order.h"
 #include "engine/talk/plan.h"
 
 #define SESSION_LEVELS 3 /* undo_levels where nothing is said */
@@ -170,6 +171,7 @@ struct session_streams {
     struct driver driver;
     char *line;
     struct str to_driver;
+    char secret[ORDER_SECRET + 1]; /* of the marks in its output */
     bool hush; /* an interrupt of the last cell may still be pending */
     bool tasks_wait; /* python: the event loop of its cells waits for the line `go` */
     bool tasks_run;  /* and has got it since the last cell */

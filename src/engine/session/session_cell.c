@@ -45,10 +45,16 @@ static void write_line(struct session *session, struct engine_run *run)
     bool bare = box->forked && box->interpreter == SESSION_I_FRESH;
     run->result.cell = ++session->queue.cells;
     driver_expect(&run->driver);
+    /* One secret for all cells: code of an earlier one may write at any time. */
+    if (session->streams.secret[0])
+        memcpy(run->order.secret, session->streams.secret, sizeof run->order.secret);
+    else
+        memcpy(session->streams.secret, run->order.secret, sizeof session->streams.secret);
     run->line = request->language == REQUEST_BASH
                     ? plan_bash_cell(request, session->queue.cells, run->driver.nonce)
                     : plan_cell_line(request, bare ? &session->request : NULL, session->queue.cells,
-                                     run->driver.nonce, session->streams.hush, run->hooks.input);
+                                     run->driver.nonce, run->order.secret, session->streams.hush,
+                                     run->hooks.input);
     run->to_driver = str_of(run->line);
     if (request->language == REQUEST_PYTHON)
         run->to_stdin = request->stdin_text;

@@ -127,7 +127,9 @@ static bool read_late(struct session *session, bool is_err)
     ssize_t n = *fd >= 0 ? read(*fd, bytes, sizeof bytes) : -1;
     if (n > 0) {
         session->late.gap[is_err] += (size_t)n;
-        session_late_add(session, session->queue.cells, is_err, (struct str){ bytes, (size_t)n });
+        /* A thread may have made a mark while its cell ended. */
+        size_t len = order_strip(session->streams.secret, bytes, (size_t)n);
+        session_late_add(session, session->queue.cells, is_err, (struct str){ bytes, len });
     } else if (n == 0) {
         loop_remove(&session->engine->loop, &session->late.source[is_err]);
         own_close_fd(fd);

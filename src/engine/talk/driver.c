@@ -33,9 +33,17 @@ void driver_done(struct driver *driver)
 
 void driver_expect(struct driver *driver)
 {
+    void (*heard)(struct driver *, enum driver_word, size_t) = driver->heard;
     driver_done(driver);
     *driver = DRIVER_INIT;
+    driver->heard = heard;
     hash_random_hex(driver->nonce, DRIVER_NONCE_ROOM - 1);
+}
+
+void driver_tell(struct driver *driver, enum driver_word word, size_t index)
+{
+    if (driver->heard)
+        driver->heard(driver, word, index);
 }
 
 static bool is_answer(const struct driver *driver, const json_t *line)
@@ -91,6 +99,7 @@ static bool on_error(struct driver *driver, json_t *line)
             .hint = text_of(line, "hint"),
         };
         driver->interrupted = json_is_true(json_object_get(line, "interrupted"));
+        driver_tell(driver, DRIVER_ERROR, 0);
         return true;
     }
     return false;

@@ -18,7 +18,16 @@
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
 #define DRIVER_NONCE_ROOM 33        /* 128 bits as text */
 
+/* Lines with a place in the order of the output. */
+enum driver_word {
+    DRIVER_RESULT,  /* a new one, the last of the results */
+    DRIVER_UPDATED, /* that result has other data now */
+    DRIVER_CLEARED, /* there are no results any more */
+    DRIVER_ERROR,
+};
+
 struct driver {
+    void (*heard)(struct driver *driver, enum driver_word word, size_t index); /* or NULL */
     char nonce[DRIVER_NONCE_ROOM]; /* lines without it are not answers; "": none */
     struct buf line;      /* the incomplete line */
     uint64_t total;       /* bytes received */

@@ -16,6 +16,7 @@ static void empty(struct driver *driver)
     json_array_clear(driver->about);
     driver->results_bytes = 0;
     driver->clear_next = false;
+    driver_tell(driver, DRIVER_CLEARED, 0);
 }
 
 void driver_results_done(struct driver *driver)
@@ -131,6 +132,7 @@ static bool update(struct driver *driver, json_t *data, const json_t *about)
         json_object_del(old, "metadata");
         if (metadata)
             json_object_set(old, "metadata", metadata);
+        driver_tell(driver, DRIVER_UPDATED, (size_t)at);
     }
     return found;
 }
@@ -173,6 +175,7 @@ bool driver_results_take(struct driver *driver, json_t *line)
     json_array_append(driver->about, about);
     if (json_object_get(about, "main"))
         keep_text(driver, data);
+    driver_tell(driver, DRIVER_RESULT, json_array_size(driver->results) - 1);
     return true;
 }
 

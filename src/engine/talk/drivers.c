@@ -7,6 +7,7 @@ BUILTIN(builtin_driver_py, "drivers/driver.py");
 BUILTIN(builtin_driver_pyc, BUILD_DIR "/gen/driver.pyc");
 BUILTIN(builtin_driver_js, "drivers/driver.cjs");
 BUILTIN(builtin_driver_sh, "drivers/driver.sh");
+BUILTIN(builtin_order_js, "drivers/order.cjs");
 BUILTIN(builtin_rehearse_js, "drivers/rehearse.cjs");
 BUILTIN(builtin_ending_js, "drivers/ending.cjs");
 BUILTIN(builtin_cells_sh, "drivers/cells.sh");
@@ -18,6 +19,7 @@ BUILTIN(builtin_pretty_py, "drivers/pretty.py");
 BUILTIN(builtin_charts_py, "drivers/charts.py");
 BUILTIN(builtin_ipython_py, "drivers/ipython.py");
 BUILTIN(builtin_media_py, "drivers/media.py");
+BUILTIN(builtin_order_py, "drivers/order.py");
 BUILTIN(builtin_advice_py, "drivers/advice.py");
 BUILTIN(builtin_magics_py, "drivers/magics.py");
 BUILTIN(builtin_report_py, "drivers/report.py");
@@ -42,6 +44,7 @@ static const struct {
     ROW(DRIVER_PYC, "driver.pyc", driver_pyc),
     ROW(DRIVER_JS, "driver.cjs", driver_js),
     ROW(DRIVER_SH, "driver.sh", driver_sh),
+    ROW(ORDER_JS, "order.cjs", order_js),
     ROW(REHEARSE_JS, "rehearse.cjs", rehearse_js),
     ROW(ENDING_JS, "ending.cjs", ending_js),
     ROW(CELLS_SH, "cells.sh", cells_sh),
@@ -53,6 +56,7 @@ static const struct {
     ROW(CHARTS_PY, "charts.py", charts_py),
     ROW(IPYTHON_PY, "ipython.py", ipython_py),
     ROW(MEDIA_PY, "media.py", media_py),
+    ROW(ORDER_PY, "order.py", order_py),
     ROW(ADVICE_PY, "advice.py", advice_py),
     ROW(MAGICS_PY, "magics.py", magics_py),
     ROW(REPORT_PY, "report.py", report_py),

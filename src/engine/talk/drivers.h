@@ -9,6 +9,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_BUILTIN_PYTHON */
     ENGINE_BUILTIN_DRIVER_JS,
     ENGINE_BUILTIN_DRIVER_SH,
+    ENGINE_BUILTIN_ORDER_JS,    /* read at the first output beside stdout */
     ENGINE_BUILTIN_REHEARSE_JS, /* a waiting node */
     ENGINE_BUILTIN_ENDING_JS,   /* a large program */
     ENGINE_BUILTIN_CELLS_SH,    /* a waiting bash */
@@ -20,6 +21,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_IPYTHON_PY, /* read when code asks for IPython */
     ENGINE_BUILTIN_MEDIA_PY,
     ENGINE_BUILTIN_PATCHES_PY, /* read when code imports certain modules */
+    ENGINE_BUILTIN_ORDER_PY,  /* read at the first output beside stdout */
     ENGINE_BUILTIN_ADVICE_PY, /* read when code has failed or is checked */
     ENGINE_BUILTIN_REPORT_PY, /* read when the interpreter prints an error */
     ENGINE_BUILTIN_SOURCE_PY, /* read when code is not Python */

@@ -70,7 +70,7 @@ struct language {
         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY, ENGINE_BUILTIN_MAGICS_PY,             \
         ENGINE_BUILTIN_PRETTY_PY, ENGINE_BUILTIN_CHARTS_PY, ENGINE_BUILTIN_IPYTHON_PY,            \
         ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY,              \
-        ENGINE_BUILTIN_TASKS_PY
+        ENGINE_BUILTIN_TASKS_PY, ENGINE_BUILTIN_ORDER_PY
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
@@ -85,11 +85,11 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                          ENGINE_BUILTIN_CELLS_PY,
                          NULL },
     [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
-                             { [RUN] = { ENGINE_BUILTIN_ENDING_JS },
+                             { [RUN] = { ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS },
                                [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS, ENGINE_BUILTIN_ENDING_JS,
-                                             ENGINE_BUILTIN_TYPES_JS },
+                                             ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ORDER_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
-                                             ENGINE_BUILTIN_ENDING_JS } },
+                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS } },
                              { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
@@ -107,9 +107,11 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        NULL },
     /* A waiting one is JavaScript's: the request says that it has types. */
     [REQUEST_TYPESCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
-                             { [RUN] = { ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ENDING_JS },
+                             { [RUN] = { ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ENDING_JS,
+                                         ENGINE_BUILTIN_ORDER_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
-                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS } },
+                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS,
+                                             ENGINE_BUILTIN_ORDER_JS } },
                              { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,

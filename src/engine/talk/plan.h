@@ -40,7 +40,7 @@ bool plan_same_box(const struct request *a, const struct request *b);
 struct str plan_code(const struct request *request);
 /* The first line for the driver; heap. with_env: the process was started without the request's
  * environment, and sets it now. */
-char *plan_driver_line(const struct request *request, bool with_env);
+char *plan_driver_line(const struct request *request, const char *sign, bool with_env);
 /* Refuses a language that the host lacks; the err names the package. */
 int plan_check_installed(const struct request *request, struct err *err);
 /* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
@@ -55,7 +55,7 @@ char *plan_line(const json_t *line);
  * before may still be pending. Python's stdin follows the line unchanged. `input`: the code may ask
  * for input. */
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, bool hush, bool input);
+                     const char *nonce, const char *sign, bool hush, bool input);
 /* A line of input, or its end, for that question. */
 char *plan_input_line(int64_t number, struct str text, bool end);
 char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);

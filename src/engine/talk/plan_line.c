@@ -52,9 +52,9 @@ struct str plan_code(const struct request *request)
     return (struct str){ code.at + sizeof mark, code.len - sizeof mark };
 }
 
-char *plan_driver_line(const struct request *request, bool with_env)
+char *plan_driver_line(const struct request *request, const char *sign, bool with_env)
 {
-    own_json line = json_pack("{s:s, s:o, s:o, s:O?, s:b}", "op", "run", "code",
+    own_json line = json_pack("{s:s, s:s, s:o, s:o, s:O?, s:b}", "op", "run", "sign", sign, "code",
                               json_text(plan_code(request)), "args", args_of(request), "call",
                               request->call, "stdin", request->stdin_text.len > 0);
     if (request->language == REQUEST_TYPESCRIPT)
@@ -65,12 +65,12 @@ char *plan_driver_line(const struct request *request, bool with_env)
 }
 
 char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, bool hush, bool input)
+                     const char *nonce, const char *sign, bool hush, bool input)
 {
-    own_json line = json_pack("{s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce", nonce,
-                              "cell", (json_int_t)cell, "code", json_text(plan_code(request)),
-                              "args", args_of(request), "call", request->call, "names",
-                              request->names);
+    own_json line = json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
+                              nonce, "sign", sign, "cell", (json_int_t)cell, "code",
+                              json_text(plan_code(request)), "args", args_of(request), "call",
+                              request->call, "names", request->names);
     if (request->language == REQUEST_TYPESCRIPT)
         json_object_set_new(line, "types", json_true());
     if (hush)
