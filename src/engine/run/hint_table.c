@@ -187,7 +187,7 @@ static const struct row rows[] = {
       NULL, NO_ROOT },
     { PROGRAM, { ": Read-only file system" }, NULL, OUTSIDE },
     { { "MemoryError" }, { NULL }, NULL,
-      "one object needed more memory than the box has: work in parts or use smaller types, or set "
+      "one object needed more memory than the box has: work in chunks or use smaller types, or set "
       "limits.memory_bytes above @" },
     { { "RecursionError", "RangeError" },
       { "maximum recursion depth exceeded", "Maximum call stack size exceeded" }, NULL,
