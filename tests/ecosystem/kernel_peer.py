@@ -38,7 +38,7 @@ def outputs(client, code):
         else:
             found.append({"type": "result", "data": content["data"]})
             shown[name] = found[-1]
-    client.execute_interactive(code, timeout=REPLY_S, output_hook=hook)
+    client.execute_interactive(code, timeout=REPLY_S, output_hook=hook, stop_on_error=False)
     return found
 
 
