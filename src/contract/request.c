@@ -25,6 +25,7 @@ const struct request_language_row request_languages[REQUEST_LANGUAGES] = {
 
 const char *const request_tiers[] = { "native", NULL };
 const char *const request_images[] = { "host", NULL };
+const char *const request_artifacts[] = { "list", "inline", NULL };
 const char *const request_on_outputs[] = {
     [REQUEST_TRUNCATE] = "truncate",
     [REQUEST_STOP] = "stop",
@@ -252,6 +253,17 @@ static int take_on_output(struct request_intake *in, const json_t *value, struct
     return 0;
 }
 
+static int take_artifacts(struct request_intake *in, const json_t *value, struct err *err)
+{
+    if (request_check_text(value, "artifacts", err) < 0)
+        return -1;
+    int found = request_find_name(request_artifacts, json_str(value));
+    if (found < 0)
+        return request_refuse("artifacts", value, "list or inline", "neither of its values", err);
+    in->out->inline_artifacts = found == 1;
+    return 0;
+}
+
 const struct request_field request_fields[] = {
     { "language", take_language, false },
     { "code", take_code, true },
@@ -265,6 +277,7 @@ const struct request_field request_fields[] = {
     { "image", take_image, false },
     { "tier", take_tier, false },
     { "on_output_limit", take_on_output, false },
+    { "artifacts", take_artifacts, false },
     { "session", request_take_session, false },
     { "on_error", request_take_on_error, false },
     { "names", request_take_names, false },

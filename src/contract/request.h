@@ -79,6 +79,7 @@ struct request {
     const struct limits_profile *profile;
     struct limits limits;
     enum request_on_output on_output_limit;
+    bool inline_artifacts; /* the result holds their bytes */
     const char *session; /* "s_...": a cell of that session; NULL: a run */
     enum request_on_error on_error; /* of a cell */
     bool names; /* of a cell: report its changes to the session's names */

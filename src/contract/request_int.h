@@ -31,6 +31,7 @@ extern const char *const request_file_members_later[];
 
 extern const char *const request_tiers[];
 extern const char *const request_images[];
+extern const char *const request_artifacts[];
 extern const char *const request_on_outputs[];
 extern const char *const request_on_errors[];
 

@@ -91,13 +91,15 @@ struct result_outputs {
     } last[2]; /* stdout, stderr */
 };
 
+#define RESULT_INLINE_MAX (8u << 20)
+
 struct result_artifact {
     char *path; /* bytes */
     size_t path_len;
     uint64_t size_bytes;
     char sha256[65];
     const char *mime;
-    char *content; /* heap, size_bytes long, for -o; not in the JSON */
+    char *content; /* heap, size_bytes long, for -o; in the JSON if the request asked for it */
 };
 
 struct result_skipped {
@@ -162,6 +164,7 @@ struct result {
     size_t denied_count;
     struct result_artifact *artifacts;
     size_t artifact_count;
+    bool inline_artifacts; /* the JSON holds their bytes, RESULT_INLINE_MAX of all */
     struct result_skipped *skipped;
     size_t skipped_count;
     uint64_t skipped_more; /* how many files the last row counts */

@@ -81,15 +81,27 @@ static json_t *path_row(struct str path)
     return row;
 }
 
+/* Null past the maximum: one file less, not half of it. */
+static json_t *inline_bytes(const struct result_artifact *one, uint64_t *room)
+{
+    if (!one->content || one->size_bytes > *room)
+        return json_null();
+    *room -= one->size_bytes;
+    return base64_json((struct str){ one->content, (size_t)one->size_bytes });
+}
+
 static json_t *artifact_rows(const struct result *result)
 {
     json_t *out = json_array();
+    uint64_t room = RESULT_INLINE_MAX;
     for (size_t i = 0; i < result->artifact_count; i++) {
         const struct result_artifact *one = &result->artifacts[i];
         json_t *row = path_row((struct str){ one->path, one->path_len });
         json_object_set_new(row, "size_bytes", json_integer((json_int_t)one->size_bytes));
         json_object_set_new(row, "sha256", json_string(one->sha256));
         json_object_set_new(row, "mime", json_string(one->mime));
+        if (result->inline_artifacts)
+            json_object_set_new(row, "base64", inline_bytes(one, &room));
         json_array_append_new(out, row);
     }
     return out;
@@ -154,7 +166,9 @@ static void add_exact(json_t *out, const char *name, const struct result_stream 
 static const struct {
     const char *name, *member;
 } names_members[] = {
-    { "names_added", "added" }, { "names_changed", "changed" }, { "names_removed", "removed" },
+    { "names_added", "added" },
+    { "names_changed", "changed" },
+    { "names_removed", "removed" },
     { "names_more", "more" },
 };
 

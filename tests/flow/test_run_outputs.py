@@ -206,3 +206,14 @@ def test_bytes_that_are_no_text_are_exact_everywhere(cupel, client):
 def test_a_person_sees_values_where_they_were_shown(cupel):
     code = "display(1); print('mid'); print('x', end=''); display(2); 3"
     assert cupel.run(["run", "--cold", "-c", code]).stdout == "1\nmid\nx\n2\n3\n"
+
+
+def test_artifacts_are_inline_on_request(cupel_as, client):
+    """At each door the same bytes; null past the maximum, and only there."""
+    code = ("open('a.bin', 'wb').write(b'\\xff\\x00'); open('b.bin', 'wb').write(bytes(8 << 20))\n"
+            "open('c.txt', 'w').write('last')")
+    request = {"code": code, "artifacts": "inline", "limits": {"artifact_bytes": 32 << 20}}
+    for result in (cupel_as.request(request), client.run(request)[1]["result"]):
+        found = {row["path"]: row["base64"] for row in result["artifacts"]}
+        assert found == {"a.bin": "/wA=", "b.bin": None, "c.txt": "bGFzdA=="}, result["artifacts"]
+    assert "base64" not in cupel_as.request({**request, "artifacts": "list"})["artifacts"][0]

@@ -66,7 +66,8 @@ TEST(request_every_field_is_taken)
         "\"env\":{\"A\":\"1\",\"_b2\":\"x=y\"},\"call\":{\"function\":\"$f\",\"args\":[1,[2]],"
         "\"kwargs\":{}},\"files\":[{\"path\":\"d/a.txt\",\"text\":\"hi\"},{\"path\":\"b.bin\","
         "\"base64\":\"AAH/\",\"readonly\":true}],\"profile\":\"analysis\",\"image\":\"host\","
-        "\"tier\":\"native\",\"limits\":{\"pids\":9},\"on_output_limit\":\"stop\"}");
+        "\"tier\":\"native\",\"limits\":{\"pids\":9},\"on_output_limit\":\"stop\","
+        "\"artifacts\":\"inline\"}");
     CHECK_INT(request.language, REQUEST_JAVASCRIPT);
     CHECK_INT(request.stdin_text.len, 6);
     CHECK_INT(request.arg_count, 2);
@@ -83,6 +84,7 @@ TEST(request_every_field_is_taken)
     CHECK_INT(request.limits.value[LIMITS_PIDS], 9);
     CHECK_INT(request.limits.value[LIMITS_TIMEOUT], 120000);
     CHECK_INT(request.on_output_limit, REQUEST_STOP);
+    CHECK(request.inline_artifacts);
 }
 
 TEST(request_languages_and_aliases)
@@ -273,6 +275,8 @@ TEST(request_wrong_types_name_the_field)
         { "\"tier\": 1", "tier" },
         { "\"on_output_limit\": \"kill\"", "on_output_limit" },
         { "\"on_output_limit\": true", "on_output_limit" },
+        { "\"artifacts\": \"bytes\"", "artifacts" },
+        { "\"artifacts\": true", "artifacts" },
     };
     for (size_t i = 0; i < array_len(rows); i++)
         CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);

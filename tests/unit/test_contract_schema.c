@@ -81,6 +81,7 @@ static json_t *request_describe(void)
     json_object_set_new(out, "tiers", list_names(request_tiers, 8));
     json_object_set_new(out, "images", list_names(request_images, 8));
     json_object_set_new(out, "on_output_limit", list_names(request_on_outputs, 8));
+    json_object_set_new(out, "artifacts", list_names(request_artifacts, 8));
     json_object_set_new(out, "on_error", list_names(request_on_errors, 8));
     json_object_set_new(out, "call", list_names(request_call_members, 8));
     json_object_set_new(out, "file", list_names(request_file_members, 8));
@@ -215,6 +216,7 @@ TEST(schema_of_the_request_has_the_values_of_the_code)
     check_set("tiers", at(schema, "properties/tier/enum"), at(code, "tiers"));
     check_set("on_output_limit", at(schema, "properties/on_output_limit/enum"),
               at(code, "on_output_limit"));
+    check_set("artifacts", at(schema, "properties/artifacts/enum"), at(code, "artifacts"));
     check_set("on_error", at(schema, "properties/on_error/enum"), at(code, "on_error"));
     CHECK_INT(json_array_size(at(code, "images")), 1);
     CHECK_TEXT(json_string_value(at(schema, "properties/image/default")),

@@ -170,6 +170,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
             return -1;
     if (options->names)
         json_object_set_new(root, "names", json_true());
+    if (options->inline_artifacts)
+        json_object_set_new(root, "artifacts", json_string("inline"));
     return set_limits(root, options, err);
 }
 

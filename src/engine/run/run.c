@@ -359,6 +359,7 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     memcpy(run->result.run, "r_", 2);
     hash_random_hex(run->result.run + 2, 24);
     run->result.limits = request->limits;
+    run->result.inline_artifacts = request->inline_artifacts;
     run->result.tier = "native";
     hash_hex(request->code, run->result.code_sha256);
     request_inputs_sha256(request, run->result.inputs_sha256);
