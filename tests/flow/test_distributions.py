@@ -32,6 +32,7 @@ mkdir disk root
 mount -t tmpfs none disk
 mkdir disk/upper disk/work
 mount -t overlay -o lowerdir={lower},upperdir=disk/upper,workdir=disk/work none root
+rm -f root/var/lib/man-db/auto-update  # its trigger after a change of packages takes minutes
 sh prepare
 for name in tmp run; do mkdir -p root/$name; mount -t tmpfs -o mode=1777 none root/$name; done
 mkdir -p root/proc root/sys root/dev root/tmp/bin
