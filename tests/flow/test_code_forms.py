@@ -6,6 +6,8 @@ import pytest
 
 from sessions import Session
 
+pytestmark = pytest.mark.sample(short=4)
+
 COLD = {"LANG": "C.UTF-8"}   # an interpreter reads it at its start
 
 
