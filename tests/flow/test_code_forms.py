@@ -4,28 +4,12 @@ import re
 
 import pytest
 
+from one_engine import client, engine, session  # noqa: F401
 from sessions import Session
 
 pytestmark = pytest.mark.sample(short=4)
 
 COLD = {"LANG": "C.UTF-8"}   # an interpreter reads it at its start
-
-
-@pytest.fixture(scope="module")
-def engine(engines):
-    return engines.first()
-
-
-@pytest.fixture(scope="module")
-def client(engine):
-    with engine.client() as one:
-        one.wait_until_warm()
-        yield one
-
-
-@pytest.fixture(scope="module")
-def session(client):
-    return Session(client, request={"limits": {"timeout_s": 30}})
 
 
 def run_once(client, code, **fields):

@@ -3,24 +3,8 @@ import re
 
 import pytest
 
+from one_engine import client, engine, session  # noqa: F401
 from sessions import Session
-
-
-@pytest.fixture(scope="module")
-def engine(engines):
-    return engines.first()
-
-
-@pytest.fixture(scope="module")
-def client(engine):
-    with engine.client() as one:
-        one.wait_until_warm()
-        yield one
-
-
-@pytest.fixture(scope="module")
-def session(client):
-    return Session(client, request={"limits": {"timeout_s": 30}})
 
 
 def outcome(session, code):

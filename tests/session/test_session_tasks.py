@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from one_engine import client, engine  # noqa: F401
 from sessions import Session
 
 TICK = """import asyncio
@@ -14,17 +15,6 @@ async def tick():
         await asyncio.sleep(0.005)
 task = asyncio.create_task(tick())
 n"""
-
-
-@pytest.fixture(scope="module")
-def engine(engines):
-    return engines.first()
-
-
-@pytest.fixture(scope="module")
-def client(engine):
-    with engine.client() as one:
-        yield one
 
 
 @pytest.fixture(params=["warm", "cold"])
