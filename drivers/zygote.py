@@ -10,6 +10,7 @@
 #    are made last, in memory without gaps, and every cache is left as they would leave it.
 import sys
 AT_FIRST = {*sys.modules}   # modules that a cold run has, too
+del sys.path[0]   # our own folder: it has a select.py and a trace.py, and so has the standard library
 
 import array
 import atexit
@@ -444,7 +445,7 @@ def arrange_driver():
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names = [driver.load(name) for name in ("show", "order", "pretty", "charts", "patches", "advice", "tasks",
-                                            "names")][-1]
+                                            "answer", "proof", "trace", "select", "names")][-1]
     cells.driver, cells.names = driver, names
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])

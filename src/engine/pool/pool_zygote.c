@@ -2,6 +2,7 @@
  * so that no memory layout lives for ever and no stale package is served. Without one, Python is
  * exec'd like the others. Runs in the engine. */
 #include "base/clock.h"
+#include "base/io.h"
 #include "engine/engine_int.h"
 
 #include <stdio.h>
@@ -24,6 +25,7 @@ static void start(struct pools *pools, enum pool_zygote_kind kind)
     struct plan plan;
     const char *fonts = engine->font_fd >= 0 ? engine->font_list : NULL;
     int fds[BOX_PLANTS_MAX + 1];
+    _Static_assert(sizeof fds <= IO_FDS_MAX * sizeof *fds, "one message carries all of them");
     if (plan_zygote(kind == ZYGOTE_DATA, fonts, engine->font_fd, &plan, &err) < 0)
         return;
     size_t count = plan.create.zygote.plants.count;

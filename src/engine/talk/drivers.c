@@ -26,6 +26,10 @@ BUILTIN(builtin_report_py, "drivers/report.py");
 BUILTIN(builtin_source_py, "drivers/source.py");
 BUILTIN(builtin_tasks_py, "drivers/tasks.py");
 BUILTIN(builtin_terminal_py, "drivers/terminal.py");
+BUILTIN(builtin_answer_py, "drivers/answer.py");
+BUILTIN(builtin_proof_py, "drivers/proof.py");
+BUILTIN(builtin_trace_py, "drivers/trace.py");
+BUILTIN(builtin_select_py, "drivers/select.py");
 BUILTIN(builtin_types_js, "drivers/types.cjs");
 BUILTIN(builtin_foreign_py, "drivers/foreign.py");
 BUILTIN(builtin_main_r, "drivers/main.R");
@@ -63,6 +67,10 @@ static const struct {
     ROW(SOURCE_PY, "source.py", source_py),
     ROW(TASKS_PY, "tasks.py", tasks_py),
     ROW(TERMINAL_PY, "terminal.py", terminal_py),
+    ROW(ANSWER_PY, "answer.py", answer_py),
+    ROW(PROOF_PY, "proof.py", proof_py),
+    ROW(TRACE_PY, "trace.py", trace_py),
+    ROW(SELECT_PY, "select.py", select_py),
     ROW(CELLS_JS, "cells.cjs", cells_js),
     ROW(TYPES_JS, "types.cjs", types_js),
     ROW(FOREIGN_PY, "foreign.py", foreign_py),

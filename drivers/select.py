@@ -1,0 +1,1 @@
+# A part of trace.py: reads the inputs of the task.
