@@ -159,8 +159,7 @@ $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 # Built-in files: the static programs and the drivers (.incbin has no depfile).
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/image/extras.o: dev/image-packages
-$(B)/host/src/agent/prompts.o $(B)/host/src/agent/verify/check_model.o: $(wildcard prompts/*)
-$(B)/host/src/agent/verify/script_proof.o: drivers/proof.py
+$(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
 $(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
 # The driver compiled ahead: compiling it at every start would cost a third of a cold run.
 $(B)/gen/driver.pyc: drivers/driver.py

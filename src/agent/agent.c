@@ -190,7 +190,9 @@ void agent_done(struct agent *agent)
     json_decref(agent->checks);
     json_decref(agent->marks);
     json_decref(agent->artifacts);
-    json_decref(agent->rerun);
+    json_decref(agent->payload);
+    json_decref(agent->trace);
+    json_decref(agent->second);
     free(agent);
 }
 
@@ -204,18 +206,27 @@ static json_t *files_json(const struct agent *agent)
     return files;
 }
 
+static json_t *member_or(const json_t *object, const char *name, json_t *other)
+{
+    json_t *member = json_object_get(object, name);
+    if (member)
+        json_decref(other);
+    return member ? json_incref(member) : other;
+}
+
 static json_t *report_of(struct agent *agent)
 {
     own_str script = agent_script(agent->steps);
-    json_t *report = json_pack(
-        "{s:s, s:s, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}", "task", agent->id, "status",
-        agent_status_name(agent->status), "answer", json_text_or_null(agent->answer), "evidence",
-        agent->steps, "checks", agent->checks, "artifacts", agent->artifacts, "steps",
-        (json_int_t)agent->spent.steps, "cost", agent_budget_cost(&agent->spent, clock_now_ns()),
-        "reason", json_text_or_null(agent->reason), "hint", json_text_or_null(agent->hint), "plan",
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O, s:I, s:o, s:o, s:o, s:o, s:o}", "task", agent->id,
+        "status", agent_status_name(agent->status), "answer", json_text_or_null(agent->answer),
+        "values", member_or(agent->payload, "values", json_null()), "trace",
+        member_or(agent->trace, "values", json_array()), "evidence", agent->steps, "checks",
+        agent->checks, "artifacts", agent->artifacts, "steps", (json_int_t)agent->spent.steps,
+        "cost", agent_budget_cost(&agent->spent, clock_now_ns()), "reason",
+        json_text_or_null(agent->reason), "hint", json_text_or_null(agent->hint), "plan",
         agent->plan ? json_incref(agent->plan) : json_object(), "script",
         json_text_or_null(script));
-    return report;
 }
 
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)

@@ -7,16 +7,12 @@
  *    "repeated":false,"observation":"as the model saw it","result":{the run's result JSON}}
  *   A cell that a check stopped has "run":null,"status":"not_run".
  * CHECK, an outcome of verification:
- *   {"check":"numbers","outcome":"pass"|"fail"|"skip"|"no_verdict","detail":"...",
+ *   {"check":"values","outcome":"pass"|"fail"|"skip"|"no_verdict","detail":"...",
  *    "repair":"words for the model if it failed, else null"}
- * REQUIREMENT, of the checklist:
- *   {"text":"chart.png is a picture","from":"model"|"rules","check":{...}|null}; check is one of
- *   {"file":"out.csv","format":"csv"|"png"|"json"|"xlsx"|"svg"|"pdf"|"html"|"md"|"txt"|null,
- *    "rows":5|null,"columns":["a"]|null}
- *   {"items":5}                     the answer names that many
- *   {"contains":["word",...]}       the answer has these words
- *   {"answer":"number"|"integer"|"date"|"yes_no"|"json"}
- *   {"code":"assert total == 3"}    run after the final program in the fresh box */
+ *   checks: rerun values template selection files schema cross_check judge
+ * TRACED, a value of the answer with its proof:
+ *   {"name":"mean","origin":"data"|"computed"|"typed"|"invented"|"unknown","why","files":[...],
+ *    "slice":[{"cell":2,"line":3,"end":3,"code":"..."}],"warnings":["..."]} */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
@@ -31,8 +27,10 @@
 
 /*     state        name                exit  meaning */
 #define AGENT_STATUSES(X)                                                                       \
-    X(VERIFIED, "verified", 0)                                                                  \
-    X(UNVERIFIED, "unverified", 3) /* an answer that the checks did not prove */ \
+    X(VERIFIED, "verified", 0)     /* computed, and a judge or a second derivation agrees */    \
+    X(COMPUTED, "computed", 0)     /* every value is traced and gave the same again */          \
+    X(UNANSWERABLE, "unanswerable", 7) /* the data does not hold the answer, the model says */  \
+    X(UNVERIFIED, "unverified", 3) /* typed, or not proven */                                   \
     X(STUCK, "stuck", 4)           /* repairs did not help: a report for a person */            \
     X(BUDGET, "budget_exhausted", 5)                                                            \
     X(DENIED, "denied", 6)         /* the model or a policy declined */                         \
@@ -52,14 +50,15 @@ enum agent_mode { AGENT_CODE, AGENT_TOOLS };
 /* Negative: no limit; steps always has one. */
 struct agent_budget {
     int64_t steps;          /* cells that run; default 12 */
-    double wall_s;          /* default 600 */
+    double wall_s;          /* without the time of the model's replies; default 600 */
+    double model_s;         /* waiting for replies; default 3600 */
     double execution_s;     /* of cells; default 300 */
     int64_t tokens;         /* in and out; default -1 */
     double money_usd;       /* default -1; a limit excludes models of unknown price */
     int64_t artifact_bytes; /* default 64 MiB */
 };
 #define AGENT_BUDGET_DEFAULT \
-    ((struct agent_budget){ 12, 600, 300, -1, -1, (int64_t)64 << 20 })
+    ((struct agent_budget){ 12, 600, 3600, 300, -1, -1, (int64_t)64 << 20 })
 
 struct agent_file {
     const char *path; /* in /workspace, read-only there */
@@ -69,16 +68,19 @@ struct agent_file {
 /* Events for a person. `data` by kind:
  *   "task"   {"task","question","model","scripted":bool,"files":[{"path","size_bytes"}],
  *             "budget":{...}}
- *   "plan"   {"steps":["..."],"requirements":[REQUIREMENT],"needs_code":bool}
+ *   "plan"   {"steps":["..."]}
  *   "text"   {"text"} as the model streams     "wait" {"why","seconds"}
  *   "code"   {"n","code","purpose"}            "output" {"stream","text"} of the running cell
  *   "step"   STEP                              "check" CHECK
  *   "repair" {"why","attempt","of"}            "budget" {"steps_left","wall_s_left",...}
  *   "phase"  {"phase":"plan"|"generate"|"execute"|"verify"|"answer"}
+ *   "asked"  {"question","reply":"..."|null}
  *   "end"    the report */
 struct agent_watch {
     void (*on)(void *user, const char *kind, const json_t *data);
     void *user;
+    /* The user's reply to a question of the model, heap; NULL: nobody is there. May be NULL. */
+    char *(*ask)(void *user, const char *question);
     int cancel_fd; /* readable: stop; -1: none. Never read. */
 };
 
@@ -90,8 +92,10 @@ struct agent_task {
     enum agent_mode mode;
     struct llm_model *model;
     struct llm_model *planner;  /* NULL: no separate call */
-    struct llm_model *verifier; /* NULL: no call */
-    bool cross_check;           /* a second method */
+    struct llm_model *judge;    /* NULL: off */
+    bool cross_check;           /* a second derivation */
+    json_t *schema;       /* JSON Schema of the values, or NULL */
+    const char *instructions;   /* house rules of the user, or NULL */
     bool verify;                /* false: for comparisons; the status is unverified */
     struct embed_client *engine; /* connected */
     const json_t *session;      /* "request" of do:new (profile, limits), or NULL: analysis */
@@ -99,7 +103,8 @@ struct agent_task {
 };
 
 /* Runs the task to its end. The report, never NULL:
- *   {"task":"t_...","status","answer":"..."|null,"evidence":[STEP],"checks":[CHECK],
+ *   {"task":"t_...","status","answer":"..."|null,"values":{"mean":18.2,...}|null,"trace":[TRACED],
+ *    "evidence":[STEP],"checks":[CHECK],
  *    "artifacts":[{"path","size_bytes","sha256","mime"}],"steps":N,
  *    "cost":{"usd":x|null,"input_tokens","cached_tokens","output_tokens","requests","model_s",
  *            "execution_s","wall_s"},

@@ -23,18 +23,19 @@ struct agent {
     char *instructions; /* the system prompt */
     json_t *tools;      /* for models with native calls, else NULL */
     json_t *plan, *steps, *checks, *artifacts;
+    json_t *payload; /* of the last answer(), or NULL */
+    json_t *trace;   /* of its values, or NULL */
+    json_t *second;  /* payload of the second derivation, or NULL */
     struct embed_artifact *kept; /* contents of the artifacts, the latest of each path */
     size_t kept_count;
     char *answer;
     int64_t turns;      /* replies of the model */
     int64_t changes;    /* visible changes of the session's state */
-    int empty_replies, verify_repairs;
+    int empty_replies, verify_repairs, typed_replies;
     bool planned, forced, ended;
     const char *forced_by;
     json_t *marks;      /* for each step: `changes` when it began */
     bool check_unknown; /* the engine is too old to check code */
-    json_t *rerun;      /* CHECKs of the last re-run, and the number of steps before it */
-    size_t rerun_steps;
     enum agent_status status;
     char reason[600], hint[300];
 };
@@ -55,6 +56,7 @@ struct agent_call {
     const char *instructions;
     const json_t *messages, *tools;
     bool heard; /* its text is shown as it streams */
+    bool spare; /* the task goes on without it: a budget that cannot pay it does not end the task */
 };
 /* LLM_OK; else the outcome says why, and the task may have ended (agent->ended). */
 void agent_call(struct agent *agent, const struct agent_call *call, struct llm_reply *out);
@@ -65,22 +67,26 @@ void agent_call_failed(struct agent *agent, const struct llm_reply *reply);
 
 /* --- opening.c: the first message, the tools, the planner --- */
 void agent_opening(struct agent *agent);
-void agent_opening_plan(struct agent *agent, const json_t *from_model);
+void agent_opening_plan(struct agent *agent, const char *text);
 json_t *agent_opening_tools(enum agent_mode mode);
 /* The question, the files and their first lines, as data. Caller frees. */
 char *agent_opening_text(const struct agent *agent);
 char *agent_opening_prompt(const struct agent *agent, int prompt);
+const char *agent_opening_python(void); /* "Python 3.11" */
 
 /* --- execute.c: a cell, from its check to its observation --- */
 void agent_execute(struct agent *agent, const struct agent_action *action);
 
 /* --- proof.c: is the answer proven? --- */
-/* Ends the task with this answer, or gives the model a repair and leaves agent->ended false. */
-void agent_proof(struct agent *agent, const struct agent_action *action);
+/* The cell has called answer(), cannot_answer() or ask_user(). Ends the task, or gives the model
+ * something to act on and leaves agent->ended false. */
+void agent_proof(struct agent *agent, json_t *payload);
+/* The model typed its answer: it is asked once to make it a call. */
+void agent_proof_typed(struct agent *agent, const struct agent_action *action);
 /* Seconds for a proof run: the rest of the budget, but never zero. */
 double agent_proof_seconds(const struct agent *agent);
 /* --- cross.c --- */
-void agent_cross_check(struct agent *agent, const char *answer, json_t *checks);
+void agent_cross_check(struct agent *agent, const struct agent_claim *claim);
 
 /* --- loop.c --- */
 void agent_loop(struct agent *agent);

@@ -152,6 +152,7 @@ int agent_box_open(struct agent_box *box, struct err *err)
     int cancel_fd = box->cancel_fd;
     if (!request)
         return -1;
+    json_object_set_new(request, "env", json_pack("{s:s}", "CUPEL_AGENT", "1"));
     box->cancel_fd = -1; /* a cancel now would leave a session without a known id */
     own_json answer = ask(
         box, json_pack("{s:s, s:s, s:o}", "op", "session", "do", "new", "request", request), err);

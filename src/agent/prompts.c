@@ -9,6 +9,7 @@ BUILTIN(builtin_prompt_system, "prompts/system.md");
 BUILTIN(builtin_prompt_tools, "prompts/tools.md");
 BUILTIN(builtin_prompt_plan, "prompts/plan.md");
 BUILTIN(builtin_prompt_cross, "prompts/cross_check.md");
+BUILTIN(builtin_prompt_judge, "prompts/judge.md");
 
 #define FILLED_MAX (256u << 10)
 
@@ -19,6 +20,7 @@ static const struct {
     [AGENT_PROMPT_TOOLS] = { builtin_prompt_tools, builtin_prompt_tools_end },
     [AGENT_PROMPT_PLAN] = { builtin_prompt_plan, builtin_prompt_plan_end },
     [AGENT_PROMPT_CROSS] = { builtin_prompt_cross, builtin_prompt_cross_end },
+    [AGENT_PROMPT_JUDGE] = { builtin_prompt_judge, builtin_prompt_judge_end },
 };
 
 static const char *word_of(struct str name, const struct agent_prompt_word *words, size_t count)

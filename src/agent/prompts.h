@@ -8,7 +8,8 @@ enum agent_prompt {
     AGENT_PROMPT_SYSTEM, /* --mode code */
     AGENT_PROMPT_TOOLS,  /* --mode tools */
     AGENT_PROMPT_PLAN,   /* a planner's call */
-    AGENT_PROMPT_CROSS,  /* a second method's call */
+    AGENT_PROMPT_CROSS,  /* a second derivation */
+    AGENT_PROMPT_JUDGE,
     AGENT_PROMPTS
 };
 

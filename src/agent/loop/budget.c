@@ -11,7 +11,7 @@
 #define REPLY_TOKENS_LEAST 64
 #define REPLY_TOKENS_USUAL 400
 
-enum { STEPS, WALL, EXECUTION, TOKENS, MONEY, ARTIFACTS, BUDGETS };
+enum { STEPS, WALL, REPLIES, EXECUTION, TOKENS, MONEY, ARTIFACTS, BUDGETS };
 
 static const struct {
     const char *name, *left, *unit;
@@ -19,6 +19,7 @@ static const struct {
 } rows[BUDGETS] = {
     [STEPS] = { "steps", "steps_left", "steps", false },
     [WALL] = { "time", "wall_s_left", "s of time", true },
+    [REPLIES] = { "reply time", "model_s_left", "s of replies", true },
     [EXECUTION] = { "execution time", "execution_s_left", "s of execution", false },
     [TOKENS] = { "tokens", "tokens_left", "tokens", true },
     [MONEY] = { "money", "money_usd_left", "USD", true },
@@ -28,9 +29,13 @@ static const struct {
 static double limit_of(const struct agent_spent *spent, int row)
 {
     const struct agent_budget *limit = &spent->limit;
-    const double limits[BUDGETS] = { (double)limit->steps,  limit->wall_s,
-                                     limit->execution_s,    (double)limit->tokens,
-                                     limit->money_usd,      (double)limit->artifact_bytes };
+    const double limits[BUDGETS] = { (double)limit->steps,
+                                     limit->wall_s,
+                                     limit->model_s,
+                                     limit->execution_s,
+                                     (double)limit->tokens,
+                                     limit->money_usd,
+                                     (double)limit->artifact_bytes };
     return limits[row];
 }
 
@@ -42,7 +47,9 @@ static int64_t tokens_of(const struct agent_spent *spent)
 static double used_of(const struct agent_spent *spent, int row, int64_t now_ns)
 {
     const double used[BUDGETS] = { (double)spent->steps,
-                                   clock_ms_between(spent->began_ns, now_ns) / 1000,
+                                   clock_ms_between(spent->began_ns, now_ns) / 1000 -
+                                       spent->model_s,
+                                   spent->model_s,
                                    spent->execution_s,
                                    (double)tokens_of(spent),
                                    spent->usd + spent->guessed_usd,
@@ -113,8 +120,10 @@ void agent_budget_add_cell(struct agent_spent *spent, double seconds)
 
 const char *agent_budget_must_answer(const struct agent_spent *spent, int64_t now_ns)
 {
-    for (int row = 0; row < BUDGETS; row++)
-        if (row != ARTIFACTS && is_used(spent, row, row == STEPS ? 1 : HARD, now_ns))
+    if (spent->steps + 1 >= spent->limit.steps) /* the last step is the answer's */
+        return rows[STEPS].name;
+    for (int row = WALL; row < ARTIFACTS; row++)
+        if (is_used(spent, row, HARD, now_ns))
             return rows[row].name;
     return NULL;
 }
@@ -159,9 +168,15 @@ const char *agent_budget_is_last(const struct agent_spent *spent, size_t request
         return rows[TOKENS].name;
     if (spent->limit.money_usd >= 0 && usd + 2 * bound_usd > spent->limit.money_usd)
         return rows[MONEY].name;
-    if (spent->limit.wall_s >= 0 && left_of(spent, WALL, now_ns) < 2 * reply_s)
-        return rows[WALL].name;
+    if (spent->limit.model_s >= 0 && left_of(spent, REPLIES, now_ns) < 2 * reply_s)
+        return rows[REPLIES].name;
     return NULL;
+}
+
+int64_t agent_budget_reply_until_ms(const struct agent_spent *spent, int64_t now_ns)
+{
+    double left = left_of(spent, REPLIES, now_ns);
+    return spent->limit.model_s < 0 ? 0 : now_ns / CLOCK_MS + (int64_t)(left * 1000) + 1;
 }
 
 bool agent_budget_can_pay(const struct agent_spent *spent, double bound_usd)
@@ -177,7 +192,7 @@ void agent_budget_say(const struct agent_spent *spent, int64_t now_ns, struct bu
     const char *between = "budget left: ";
     for (int row = 0; row < BUDGETS; row++) {
         double limit = limit_of(spent, row), left = left_of(spent, row, now_ns);
-        if (limit < 0 || row == ARTIFACTS)
+        if (limit < 0 || row == ARTIFACTS || row == REPLIES)
             continue;
         bool money = row == MONEY;
         buf_printf(out, "%s%.*f of %.*f %s", between, money ? 4 : 0, left, money ? 4 : 0, limit,
@@ -213,8 +228,9 @@ static json_t *count_or_null(int64_t value)
 
 json_t *agent_budget_json(const struct agent_budget *limit)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "steps", count_or_null(limit->steps),
-                     "wall_s", real_or_null(limit->wall_s), "execution_s",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "steps", count_or_null(limit->steps),
+                     "wall_s", real_or_null(limit->wall_s), "model_s",
+                     real_or_null(limit->model_s), "execution_s",
                      real_or_null(limit->execution_s), "tokens", count_or_null(limit->tokens),
                      "money_usd", real_or_null(limit->money_usd), "artifact_bytes",
                      count_or_null(limit->artifact_bytes));

@@ -31,7 +31,7 @@ void agent_budget_add_untold(struct agent_spent *spent, const struct llm_reply *
                              size_t request_chars, double bound_usd);
 void agent_budget_add_cell(struct agent_spent *spent, double seconds);
 
-/* The budget that forces an answer now (the last step is taken, or nine tenths are used): its name,
+/* The budget that forces an answer now (one step is left, or nine tenths are used): its name,
  * or NULL. */
 const char *agent_budget_must_answer(const struct agent_spent *spent, int64_t now_ns);
 /* The used-up budget: its name, or NULL. Never steps: an answer needs none. */
@@ -46,6 +46,8 @@ int64_t agent_budget_output_tokens(const struct agent_spent *spent, size_t reque
  * a reply)? The budget's name, or NULL. With a name, the model must answer now. */
 const char *agent_budget_is_last(const struct agent_spent *spent, size_t request_chars,
                                  double bound_usd, int64_t now_ns);
+/* When a reply must have come, in base/clock.h's milliseconds; 0: any time. */
+int64_t agent_budget_reply_until_ms(const struct agent_spent *spent, int64_t now_ns);
 /* May a request that could cost so much (negative: unknown) be sent? */
 bool agent_budget_can_pay(const struct agent_spent *spent, double bound_usd);
 

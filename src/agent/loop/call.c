@@ -39,23 +39,20 @@ static int64_t payable(const struct agent *agent, const struct agent_call *call,
     return 0;
 }
 
-/* Sets the reply's maximum, within tokens and money. False: it cannot be paid. */
-static bool reserve(struct agent *agent, const struct agent_call *call, struct llm_request *request)
+/* Sets the reply's maximum, within tokens and money. NULL, or why it cannot be paid. */
+static const char *reserve(const struct agent *agent, const struct agent_call *call,
+                           struct llm_request *request)
 {
     if (agent->spent.limit.tokens >= 0)
         request->max_output_tokens = agent_budget_output_tokens(&agent->spent, chars_of(call));
-    if (request->max_output_tokens < 0) {
-        agent_end(agent, AGENT_BUDGET, "give more with --budget",
-                  "not enough tokens are left for another reply");
-        return false;
-    }
+    if (request->max_output_tokens < 0)
+        return "not enough tokens are left for another reply";
     if (agent->spent.limit.money_usd < 0)
-        return true;
+        return NULL;
     request->max_output_tokens = payable(agent, call, *request);
-    if (request->max_output_tokens == 0)
-        agent_end(agent, AGENT_BUDGET, "give more with --budget",
-                  "another reply could cost more than the money that is left");
-    return !agent->ended;
+    return request->max_output_tokens == 0
+               ? "another reply could cost more than the money that is left"
+               : NULL;
 }
 
 const char *agent_call_is_last(const struct agent *agent, const struct agent_call *call)
@@ -81,14 +78,15 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
     *out = (struct llm_reply){ .outcome = LLM_CANCELLED };
     int64_t before = clock_now_ns();
     const char *over = agent_budget_is_over(&agent->spent, before);
-    if (over)
-        agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of %s is used up",
-                  over);
-    if (agent->ended || !reserve(agent, call, &request))
+    const char *why = over ? over : reserve(agent, call, &request);
+    if (why && call->spare)
+        snprintf(out->detail, sizeof out->detail, "the budget is used up: %s", why);
+    else if (why)
+        agent_end(agent, AGENT_BUDGET, "give more with --budget",
+                  over ? "the budget of %s is used up" : "%s", why);
+    if (agent->ended || why)
         return;
-    if (agent->spent.limit.wall_s >= 0)
-        request.deadline_ms = (agent->spent.began_ns + (int64_t)(agent->spent.limit.wall_s * 1e9)) /
-                              CLOCK_MS;
+    request.deadline_ms = agent_budget_reply_until_ms(&agent->spent, before);
     bool paid = agent->spent.limit.money_usd >= 0;
     double bound = paid ? llm_cost_bound(call->model, &request) : -1;
     llm_ask(call->model, &request, &watch, out);
@@ -98,8 +96,10 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
         if (out->outcome != LLM_OK)
             out->outcome = LLM_CANCELLED;
         agent_end(agent, AGENT_FAILED, NULL, "cancelled");
-    } else if (out->outcome == LLM_TIMEOUT && agent_budget_is_over(&agent->spent, clock_now_ns())) {
-        agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of time is used up");
+    } else if (out->outcome == LLM_TIMEOUT && !call->spare &&
+               (over = agent_budget_is_over(&agent->spent, clock_now_ns()))) {
+        agent_end(agent, AGENT_BUDGET, "give more with --budget", "the budget of %s is used up",
+                  over);
     }
 }
 

@@ -1,53 +1,45 @@
-/* A second method: one further call sees the question and the files, never the first result. Its
- * program runs alone in a fresh box, and must print the answer's numbers. Runs in the task's
- * process. */
+/* A second derivation: one further request sees the question, the files and the names and types of
+ * the values, never the first program. Its program runs alone in a fresh box, and its values are
+ * compared one by one. Runs in the task's process. */
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/agent_int.h"
 #include "agent/prompts.h"
-#include "agent/read/observe.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
 
 #define TEXT_MAX (1u << 20)
-#define SHOWN 1500 /* characters of the second method's output */
+#define NEAR 1e-6 /* relative: another way to compute rounds otherwise */
+#define CODE_SHOWN 4000
 
-/* The columns and sizes of tables that were read, without their values. */
-static void add_schema(struct agent *agent, struct buf *out)
+/* "mean=<number>, day=<date>": what the second program has to give. */
+static char *names_of(const json_t *payload)
 {
-    struct err unheard = ERR_INIT;
-    own_json info = agent_box_names(&agent->box, &unheard);
-    own_buf tables = BUF_INIT(TEXT_MAX);
-    size_t i;
-    json_t *entry;
-    json_array_foreach (json_object_get(info, "names"), i, entry) {
-        const char *type = json_string_value(json_object_get(entry, "type"));
-        const char *text = json_string_value(json_object_get(entry, "text"));
-        const json_t *rows = json_array_get(json_object_get(entry, "shape"), 0);
-        if (type && text && json_is_integer(rows) && strcmp(type, "DataFrame") == 0)
-            buf_printf(&tables, "a table of %lld rows, %.300s\n",
-                       (long long)json_integer_value(rows), text);
-    }
-    if (!tables.len)
-        return;
-    buf_add_text(out, "Tables that were made of the data before:\n");
-    agent_observe_data(buf_str(&tables), agent->tag, out);
+    own_buf out = BUF_INIT(TEXT_MAX);
+    const char *name;
+    json_t *type;
+    json_object_foreach (json_object_get(payload, "types"), name, type)
+        buf_printf(&out, "%s%.100s=<%.20s>", out.len ? ", " : "", name,
+                   json_is_string(type) ? json_str(type).at : "value");
+    return buf_take(&out);
 }
 
-static char *ask_for_code(struct agent *agent)
+static char *ask_for_code(struct agent *agent, const json_t *payload)
 {
-    own_str instructions = agent_opening_prompt(agent, AGENT_PROMPT_CROSS);
+    own_str names = names_of(payload);
     own_str opening = agent_opening_text(agent);
-    own_buf text = BUF_INIT(TEXT_MAX * 8);
-    buf_add_text(&text, opening);
-    add_schema(agent, &text);
+    const struct agent_prompt_word words[] = { { "python", agent_opening_python() },
+                                               { "tag", agent->tag },
+                                               { "names", names } };
+    own_str instructions = agent_prompt_fill(AGENT_PROMPT_CROSS, words, array_len(words));
     own_json messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", "user", "content", "type",
-                                  "text", "text", json_text(buf_str(&text)));
+                                  "text", "text", json_text(str_of(opening)));
     const struct agent_call call = { .model = agent->task.model,
                                      .instructions = instructions,
-                                     .messages = messages };
+                                     .messages = messages,
+                                     .spare = true };
     struct llm_reply reply;
     struct agent_action action = AGENT_ACTION_INIT;
     agent_call(agent, &call, &reply);
@@ -59,70 +51,50 @@ static char *ask_for_code(struct agent *agent)
     return code;
 }
 
-/* "pass", "fail" or "skip": are the numbers of `text` in the output of `steps`? */
-static const char *numbers_in(const struct agent *agent, const char *text, const json_t *steps)
+/* The second payload with its program, made once for a task. */
+static json_t *second_of(struct agent *agent, const struct agent_claim *claim)
 {
-    const struct agent_claim claim = { .question = agent->task.question,
-                                       .answer = text,
-                                       .steps = steps };
-    own_json found = json_array();
-    size_t i;
-    json_t *one;
-    agent_check_numbers(&claim, found);
-    json_array_foreach (found, i, one) {
-        const char *name = json_string_value(json_object_get(one, "check"));
-        const char *outcome = json_string_value(json_object_get(one, "outcome"));
-        if (name && outcome && strcmp(name, "numbers") == 0)
-            return strcmp(outcome, "fail") == 0   ? "fail"
-                   : strcmp(outcome, "pass") == 0 ? "pass"
-                                                  : "skip";
-    }
-    return "skip";
+    struct err unheard = ERR_INIT;
+    if (agent->second)
+        return agent->second;
+    own_str code = ask_for_code(agent, claim->payload);
+    own_json cells = code ? json_pack("[[i, o, b]]", 1, json_text(str_of(code)), 0) : NULL;
+    int64_t before = clock_now_ns();
+    own_json result = cells && !agent->ended
+                          ? agent_rerun_cells(&agent->box, cells, agent_proof_seconds(agent),
+                                              &unheard)
+                          : NULL;
+    agent->spent.execution_s += clock_ms_between(before, clock_now_ns()) / 1000;
+    const json_t *payload = agent_payload_of(result);
+    if (!str_is(json_get_str(result, "status"), "ok") || !agent_payload_is(payload, "answer"))
+        return NULL;
+    agent->second = json_deep_copy(payload);
+    json_object_set_new(agent->second, "code", json_text(str_of(code)));
+    return agent->second;
 }
 
-/* The answer may say more than the second method prints, which may print more digits: one must
- * contain all numbers of the other. */
-static const char *outcome_of(const struct agent *agent, const char *answer, json_t *result)
+void agent_cross_check(struct agent *agent, const struct agent_claim *claim)
 {
-    const char *printed = json_string_value(json_object_get(result, "stdout"));
-    own_json second = json_pack("[{s:i, s:s, s:s, s:s, s:s, s:b, s:O}]", "n", 1, "code", "", "run",
-                                "r_second", "status", "ok", "state", "kept", "repeated", 0,
-                                "result", result);
-    const char *outcome = numbers_in(agent, answer, second);
-    if (strcmp(outcome, "fail") != 0 || !printed)
-        return outcome;
-    return strcmp(numbers_in(agent, printed, agent->steps), "pass") == 0 ? "pass" : "fail";
-}
-
-void agent_cross_check(struct agent *agent, const char *answer, json_t *checks)
-{
-    struct err err = ERR_INIT;
-    own_str code = ask_for_code(agent);
-    double seconds = agent_proof_seconds(agent);
+    json_t *second = second_of(agent, claim);
+    own_buf differs = BUF_INIT(8192), repair = BUF_INIT(32u << 10);
     if (agent->ended)
         return;
-    if (!code) {
-        agent_checks_add(checks, "cross_check", "no_verdict", "no second method was given", NULL);
+    if (!second) {
+        agent_checks_add(agent->checks, "cross_check", "no_verdict",
+                         "no second derivation was had", NULL);
         return;
     }
-    int64_t before = clock_now_ns();
-    own_json result = agent_box_fresh(&agent->box, code, seconds, &err);
-    agent->spent.execution_s += clock_ms_between(before, clock_now_ns()) / 1000;
-    const char *status = json_string_value(json_object_get(result, "status"));
-    if (!status || strcmp(status, "ok") != 0) {
-        agent_checks_add(checks, "cross_check", "no_verdict", "the second method failed", NULL);
+    agent_payload_differs(claim->payload, second, NEAR, &differs);
+    if (!differs.len) {
+        agent_checks_add(agent->checks, "cross_check", "pass",
+                         "a second derivation gives the same values", NULL);
         return;
     }
-    const char *outcome = outcome_of(agent, answer, result);
-    own_buf printed = BUF_INIT(TEXT_MAX), repair = BUF_INIT(TEXT_MAX);
-    agent_observe_text(json_str(json_object_get(result, "stdout")), SHOWN, &printed);
+    struct str code = json_get_str(second, "code");
     buf_printf(&repair,
-               "A second method, written without knowledge of yours, printed this:\n%s"
-               "Find out which of the two is right, and why.\n",
-               buf_str(&printed).at);
-    bool failed = strcmp(outcome, "fail") == 0;
-    agent_checks_add(checks, "cross_check", outcome,
-                     failed ? "a second method gives other numbers"
-                            : "a second method gives the same numbers",
-                     failed ? repair.at : NULL);
+               "A second program, written without knowledge of yours, gives other values (yours "
+               "and its): %.4000s. This is the second program:\n%.*s\nFind out which of the two is "
+               "right, and why; then answer again.",
+               differs.at, (int)str_cut_utf8(code, CODE_SHOWN), code.at);
+    agent_checks_add(agent->checks, "cross_check", "fail", differs.at, repair.at);
 }

@@ -320,8 +320,13 @@ static void run(struct agent *agent, const struct agent_action *action, double s
         agent_end(agent, AGENT_FAILED, NULL, "cancelled");
     else if (!result)
         agent_end(agent, AGENT_FAILED, err.hint, "the engine: %s", err.text);
-    if (result)
-        take_result(agent, action, step, result, mark);
+    if (!result)
+        return;
+    take_result(agent, action, step, result, mark);
+    json_t *payload = str_is(json_get_str(result, "status"), "ok") ? agent_payload_of(result)
+                                                                         : NULL;
+    if (payload && !agent->ended)
+        agent_proof(agent, payload);
 }
 
 void agent_execute(struct agent *agent, const struct agent_action *action)

@@ -17,17 +17,38 @@
 static const char *const cell_text = "a fenced ```python block.";
 static const char *const cell_tool = "a call of the tool `python`, or a fenced ```python block.";
 
+const char *agent_opening_python(void)
+{
+    static char python[64];
+    if (!python[0])
+        snprintf(python, sizeof python, "Python %s",
+                 &BUILD_PYTHON[strncmp(BUILD_PYTHON, "python", 6) == 0 ? 6 : 0]);
+    return python;
+}
+
+/* The house rules of a user come last: they may narrow the task, never the marks of data. */
+static char *house_of(const struct agent *agent)
+{
+    own_buf out = BUF_INIT(OPENING_MAX);
+    if (agent->task.instructions && agent->task.instructions[0])
+        buf_printf(&out, "\n\n# Instructions of the user\n%s\n", agent->task.instructions);
+    return buf_take(&out);
+}
+
 char *agent_opening_prompt(const struct agent *agent, int prompt)
 {
-    char seconds[32], memory[32], python[64] = BUILD_PYTHON;
+    char seconds[32], memory[32];
+    own_str house = house_of(agent);
     snprintf(seconds, sizeof seconds, "%.0f", agent->box.timeout_s);
     snprintf(memory, sizeof memory, "%lld MiB of memory",
              (long long)(agent->box.memory_bytes >> 20));
-    if (strncmp(python, "python", 6) == 0)
-        snprintf(python, sizeof python, "Python %s", &BUILD_PYTHON[6]);
     const struct agent_prompt_word words[] = {
-        { "python", python }, { "seconds", seconds },   { "memory", memory },
-        { "tag", agent->tag }, { "cell", agent->tools ? cell_tool : cell_text },
+        { "python", agent_opening_python() },
+        { "seconds", seconds },
+        { "memory", memory },
+        { "tag", agent->tag },
+        { "house", house },
+        { "cell", agent->tools ? cell_tool : cell_text },
     };
     return agent_prompt_fill((enum agent_prompt)prompt, words, array_len(words));
 }
@@ -36,12 +57,14 @@ json_t *agent_opening_tools(enum agent_mode mode)
 {
     json_t *tools = json_pack(
         "[{s:s, s:s, s:{s:s, s:{s:{s:s, s:s}, s:{s:s, s:s}}, s:[s]}},"
-        " {s:s, s:s, s:{s:s, s:{s:{s:s}}, s:[s]}}]",
+        " {s:s, s:s, s:{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s, s:{s:s}}}, s:[s, s]}}]",
         "name", "python", "description", "Run one cell of Python in the session.", "schema", "type",
         "object", "properties", "code", "type", "string", "description", "the cell", "purpose",
         "type", "string", "description", "what it is for, in a few words", "required", "code",
-        "name", "answer", "description", "Give the final answer.", "schema", "type", "object",
-        "properties", "text", "type", "string", "required", "text");
+        "name", "answer", "description",
+        "Give the final answer: values are Python expressions over computed names.", "schema",
+        "type", "object", "properties", "template", "type", "string", "values", "type", "object",
+        "files", "type", "array", "items", "type", "string", "required", "template", "values");
     if (mode == AGENT_CODE)
         return tools;
     json_array_append_new(
@@ -83,14 +106,14 @@ char *agent_opening_text(const struct agent *agent)
     return buf_take(&out);
 }
 
-void agent_opening_plan(struct agent *agent, const json_t *from_model)
+void agent_opening_plan(struct agent *agent, const char *text)
 {
     json_decref(agent->plan);
-    agent->plan = agent_plan_read(from_model, agent->task.question);
+    agent->plan = agent_plan_read(text);
     agent_tell(agent, "plan", json_incref(agent->plan));
 }
 
-/* A separate planner call: its plan is data for the working model. */
+/* A separate planner call: its plan is advice for the working model. */
 static void ask_planner(struct agent *agent)
 {
     own_str instructions = agent_opening_prompt(agent, AGENT_PROMPT_PLAN);
@@ -102,20 +125,11 @@ static void ask_planner(struct agent *agent)
                                      .messages = messages,
                                      .heard = true };
     struct llm_reply reply;
-    struct err unheard = ERR_INIT;
     agent_phase(agent, "plan");
     agent_call(agent, &call, &reply);
     if (reply.outcome == LLM_OK && !agent->ended) {
-        struct agent_action action;
-        agent_extract(reply.content, reply.text, &action);
-        const char *open = strchr(reply.text, '{'), *close = strrchr(reply.text, '}');
-        own_json bare = !action.plan && open && close > open
-                            ? json_read((struct str){ open, (size_t)(close - open) + 1 },
-                                        OPENING_MAX, &unheard)
-                            : NULL;
-        agent_opening_plan(agent, action.plan ? action.plan : bare);
+        agent_opening_plan(agent, reply.text);
         agent->planned = true;
-        agent_action_done(&action);
     } else if (!agent->ended) {
         agent_call_failed(agent, &reply);
     }
@@ -137,8 +151,8 @@ void agent_opening(struct agent *agent)
     agent_history_say(&agent->history, text);
     if (!agent->planned)
         return;
-    own_str plan = json_dumps(agent->plan, JSON_COMPACT);
+    own_str plan = json_dumps(json_object_get(agent->plan, "steps"), JSON_COMPACT);
     own_buf said = BUF_INIT(OPENING_MAX);
-    buf_printf(&said, "The plan is made (do not write another): %s\n", plan);
+    buf_printf(&said, "A planner advises: %s\n", plan);
     agent_history_say(&agent->history, said.at);
 }

@@ -14,15 +14,15 @@
 #define SPARED 4         /* observations that never are */
 #define EMPTY_MAX 1      /* useless replies in a row before the task is stuck */
 
-/* Nine tenths are used: the model must answer from what it knows. */
+/* One step is left, or nine tenths of another budget are used: the next cell must answer. */
 static void force_answer(struct agent *agent, const char *why)
 {
     own_buf text = BUF_INIT(4096);
     agent->forced = true;
     agent->forced_by = why;
     buf_printf(&text,
-               "The budget of %s is all but used up. Give the final answer now, from the outputs "
-               "that you have seen. No code will be run. Say plainly what is not known.\n",
+               "The budget of %s is all but used up: one more cell is run. Call answer() in it with "
+               "what the session holds, or cannot_answer(reason).\n",
                why);
     agent_history_say(&agent->history, text.at);
 }
@@ -63,7 +63,7 @@ static void nudge(struct agent *agent, const struct agent_action *action, bool c
                   what);
         return;
     }
-    buf_printf(&text, "Nothing was run: %s. Send one cell, or the answer.\n", what);
+    buf_printf(&text, "Nothing was run: %s. Send one cell.\n", what);
     agent_history_observe(&agent->history, action, text.at, NULL, NULL);
 }
 
@@ -71,7 +71,7 @@ static void act(struct agent *agent, const struct llm_reply *reply, struct agent
 {
     bool cut = reply->stop == LLM_STOP_LENGTH;
     bool usable = action->act == AGENT_ACT_CODE || action->act == AGENT_ACT_ANSWER;
-    if (!agent->plan)
+    if (action->plan || !agent->plan)
         agent_opening_plan(agent, action->plan);
     agent_history_reply(&agent->history, reply->content, action);
     if (!usable || (cut && !action->tool && action->kept >= strlen(reply->text))) {
@@ -80,12 +80,12 @@ static void act(struct agent *agent, const struct llm_reply *reply, struct agent
     }
     agent->empty_replies = 0;
     if (action->act == AGENT_ACT_ANSWER)
-        agent_proof(agent, action);
-    else if (agent->forced)
-        agent_end(agent, AGENT_BUDGET, "give more with --budget or --max-steps",
-                  "the budget of %s is used up, and the model did not answer", agent->forced_by);
+        agent_proof_typed(agent, action);
     else
         agent_execute(agent, action);
+    if (agent->forced && action->act == AGENT_ACT_CODE)
+        agent_end(agent, AGENT_BUDGET, "give more with --budget or --max-steps",
+                  "the budget of %s is used up, and the model did not answer", agent->forced_by);
 }
 
 static void fail(struct agent *agent, const struct llm_reply *reply)
@@ -94,14 +94,14 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
     bool program = strncmp(llm_name(agent->task.model), "exec:", 5) == 0;
     bool broken = reply->outcome == LLM_BROKEN; /* nothing was run: ask again */
     if (reply->outcome == LLM_EXHAUSTED && agent->answer) {
-        agent_end(agent, AGENT_UNVERIFIED, NULL,
-                  "the answer was not proven, and the recorded replies are at their end");
+        agent_end(agent, AGENT_UNVERIFIED, NULL, "%s, and the recorded replies are at their end",
+                  agent->payload ? "the answer was not proven" : "typed, not computed");
     } else if (broken && agent->empty_replies++ < EMPTY_MAX) {
         agent_tell(agent, "wait",
                    json_pack("{s:s, s:f}", "why", "the reply broke off", "seconds", 0.0));
     } else if (useless && agent->empty_replies++ < EMPTY_MAX) {
         agent_history_say(&agent->history,
-                          "Your last reply could not be read. Send one cell, or the answer.\n");
+                          "Your last reply could not be read. Send one cell.\n");
     } else if (useless && !(program && reply->outcome == LLM_GARBAGE)) {
         agent_end(agent, AGENT_STUCK, reply->hint, "the model gives no usable reply: %s",
                   reply->detail);
@@ -130,7 +130,7 @@ static void turn(struct agent *agent)
 static void refuse_unpriced(struct agent *agent)
 {
     struct llm_model *const models[] = { agent->task.model, agent->task.planner,
-                                         agent->task.verifier };
+                                         agent->task.judge };
     own_json nothing = json_array();
     const struct llm_request request = { .instructions = "", .messages = nothing };
     for (size_t i = 0; agent->spent.limit.money_usd >= 0 && i < array_len(models); i++)

@@ -34,7 +34,7 @@ void agent_action_done(struct agent_action *action)
     free(action->text);
     free(action->tool);
     free(action->tool_id);
-    json_decref(action->plan);
+    free(action->plan);
     *action = AGENT_ACTION_INIT;
 }
 
@@ -103,6 +103,43 @@ static void set_file_call(struct agent_action *out, const json_t *arguments, boo
     out->code = buf_take(&code);
 }
 
+/* A member of the values as Python: an expression in a string, else a literal, which the trace will
+ * call typed. */
+static void add_expression(struct buf *code, const char *name, const json_t *value)
+{
+    own_str literal = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+    own_json quoted = literal ? json_string(literal) : NULL;
+    own_str text = quoted ? json_dumps(quoted, JSON_ENCODE_ANY) : NULL;
+    if (text)
+        buf_printf(code, ",\n       %s=__import__('json').loads(%s)", name, text);
+    else
+        buf_printf(code, ",\n       %s=(%s)", name, json_string_value(value));
+}
+
+/* {"template", "values": {name: expression}, "files"}: a cell that calls answer(). */
+static void set_answer_call(struct agent_action *out, const json_t *arguments)
+{
+    own_buf code = BUF_INIT(TEXT_MAX);
+    own_str template = json_dumps(json_object_get(arguments, "template"), JSON_ENCODE_ANY);
+    json_t *files = json_object_get(arguments, "files");
+    own_str paths = json_is_array(files) ? json_dumps(files, 0) : NULL;
+    const char *name;
+    json_t *value;
+    buf_printf(&code, "answer(%s", template);
+    json_object_foreach (json_object_get(arguments, "values"), name, value) {
+        if (agent_extract_is_name(name)) {
+            add_expression(&code, name, value);
+            continue;
+        }
+        out->act = AGENT_ACT_GARBLED;
+        snprintf(out->note, sizeof out->note, "'%.60s' is no name for a value", name);
+        return;
+    }
+    buf_printf(&code, "%s%s)", paths ? ",\n       files=" : "", paths ? paths : "");
+    out->act = AGENT_ACT_CODE;
+    out->code = buf_take(&code);
+}
+
 static void set_call(struct agent_action *out, const char *name, const json_t *arguments)
 {
     const char *code = json_string_value(arguments);
@@ -115,11 +152,16 @@ static void set_call(struct agent_action *out, const char *name, const json_t *a
         if (out->act == AGENT_ACT_CODE)
             return;
         snprintf(out->note, sizeof out->note, "'python' had no code: give {\"code\": ...}");
+    } else if (is_one_of(name, answer_names, array_len(answer_names)) &&
+               json_is_string(json_object_get(arguments, "template"))) {
+        set_answer_call(out, arguments);
+        return;
     } else if (is_one_of(name, answer_names, array_len(answer_names))) {
         out->text = text ? copy_brief(text, TEXT_MAX) : NULL;
         out->act = out->text ? AGENT_ACT_ANSWER : AGENT_ACT_GARBLED;
         if (!out->text)
-            snprintf(out->note, sizeof out->note, "the answer was empty: give {\"text\": ...}");
+            snprintf(out->note, sizeof out->note,
+                     "the answer was empty: give {\"template\": ..., \"values\": {...}}");
         return;
     } else if (strcasecmp(name, "read_file") == 0 || strcasecmp(name, "list_files") == 0) {
         set_file_call(out, arguments, strcasecmp(name, "list_files") == 0);
@@ -272,11 +314,7 @@ static void take_plan(char *text, struct agent_action *out)
     if (!agent_extract_named(str_of(text), "plan", &block))
         return;
     struct str inside = str_trim((struct str){ text + block.from, block.to - block.from });
-    out->plan = read_relaxed(inside);
-    if (out->plan && !json_is_object(out->plan)) {
-        json_decref(out->plan);
-        out->plan = NULL;
-    }
+    out->plan = inside.len ? buf_strdup(inside) : NULL;
     hide(text, &block);
 }
 

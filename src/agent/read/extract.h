@@ -11,7 +11,7 @@
 enum agent_act {
     AGENT_ACT_EMPTY,   /* nothing useful */
     AGENT_ACT_CODE,    /* a cell to run */
-    AGENT_ACT_ANSWER,  /* the final answer */
+    AGENT_ACT_ANSWER,  /* an answer that is typed, not called */
     AGENT_ACT_GARBLED, /* a call of an unknown tool or form: `note` says why */
 };
 
@@ -20,7 +20,7 @@ struct agent_action {
     char *code;      /* CODE */
     char *purpose;   /* CODE, or NULL */
     char *text;      /* ANSWER: the answer; CODE: the text before the code; else NULL */
-    json_t *plan;    /* an object, or NULL */
+    char *plan;      /* its lines, or NULL */
     char *tool;      /* the name of a native call, or NULL */
     char *tool_id;   /* beside `tool` */
     size_t kept;     /* so many bytes of the text stay in the conversation: to the code's end */

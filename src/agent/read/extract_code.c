@@ -166,6 +166,14 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
+bool agent_extract_is_name(const char *text)
+{
+    size_t len = 0;
+    while (is_name(text[len]))
+        len++;
+    return len > 0 && !text[len] && !isdigit((unsigned char)text[0]);
+}
+
 static bool word_then(struct str line, const char *word)
 {
     return line_starts(line, word) && line.len > strlen(word) && !is_name(line.at[strlen(word)]);

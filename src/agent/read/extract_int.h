@@ -24,6 +24,8 @@ size_t agent_extract_line_end(struct str text, size_t at);
 /* Valid Python: no prompts, no marks at the edges, no common indent. Heap; NULL if nothing is
  * left. */
 char *agent_extract_clean(struct str code);
+/* An identifier, which may be a keyword argument. */
+bool agent_extract_is_name(const char *text);
 /* Is the whole text Python and nothing else? Cautious: prose is never run. */
 bool agent_extract_is_bare(struct str text);
 /* May a block without a language be Python? */

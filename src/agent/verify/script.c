@@ -1,9 +1,8 @@
 /* The final program: all kept cells in order, for people to keep and run. Runs in the task's
  * process; pure. Python requires __future__ imports first. A failed cell whose state stands must
  * not end the program. */
-#include "agent/verify/script.h"
+#include "agent/verify/verify.h"
 
-#include "agent/verify/check_scan.h"
 #include "base/buf.h"
 #include "base/json.h"
 

@@ -1,6 +1,9 @@
-/* Is the answer proven? Cheapest checks first, and none trusts the model: the checklist by code,
- * whether any input is read, every number and name against the evidence, the final program again in
- * a fresh box, the model's own tests there, a second method, a verifier's verdict. */
+/* Is the answer proven? The model computes it by a call of answer() in a cell. Here that call is
+ * read (payload.c), all kept cells run again in a fresh box (rerun.c), each value is traced back to
+ * the lines and files that made it, in a box that runs none of them (trace.c, drivers/trace.py), and
+ * a model that did not write it may judge it (judge.c). No rule here reads prose.
+ *
+ * PAYLOAD, TRACE: drivers/answer.py, drivers/trace.py. CHECK, STEP: agent/agent.h. */
 #ifndef AGENT_VERIFY_VERIFY_H
 #define AGENT_VERIFY_VERIFY_H
 
@@ -9,59 +12,68 @@
 #include "agent/agent.h"
 #include "agent/box.h"
 
-struct agent_claim {
-    const char *question;
-    const char *answer;
-    const json_t *requirements; /* [REQUIREMENT] */
-    const json_t *steps;        /* [STEP], all of them, in order */
-    const json_t *artifacts;    /* [{"path","size_bytes","sha256","mime"}] made by the task */
-    struct str (*content)(void *user, const char *path); /* of an artifact */
-    void *user;
-    const struct agent_file *files; /* given to the task */
-    size_t file_count;
-};
-
-/* The question's own checklist, by rules: "top 5", "as CSV", "chart", "in EUR", "how many", named
- * files. [REQUIREMENT], perhaps empty. */
-json_t *agent_checklist_of(const char *question);
-/* The model's requirements, validated; unknown ones keep their text without a check. At most 20. */
-json_t *agent_checklist_read(const json_t *from_model);
-
-/* Each adds its CHECKs. Pure. */
-void agent_check_list(const struct agent_claim *claim, json_t *checks);
-void agent_check_inputs(const struct agent_claim *claim, json_t *checks);
-void agent_check_numbers(const struct agent_claim *claim, json_t *checks);
-
+/* --- checks.c --- */
 /* A step whose cell ran, whose state stands, and whose output is its own. */
 bool agent_step_is_kept(const json_t *step);
 /* Earlier steps are void: the session was lost after them. */
 size_t agent_steps_from(const json_t *steps);
-
-/* All kept cells in order as one script, without those that failed or changed nothing (rolled back,
- * not run, repeated). NULL if there are none. */
-char *agent_script(const json_t *steps);
-/* Runs it in a fresh box, compares each kept cell's output, values and files, then runs the
- * requirements' own code. */
-void agent_check_rerun(const struct agent_claim *claim, struct agent_box *box, double timeout_s,
-                       json_t *checks);
-
-/* The verifier's call: question, answer and evidence, not the conversation. Adds its CHECK. `out`
- * is for the account (caller: llm_reply_done). */
-void agent_check_model(const struct agent_claim *claim, struct llm_model *verifier,
-                       const struct llm_watch *watch, int64_t deadline_ms, struct llm_reply *out,
-                       json_t *checks);
-/* The verifier's text: question, answer, evidence and file names between marks with `tag`. Heap,
- * caller frees. */
-char *agent_verifier_text(const struct agent_claim *claim, const char *tag);
-/* "PASS" or "FAIL: reason" in the first line: 1, 0; -1: no verdict. */
-int agent_verdict_read(const char *text, struct str *out_reason);
-
 /* Appends one CHECK. `repair` may be NULL; bytes that are not UTF-8 are made visible. */
 void agent_checks_add(json_t *checks, const char *name, const char *outcome, const char *detail,
                       const char *repair);
-/* Nothing failed, and something was proven: the answer may be called verified. */
-bool agent_checks_prove(const json_t *checks);
+/* Does a check of that name (NULL: any) have this outcome? */
+bool agent_checks_have(const json_t *checks, const char *name, const char *outcome);
 /* The failed checks in words for the model; NULL: none failed. */
 char *agent_checks_repair(const json_t *checks);
+
+/* --- script.c --- */
+/* All kept cells in order as one program for people. NULL: there are none. */
+char *agent_script(const json_t *steps);
+
+/* --- payload.c --- */
+/* The last call of answer(), cannot_answer() or ask_user() in a run's result; NULL: none. The kind
+ * is one of these three, and its members have their types. */
+json_t *agent_payload_of(const json_t *result);
+bool agent_payload_is(const json_t *payload, const char *kind);
+/* Has the code opened any of the task's files? */
+bool agent_payload_opened(const json_t *payload);
+/* Equal, or numbers within `relative`; in containers member by member. */
+bool agent_value_same(json_t *a, json_t *b, double relative);
+/* The names whose values differ, with both values in words; "": none. */
+void agent_payload_differs(json_t *a, json_t *b, double relative, struct buf *out);
+
+/* --- rerun.c --- */
+struct agent_claim {
+    const char *question;
+    const json_t *steps;     /* [STEP], all of them, in order */
+    json_t *payload;         /* of the session's answer() */
+    const json_t *artifacts; /* [{"path","size_bytes","sha256","mime"}] made by the task */
+    json_t *schema;          /* JSON Schema of the values, or NULL */
+    const struct agent_file *files;
+    size_t file_count;
+};
+/* Runs cells ([[n, code, may_fail], ...]) in a fresh box. The result, or NULL with err. */
+json_t *agent_rerun_cells(struct agent_box *box, const json_t *cells, double timeout_s,
+                          struct err *err);
+/* Runs the kept cells again and compares the values and the files. Adds its CHECK; the payload of
+ * the rerun if it passed (caller's), else NULL. */
+json_t *agent_check_rerun(const struct agent_claim *claim, struct agent_box *box, double timeout_s,
+                          json_t *checks);
+
+/* --- trace.c --- */
+/* The TRACE of the values of `payload`, validated; adds the CHECKs "values", "template",
+ * "selection", "files" and, with a schema, "schema". NULL: no trace was had, and "values" has no
+ * verdict. */
+json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload,
+                          struct agent_box *box, double timeout_s, json_t *checks);
+
+/* --- judge.c --- */
+/* The judge's text: the question, the beginnings of the files, and each value with its lines,
+ * between marks with `tag`. Heap, caller frees. */
+char *agent_judge_text(const struct agent_claim *claim, const json_t *trace, const char *opening,
+                       const char *tag);
+/* "PASS" or "FAIL name: reason" in the first line: 1, 0; -1: no verdict. */
+int agent_verdict_read(const char *text, struct str *out_reason);
+/* The CHECK of a judge's reply. */
+void agent_check_verdict(const struct llm_reply *reply, json_t *checks);
 
 #endif

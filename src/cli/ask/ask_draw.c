@@ -135,14 +135,9 @@ static void on_plan(struct cli_ask_draw *draw, const json_t *data)
 {
     size_t i;
     json_t *entry;
-    if (json_is_false(json_object_get(data, "needs_code")))
-        cli_ask_draw_line(draw, CLI_PLAIN, "plan   ", STR("answer without code"));
     json_array_foreach (json_object_get(data, "steps"), i, entry)
         if (json_is_string(entry))
             cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "plan   " : "       ", json_str(entry));
-    json_array_foreach (json_object_get(data, "requirements"), i, entry)
-        cli_ask_draw_line(draw, CLI_DIM, i == 0 ? "prove  " : "       ",
-                          json_get_str(entry, "text"));
 }
 
 void cli_ask_draw_repair(struct cli_ask_draw *draw, const json_t *data)

@@ -104,8 +104,10 @@ static const struct {
     const char *name, *meaning;
     enum cli_term_style style;
 } statuses[] = {
-    { "verified", "computed, and proven by the checks", CLI_GREEN },
-    { "unverified", "an answer that the checks did not prove", CLI_YELLOW },
+    { "verified", "every value comes from the data, and a second look agrees", CLI_GREEN },
+    { "computed", "every value comes from the data; nobody judged it", CLI_GREEN },
+    { "unanswerable", "the data does not hold the answer, says the model", CLI_YELLOW },
+    { "unverified", "an answer that is typed or not proven", CLI_YELLOW },
     { "stuck", "repairs did not help, a person must take over", CLI_RED },
     { "budget_exhausted", "the budget ended before the task", CLI_RED },
     { "denied", "the model or a rule declined", CLI_RED },
@@ -123,7 +125,7 @@ static void draw_status(struct cli_ask_draw *draw, const json_t *report)
     cli_visible_line(status, 40, &draw->out);
     cli_ask_draw_style(draw, CLI_PLAIN);
     buf_printf(&draw->out, ": %s\n", statuses[i].meaning);
-    if (reason.len > 0 && i > 0) /* the reason of a verified one is drawn above */
+    if (reason.len > 0 && i > 1) /* the first two say it already */
         cli_ask_draw_line(draw, CLI_PLAIN, "  reason: ", reason);
     if (json_get_str(report, "hint").len > 0)
         cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", json_get_str(report, "hint"));

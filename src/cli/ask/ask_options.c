@@ -14,9 +14,10 @@
 const struct opt cli_ask_options_table[] = {
     { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" },
     { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" },
-    { "verifier", 0, "[MODEL]", OPT_TEXT, AT(verifier),
-      "ask a model whether the evidence proves the answer" },
-    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check), "compute it by a second method too" },
+    { "judge", 0, "MODEL|off", OPT_TEXT, AT(judge),
+      "the model that judges the answer; the task's own by default" },
+    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check),
+      "let a second program compute the values, and compare" },
     { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" },
     CLI_RUN_ROW_OUT,
     { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" },
@@ -37,7 +38,7 @@ void cli_ask_options_help(void)
 {
     fputs("usage: cupel ask [OPTION]... QUESTION [FILE]...\n"
           "\n"
-          "Answer a question by writing code, running it in a box, and checking the result.\n"
+          "Answer a question by code that runs in a box, with each value traced to the data.\n"
           "\n"
           "QUESTION - reads it from standard input. Each FILE, or FILE:PATH for another name, is\n"
           "put into the box read-only. Progress goes to standard error, the answer to standard\n"
@@ -47,12 +48,14 @@ void cli_ask_options_help(void)
           stdout);
     opt_print_help(cli_ask_options_table, cli_ask_options_rows, stdout);
     fputs("\n"
-          "Budgets: steps, wall_s, execution_s, tokens, usd, artifact_bytes; 'none' lifts one,\n"
-          "and --budget 0.50 is usd=0.50. A MODEL is exec:PROGRAM, replay:FILE, PROVIDER/NAME or\n"
-          "a name that cupel models lists; --planner and --verifier without one use the task's.\n"
+          "Budgets: steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes; 'none' lifts\n"
+          "one, and --budget 0.50 is usd=0.50. A MODEL is exec:PROGRAM, replay:FILE, PROVIDER/NAME\n"
+          "or a name that cupel models lists; --planner without one uses the task's.\n"
           "\n"
-          "The exit code is 0 for an answer that is verified; 3 unverified, 4 stuck, 5 budget\n"
-          "exhausted, 6 denied, 1 failed, 130 interrupted, 2 refused, 125 cupel failed.\n",
+          "verified: every value comes from the data, all cells gave the same again in a fresh box,\n"
+          "and the judge passed it. computed: the same without a judge's verdict. Both exit with 0;\n"
+          "3 unverified, 7 unanswerable, 4 stuck, 5 budget exhausted, 6 denied, 1 failed,\n"
+          "130 interrupted, 2 refused, 125 cupel failed.\n",
           stdout);
 }
 
@@ -72,6 +75,8 @@ static const struct budget_row {
       offsetof(struct agent_budget, steps), false },
     { "wall_s", NUMBER, 1, 86400, "seconds, 1 to 86400, or none",
       offsetof(struct agent_budget, wall_s), true },
+    { "model_s", NUMBER, 1, 864000, "seconds, 1 to 864000, or none",
+      offsetof(struct agent_budget, model_s), true },
     { "execution_s", NUMBER, 0.1, 86400, "seconds, 0.1 to 86400, or none",
       offsetof(struct agent_budget, execution_s), true },
     { "tokens", WHOLE, 1, 1e12, "a whole number, 1 to 1000000000000, or none",
@@ -81,7 +86,7 @@ static const struct budget_row {
     { "artifact_bytes", BYTES, 0, (double)(INT64_C(1) << 40), "a size, 0 to 1024G, or none",
       offsetof(struct agent_budget, artifact_bytes), true },
 };
-static const char KEYS[] = "steps, wall_s, execution_s, tokens, usd, artifact_bytes";
+static const char KEYS[] = "steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes";
 
 static const char *key_at(const void *table, size_t i)
 {
@@ -218,7 +223,7 @@ static void fill_optional(int argc, char **argv)
     static struct {
         const char *name;
         char with[16];
-    } optional[] = { { "--planner", "--planner=" }, { "--verifier", "--verifier=" } };
+    } optional[] = { { "--planner", "--planner=" } };
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         for (size_t j = 0; j < array_len(optional); j++)
             if (strcmp(argv[i], optional[j].name) == 0 && !(i + 1 < argc && is_model(argv[i + 1])))
@@ -270,6 +275,8 @@ int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, st
         return -1;
     if (out->run.help)
         return 0;
+    if (out->judge && strcmp(out->judge, "off") == 0)
+        out->judge = NULL;
     if (!out->run.profile)
         out->run.profile = "analysis";
     if (find_mode(out->mode_name, &out->mode, err) < 0 || fill_budget(out, err) < 0)

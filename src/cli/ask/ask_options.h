@@ -10,7 +10,7 @@
 struct cli_ask_options {
     struct cli_run_options run; /* first: the rows of `cupel run` fill it; files are the operands */
     const char *model;
-    const char *planner, *verifier; /* NULL: none, "": the task's own model */
+    const char *planner, *judge; /* NULL: none, "": the task's own model */
     const char *mode_name, *show, *budgets;
     struct opt_number max_steps;
     bool cross_check, yes;
@@ -19,13 +19,13 @@ struct cli_ask_options {
     struct agent_budget budget;
     enum agent_mode mode;
 };
-#define CLI_ASK_OPTIONS_INIT ((struct cli_ask_options){ .budget = AGENT_BUDGET_DEFAULT })
+#define CLI_ASK_OPTIONS_INIT ((struct cli_ask_options){ .judge = "", .budget = AGENT_BUDGET_DEFAULT })
 
 extern const struct opt cli_ask_options_table[];
 extern const size_t cli_ask_options_rows;
 
-/* As cli_run_options_parse. --planner and --verifier need no value; the next word is taken if it
- * can only be a model. */
+/* As cli_run_options_parse. --planner needs no value; the next word is taken if it can only be a
+ * model. Without --judge the task's model judges; --judge off is NULL. */
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
 void cli_ask_options_done(struct cli_ask_options *options);
 void cli_ask_options_help(void);

@@ -37,7 +37,7 @@ struct ask {
     struct cli_remote remote;
     struct cli_ask_transcript transcript;
     struct cli_ask_draw draw;
-    struct llm_model *model, *planner, *verifier; /* the last two may equal the first */
+    struct llm_model *model, *planner, *judge; /* the last two may equal the first */
     struct buf question;
     struct request made_of; /* the session's request, with the files */
     struct agent_file *files;
@@ -64,8 +64,8 @@ static int open_models(struct ask *ask, struct err *err)
         return -1;
     if (open_helper_model(o->planner, ask->model, &ask->planner, err) < 0)
         return err_wrap(err, "--planner");
-    if (open_helper_model(o->verifier, ask->model, &ask->verifier, err) < 0)
-        return err_wrap(err, "--verifier");
+    if (open_helper_model(o->judge, ask->model, &ask->judge, err) < 0)
+        return err_wrap(err, "--judge");
     llm_forget_keys(); /* our engine needs no key */
     return 0;
 }
@@ -223,7 +223,7 @@ static int run_task(struct ask *ask)
         .mode = o->mode,
         .model = ask->model,
         .planner = ask->planner,
-        .verifier = ask->verifier,
+        .judge = ask->judge,
         .cross_check = o->cross_check,
         .verify = true,
         .engine = &ask->remote.client,
@@ -248,7 +248,7 @@ static int run_task(struct ask *ask)
 
 static int make_models_ready(const struct ask *ask, struct err *err)
 {
-    struct llm_model *const models[] = { ask->model, ask->planner, ask->verifier };
+    struct llm_model *const models[] = { ask->model, ask->planner, ask->judge };
     for (size_t i = 0; i < array_len(models); i++)
         if (models[i] && llm_ready(models[i], err) < 0)
             return -1;
@@ -285,8 +285,8 @@ static void done(struct ask *ask)
     cli_run_inputs_done(&ask->inputs);
     if (ask->planner != ask->model)
         llm_close(ask->planner);
-    if (ask->verifier != ask->model)
-        llm_close(ask->verifier);
+    if (ask->judge != ask->model)
+        llm_close(ask->judge);
     llm_close(ask->model);
     request_done(&ask->made_of);
     free(ask->files);

@@ -1,0 +1,153 @@
+/* The judge's text and its verdict. Runs in the task's process; pure. The judge is a model that did
+ * not write the answer: it sees the question, the beginnings of the files, and for each value the
+ * lines that made it. It sees nothing of the conversation. All of it is data between marks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/verify/verify.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define TEXT_MAX (256u << 10)
+#define ANSWER_MAX (16u << 10)
+#define VALUE_MAX (2u << 10)
+#define LINES_MAX (6u << 10) /* bytes of the lines of one value */
+#define REASON_MAX 1000
+
+static void add_cut(struct buf *out, struct str text, size_t most)
+{
+    size_t len = str_cut_utf8(text, most);
+    buf_add(out, text.at, len);
+    if (len < text.len)
+        buf_printf(out, " [%zu bytes left out]", text.len - len);
+    buf_add_text(out, "\n");
+}
+
+/* Between marks that the data cannot close: it does not know the tag. */
+static void add_data(struct buf *out, const char *tag, const char *title, struct str text)
+{
+    buf_printf(out, "%s:\n<data tag=%s>\n", title, tag);
+    buf_add_str(out, text);
+    buf_printf(out, "</data tag=%s>\n\n", tag);
+}
+
+static void add_list(struct buf *out, const char *title, const json_t *texts)
+{
+    size_t i;
+    json_t *text;
+    json_array_foreach (texts, i, text) {
+        if (!json_is_string(text))
+            continue;
+        buf_add_text(out, title);
+        add_cut(out, json_str(text), VALUE_MAX / 4);
+    }
+}
+
+static void add_lines(struct buf *out, const json_t *slice)
+{
+    own_buf lines = BUF_INIT(TEXT_MAX);
+    size_t i;
+    json_t *line;
+    json_array_foreach (slice, i, line) {
+        struct str code = json_get_str(line, "code");
+        buf_printf(&lines, "  [cell %lld] ",
+                   (long long)json_integer_value(json_object_get(line, "cell")));
+        for (size_t at = 0; at < code.len; at++)
+            buf_add_text(&lines, code.at[at] == '\n' ? "\n           "
+                                                     : (char[]){ code.at[at], '\0' });
+        buf_add_text(&lines, "\n");
+    }
+    add_cut(out, buf_str(&lines), LINES_MAX);
+}
+
+static void add_value(struct buf *out, const json_t *row, const json_t *values)
+{
+    const char *name = json_string_value(json_object_get(row, "name"));
+    own_str value = json_write(json_object_get(values, name), JSON_COMPACT | JSON_ENCODE_ANY);
+    own_buf files = BUF_INIT(VALUE_MAX);
+    size_t i;
+    json_t *file;
+    json_array_foreach (json_object_get(row, "files"), i, file)
+        buf_printf(&files, "%s%.200s", i ? ", " : "", json_str(file).at);
+    buf_printf(out, "%.100s = ", name);
+    add_cut(out, str_of(value), VALUE_MAX);
+    buf_printf(out, "  origin: %.20s%s%s\n", json_get_str(row, "origin").at,
+               files.len ? ", from " : "", buf_str(&files).at);
+    add_list(out, "  note: ", json_object_get(row, "warnings"));
+    add_lines(out, json_object_get(row, "slice"));
+}
+
+static void add_files(struct buf *out, const json_t *files)
+{
+    size_t i;
+    json_t *file;
+    json_array_foreach (files, i, file) {
+        char about[VALUE_MAX];
+        json_brief(file, about, sizeof about);
+        buf_printf(out, "file made: %s\n", about);
+    }
+}
+
+char *agent_judge_text(const struct agent_claim *claim, const json_t *trace, const char *opening,
+                       const char *tag)
+{
+    own_buf out = BUF_INIT(TEXT_MAX * 4), part = BUF_INIT(TEXT_MAX);
+    const json_t *values = json_object_get(claim->payload, "values");
+    size_t i;
+    json_t *row;
+    buf_add_text(&out, opening);
+    add_cut(&part, json_get_str(trace, "text"), ANSWER_MAX);
+    add_data(&out, tag, "The answer", buf_str(&part));
+    part.len = 0;
+    add_cut(&part, json_get_str(claim->payload, "template"), ANSWER_MAX);
+    add_data(&out, tag, "Its template, as the program wrote it", buf_str(&part));
+    part.len = 0;
+    json_array_foreach (json_object_get(trace, "values"), i, row)
+        add_value(&part, row, values);
+    add_files(&part, json_object_get(claim->payload, "files"));
+    add_list(&part, "note: ", json_object_get(trace, "notes"));
+    add_data(&out, tag, "Its values, each with the lines that computed it", buf_str(&part));
+    buf_add_text(&out, "Your verdict:");
+    return buf_take(&out);
+}
+
+int agent_verdict_read(const char *text, struct str *out_reason)
+{
+    *out_reason = STR("");
+    struct str line = str_trim(str_of(text));
+    const char *end = line.len ? memchr(line.at, '\n', line.len) : NULL;
+    line.len = end ? (size_t)(end - line.at) : line.len;
+    line = str_trim(line);
+    if (str_is(line, "PASS"))
+        return 1;
+    if (line.len < 6 || memcmp(line.at, "FAIL", 4) != 0 || (line.at[4] != ':' && line.at[4] != ' '))
+        return -1;
+    *out_reason = str_trim((struct str){ line.at + 5, line.len - 5 });
+    return out_reason->len ? 0 : -1;
+}
+
+void agent_check_verdict(const struct llm_reply *reply, json_t *checks)
+{
+    struct str reason = STR("");
+    own_buf detail = BUF_INIT(2048), repair = BUF_INIT(4096);
+    int verdict = reply->outcome == LLM_OK ? agent_verdict_read(reply->text, &reason) : -1;
+    if (reply->outcome != LLM_OK) {
+        buf_printf(&detail, "the judge gave no verdict: %s%s%.300s",
+                   llm_outcome_name(reply->outcome), reply->detail[0] ? ": " : "", reply->detail);
+        agent_checks_add(checks, "judge", "no_verdict", detail.at, NULL);
+    } else if (verdict < 0) {
+        agent_checks_add(checks, "judge", "no_verdict",
+                         "the judge's first line is neither PASS nor FAIL name: reason", NULL);
+    } else if (verdict > 0) {
+        agent_checks_add(checks, "judge", "pass", "the judge found nothing against it", NULL);
+    } else {
+        int shown = (int)str_cut_utf8(reason, REASON_MAX);
+        buf_printf(&detail, "%.*s", shown, reason.at);
+        buf_printf(&repair,
+                   "A judge who saw the question, the files and the lines of each value says: "
+                   "%.*s. If that is right, mend it and answer again; if not, answer again so that "
+                   "the lines show why.",
+                   shown, reason.at);
+        agent_checks_add(checks, "judge", "fail", detail.at, repair.at);
+    }
+}
