@@ -91,15 +91,15 @@ struct agent_task {
     struct agent_budget budget;
     enum agent_mode mode;
     struct llm_model *model;
-    struct llm_model *planner;  /* NULL: no separate call */
-    struct llm_model *judge;    /* NULL: off */
-    bool cross_check;           /* a second derivation */
-    json_t *schema;       /* JSON Schema of the values, or NULL */
-    const char *instructions;   /* house rules of the user, or NULL */
-    bool verify;                /* false: for comparisons; the status is unverified */
+    struct llm_model *planner; /* NULL: no separate call */
+    struct llm_model *judge; /* NULL: off */
+    bool cross_check; /* a second derivation */
+    json_t *schema; /* JSON Schema of the values, or NULL */
+    const char *instructions; /* house rules of the user, or NULL */
+    bool verify; /* false: for comparisons; the status is unverified */
     struct embed_client *engine; /* connected */
-    const json_t *session;      /* "request" of do:new (profile, limits), or NULL: analysis */
-    int transcript_fd;          /* each event is appended as a JSON line; -1: none */
+    const json_t *session; /* "request" of do:new (profile, limits), or NULL: analysis */
+    int transcript_fd; /* each event is appended as a JSON line; -1: none */
 };
 
 /* Runs the task to its end. The report, never NULL:
@@ -113,6 +113,15 @@ struct agent_task {
 struct agent;
 struct agent *agent_new(const struct agent_task *task);
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out);
+/* A further question on the same session and conversation, with a fresh budget; then agent_run
+ * again. `files` are all files of the task so far, the new ones last, and stay the caller's. */
+int agent_follow(struct agent *agent, const char *question, const struct agent_file *files,
+                 size_t file_count, struct err *err);
+/* Takes back the last question with its cells, state, files and messages. -1: there is none. */
+int agent_undo(struct agent *agent, struct err *err);
+/* Takes up a task from its transcript, before agent_run: the kept cells run again in this session,
+ * and the conversation goes on after its last event. `events` is an array of them. */
+int agent_resume(struct agent *agent, const json_t *events, struct err *err);
 struct str agent_artifact(const struct agent *agent, const char *path);
 void agent_done(struct agent *agent);
 

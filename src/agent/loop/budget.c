@@ -229,11 +229,10 @@ static json_t *count_or_null(int64_t value)
 json_t *agent_budget_json(const struct agent_budget *limit)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "steps", count_or_null(limit->steps),
-                     "wall_s", real_or_null(limit->wall_s), "model_s",
-                     real_or_null(limit->model_s), "execution_s",
-                     real_or_null(limit->execution_s), "tokens", count_or_null(limit->tokens),
-                     "money_usd", real_or_null(limit->money_usd), "artifact_bytes",
-                     count_or_null(limit->artifact_bytes));
+                     "wall_s", real_or_null(limit->wall_s), "model_s", real_or_null(limit->model_s),
+                     "execution_s", real_or_null(limit->execution_s), "tokens",
+                     count_or_null(limit->tokens), "money_usd", real_or_null(limit->money_usd),
+                     "artifact_bytes", count_or_null(limit->artifact_bytes));
 }
 
 json_t *agent_budget_cost(const struct agent_spent *spent, int64_t now_ns)

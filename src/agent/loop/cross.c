@@ -80,8 +80,8 @@ void agent_cross_check(struct agent *agent, const struct agent_claim *claim)
     if (agent->ended)
         return;
     if (!second) {
-        agent_checks_add(agent->checks, "cross_check", "no_verdict",
-                         "no second derivation was had", NULL);
+        agent_checks_add(agent->checks, "cross_check", "no_verdict", "no second derivation was had",
+                         NULL);
         return;
     }
     agent_payload_differs(claim->payload, second, NEAR, &differs);

@@ -324,7 +324,7 @@ static void run(struct agent *agent, const struct agent_action *action, double s
         return;
     take_result(agent, action, step, result, mark);
     json_t *payload = str_is(json_get_str(result, "status"), "ok") ? agent_payload_of(result)
-                                                                         : NULL;
+                                                                   : NULL;
     if (payload && !agent->ended)
         agent_proof(agent, payload);
 }

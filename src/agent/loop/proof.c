@@ -180,8 +180,9 @@ static void prove(struct agent *agent, json_t *payload)
 /* A refusal counts only from somebody who has looked at the files. */
 static void refuse(struct agent *agent, const json_t *payload)
 {
-    static const char unseen[] = "You have not opened any of the files yet. Look at them before you "
-                                 "say that they do not hold the answer.\n";
+    static const char unseen[] =
+        "You have not opened any of the files yet. Look at them before you "
+        "say that they do not hold the answer.\n";
     bool looked = agent->task.file_count == 0 || agent_payload_opened(payload);
     set_answer(agent, json_get_str(payload, "reason"));
     if (looked)

@@ -20,10 +20,11 @@ static void force_answer(struct agent *agent, const char *why)
     own_buf text = BUF_INIT(4096);
     agent->forced = true;
     agent->forced_by = why;
-    buf_printf(&text,
-               "The budget of %s is all but used up: one more cell is run. Call answer() in it with "
-               "what the session holds, or cannot_answer(reason).\n",
-               why);
+    buf_printf(
+        &text,
+        "The budget of %s is all but used up: one more cell is run. Call answer() in it with "
+        "what the session holds, or cannot_answer(reason).\n",
+        why);
     agent_history_say(&agent->history, text.at);
 }
 
@@ -100,8 +101,7 @@ static void fail(struct agent *agent, const struct llm_reply *reply)
         agent_tell(agent, "wait",
                    json_pack("{s:s, s:f}", "why", "the reply broke off", "seconds", 0.0));
     } else if (useless && agent->empty_replies++ < EMPTY_MAX) {
-        agent_history_say(&agent->history,
-                          "Your last reply could not be read. Send one cell.\n");
+        agent_history_say(&agent->history, "Your last reply could not be read. Send one cell.\n");
     } else if (useless && !(program && reply->outcome == LLM_GARBAGE)) {
         agent_end(agent, AGENT_STUCK, reply->hint, "the model gives no usable reply: %s",
                   reply->detail);

@@ -53,8 +53,8 @@ static void add_lines(struct buf *out, const json_t *slice)
         buf_printf(&lines, "  [cell %lld] ",
                    (long long)json_integer_value(json_object_get(line, "cell")));
         for (size_t at = 0; at < code.len; at++)
-            buf_add_text(&lines, code.at[at] == '\n' ? "\n           "
-                                                     : (char[]){ code.at[at], '\0' });
+            buf_add_text(&lines,
+                         code.at[at] == '\n' ? "\n           " : (char[]){ code.at[at], '\0' });
         buf_add_text(&lines, "\n");
     }
     add_cut(out, buf_str(&lines), LINES_MAX);

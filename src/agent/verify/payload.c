@@ -35,7 +35,8 @@ bool agent_payload_is(const json_t *payload, const char *kind)
 
 static bool is_call(const json_t *payload)
 {
-    static const char *const reason[] = { "reason", NULL }, *const question[] = { "question", NULL };
+    static const char *const reason[] = { "reason", NULL }, *const question[] = { "question",
+                                                                                  NULL };
     return (agent_payload_is(payload, "answer") && is_answer(payload)) ||
            (agent_payload_is(payload, "cannot_answer") && has_strings(payload, reason)) ||
            (agent_payload_is(payload, "ask_user") && has_strings(payload, question));

@@ -71,10 +71,10 @@ static json_t *inputs_of(const struct agent_claim *claim)
 static json_t *ask(const struct agent_claim *claim, json_t *payload, struct agent_box *box,
                    double timeout_s, struct err *err)
 {
-    own_json request = json_pack(
-        "{s:o, s:o, s:o, s:O, s:o, s:O?}", "question", json_text(str_of(claim->question)), "inputs",
-        inputs_of(claim), "cells", cells_of(claim->steps), "answer", payload, "made",
-        paths_of(claim->artifacts), "schema", claim->schema);
+    own_json request = json_pack("{s:o, s:o, s:o, s:O, s:o, s:O?}", "question",
+                                 json_text(str_of(claim->question)), "inputs", inputs_of(claim),
+                                 "cells", cells_of(claim->steps), "answer", payload, "made",
+                                 paths_of(claim->artifacts), "schema", claim->schema);
     own_str text = request ? json_write(request, JSON_COMPACT) : NULL;
     own_json quoted = text ? json_string(text) : NULL;
     own_str literal = quoted ? json_dumps(quoted, JSON_ENCODE_ANY) : NULL;
@@ -157,8 +157,8 @@ static bool has_good_origins(const json_t *trace)
     return true;
 }
 
-json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload,
-                          struct agent_box *box, double timeout_s, json_t *checks)
+json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload, struct agent_box *box,
+                          double timeout_s, json_t *checks)
 {
     struct err err = ERR_INIT;
     own_json trace = ask(claim, payload, box, timeout_s, &err);

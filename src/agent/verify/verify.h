@@ -63,8 +63,8 @@ json_t *agent_check_rerun(const struct agent_claim *claim, struct agent_box *box
 /* The TRACE of the values of `payload`, validated; adds the CHECKs "values", "template",
  * "selection", "files" and, with a schema, "schema". NULL: no trace was had, and "values" has no
  * verdict. */
-json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload,
-                          struct agent_box *box, double timeout_s, json_t *checks);
+json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload, struct agent_box *box,
+                          double timeout_s, json_t *checks);
 
 /* --- judge.c --- */
 /* The judge's text: the question, the beginnings of the files, and each value with its lines,

@@ -47,16 +47,17 @@ void cli_ask_options_help(void)
           "Options:\n",
           stdout);
     opt_print_help(cli_ask_options_table, cli_ask_options_rows, stdout);
-    fputs("\n"
-          "Budgets: steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes; 'none' lifts\n"
-          "one, and --budget 0.50 is usd=0.50. A MODEL is exec:PROGRAM, replay:FILE, PROVIDER/NAME\n"
-          "or a name that cupel models lists; --planner without one uses the task's.\n"
-          "\n"
-          "verified: every value comes from the data, all cells gave the same again in a fresh box,\n"
-          "and the judge passed it. computed: the same without a judge's verdict. Both exit with 0;\n"
-          "3 unverified, 7 unanswerable, 4 stuck, 5 budget exhausted, 6 denied, 1 failed,\n"
-          "130 interrupted, 2 refused, 125 cupel failed.\n",
-          stdout);
+    fputs(
+        "\n"
+        "Budgets: steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes; 'none'\n"
+        "lifts one, and --budget 0.50 is usd=0.50. A MODEL is exec:PROGRAM, replay:FILE,\n"
+        "PROVIDER/NAME or a name that cupel models lists; --planner without one uses the task's.\n"
+        "\n"
+        "verified: every value comes from the data, all cells gave the same again in a fresh\n"
+        "box, and the judge passed it. computed: the same without a judge. Both exit with 0;\n"
+        "3 unverified, 7 unanswerable, 4 stuck, 5 budget exhausted, 6 denied, 1 failed,\n"
+        "130 interrupted, 2 refused, 125 cupel failed.\n",
+        stdout);
 }
 
 /* --- budgets --- */

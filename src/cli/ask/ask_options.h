@@ -19,7 +19,8 @@ struct cli_ask_options {
     struct agent_budget budget;
     enum agent_mode mode;
 };
-#define CLI_ASK_OPTIONS_INIT ((struct cli_ask_options){ .judge = "", .budget = AGENT_BUDGET_DEFAULT })
+#define CLI_ASK_OPTIONS_INIT \
+    ((struct cli_ask_options){ .judge = "", .budget = AGENT_BUDGET_DEFAULT })
 
 extern const struct opt cli_ask_options_table[];
 extern const size_t cli_ask_options_rows;
