@@ -10,11 +10,14 @@
 #include <string.h>
 
 #include "agent/agent_int.h"
+#include "agent/loop/follow.h"
 #include "agent/loop/transcript.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
+
+#define ASKED_MAX (1u << 20)
 
 static const struct {
     const char *name;
@@ -170,6 +173,7 @@ struct agent *agent_new(const struct agent_task *task)
     agent->checks = json_array();
     agent->marks = json_array();
     agent->artifacts = json_array();
+    agent->asked = BUF_INIT(ASKED_MAX);
     agent->watch.cancel_fd = -1;
     return agent;
 }
@@ -182,6 +186,8 @@ void agent_done(struct agent *agent)
     agent_history_done(&agent->history);
     agent_repair_done(&agent->repair);
     embed_artifacts_free(agent->kept, agent->kept_count);
+    buf_done(&agent->asked);
+    free(agent->marked);
     free(agent->answer);
     free(agent->instructions);
     json_decref(agent->tools);
@@ -235,20 +241,24 @@ json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum age
     if (watch)
         agent->watch = *watch;
     agent->box.cancel_fd = agent->watch.cancel_fd;
-    agent_budget_start(&agent->spent, &agent->task.budget, clock_now_ns());
+    agent_turn_begin(agent);
     agent_tell(agent, "task",
                json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "task", agent->id, "question",
                          json_text(str_of(agent->task.question)), "model",
                          json_text(str_of(llm_name(agent->task.model))), "scripted",
                          llm_is_scripted(agent->task.model), "files", files_json(agent), "budget",
                          agent_budget_json(&agent->spent.limit)));
-    if (agent_box_open(&agent->box, &err) < 0)
+    if (!agent->box.session[0] && agent_box_open(&agent->box, &err) < 0)
         agent_end(agent, AGENT_FAILED, err.hint, "no session: %s", err.text);
-    else
+    if (!agent->ended && agent->task.conversation)
+        agent_turn_mark(agent);
+    if (!agent->ended)
         agent_loop(agent);
-    agent_box_close(&agent->box);
+    if (!agent->task.conversation)
+        agent_box_close(&agent->box);
     if (!agent->plan)
         agent_opening_plan(agent, NULL);
+    agent_turn_end(agent);
     json_t *report = report_of(agent);
     agent_tell(agent, "end", json_incref(report));
     *out = agent->status;

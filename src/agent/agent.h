@@ -97,6 +97,7 @@ struct agent_task {
     json_t *schema; /* JSON Schema of the values, or NULL */
     const char *instructions; /* house rules of the user, or NULL */
     bool verify; /* false: for comparisons; the status is unverified */
+    bool conversation; /* agent_follow and agent_undo may come */
     struct embed_client *engine; /* connected */
     const json_t *session; /* "request" of do:new (profile, limits), or NULL: analysis */
     int transcript_fd; /* each event is appended as a JSON line; -1: none */

@@ -12,6 +12,11 @@
 
 #define AGENT_TAG_ROOM 20
 
+struct agent_mark {
+    size_t messages, steps, asked, artifacts; /* as they were before a question */
+    bool kept; /* the session has a checkpoint of it */
+};
+
 struct agent {
     struct agent_task task;
     struct agent_watch watch;
@@ -28,6 +33,11 @@ struct agent {
     json_t *second;  /* payload of the second derivation, or NULL */
     struct embed_artifact *kept; /* contents of the artifacts, the latest of each path */
     size_t kept_count;
+    struct buf asked; /* all questions so far; the last begins at `earlier` */
+    size_t earlier;
+    size_t files_told; /* that the model knows of */
+    struct agent_mark *marked; /* before each question of a conversation */
+    size_t mark_count;
     char *answer;
     int64_t turns;      /* replies of the model */
     int64_t changes;    /* visible changes of the session's state */

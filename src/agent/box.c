@@ -77,10 +77,10 @@ static json_t *ask(struct agent_box *box, json_t *frame, struct err *err)
 
 /* --- requests --- */
 
-static json_t *files_of(const struct agent_box *box, struct err *err)
+static json_t *files_of(const struct agent_box *box, size_t from, struct err *err)
 {
     json_t *files = json_array();
-    for (size_t i = 0; i < box->file_count; i++) {
+    for (size_t i = from; i < box->file_count; i++) {
         json_t *row = embed_file(box->files[i].path, box->files[i].content, /* readonly= */ true);
         if (!row) {
             json_decref(files);
@@ -96,7 +96,7 @@ static json_t *files_of(const struct agent_box *box, struct err *err)
 static json_t *request_of(const struct agent_box *box, struct err *err)
 {
     json_t *request = box->limits ? json_deep_copy(box->limits) : json_object();
-    json_t *files = files_of(box, err);
+    json_t *files = files_of(box, 0, err);
     if (!files) {
         json_decref(request);
         return NULL;
@@ -200,6 +200,39 @@ json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err
         return NULL;
     }
     return json_pack("{s:O}", "problems", problems);
+}
+
+int agent_box_put(struct agent_box *box, size_t from, struct err *err)
+{
+    json_t *files = files_of(box, from, err);
+    if (!files)
+        return -1;
+    own_json answer = ask(box,
+                          json_pack("{s:s, s:s, s:s, s:o}", "op", "session", "do", "put", "session",
+                                    box->session, "files", files),
+                          err);
+    return answer ? 0 : -1;
+}
+
+/* `member` names the state. */
+static int move_state(struct agent_box *box, const char *what, const char *member, const char *name,
+                      struct err *err)
+{
+    own_json answer = ask(box,
+                          json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "do", what, "session",
+                                    box->session, member, name),
+                          err);
+    return answer ? 0 : -1;
+}
+
+int agent_box_checkpoint(struct agent_box *box, const char *name, struct err *err)
+{
+    return move_state(box, "checkpoint", "name", name, err);
+}
+
+int agent_box_undo(struct agent_box *box, const char *name, struct err *err)
+{
+    return move_state(box, "undo", "to", name, err);
 }
 
 json_t *agent_box_names(struct agent_box *box, struct err *err)

@@ -32,6 +32,11 @@ json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s
 /* Checks code against the live session without running it: {"problems":[{"kind","line","column",
  * "name","message","hint"}]}; NULL and err on failure. */
 json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err);
+/* Puts the task's files from number `from` on into the session, read-only. */
+int agent_box_put(struct agent_box *box, size_t from, struct err *err);
+/* A named state of the session, and the way back to it. */
+int agent_box_checkpoint(struct agent_box *box, const char *name, struct err *err);
+int agent_box_undo(struct agent_box *box, const char *name, struct err *err);
 /* INFO of the session with names. */
 json_t *agent_box_names(struct agent_box *box, struct err *err);
 /* Runs `code` (python) once in a fresh box with the task's files, without a cache. The artifacts'

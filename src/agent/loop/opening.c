@@ -88,22 +88,42 @@ static void add_head(const struct agent_file *file, struct buf *out)
     agent_observe_text(head, 2 * HEAD_CHARS, out);
 }
 
-char *agent_opening_text(const struct agent *agent)
+static void add_files(const struct agent *agent, size_t from, struct buf *out)
 {
-    own_buf out = BUF_INIT(OPENING_MAX), files = BUF_INIT(OPENING_MAX);
-    for (size_t i = 0; i < agent->task.file_count; i++)
+    own_buf files = BUF_INIT(OPENING_MAX);
+    for (size_t i = from; i < agent->task.file_count; i++)
         buf_printf(&files, "%.500s (%zu bytes)\n", agent->task.files[i].path,
                    agent->task.files[i].content.len);
-    for (size_t i = 0; i < agent->task.file_count && i < HEADS_MAX; i++)
+    for (size_t i = from; i < agent->task.file_count && i < from + HEADS_MAX; i++)
         add_head(&agent->task.files[i], &files);
-    buf_printf(&out, "Task:\n%s\n\n", agent->task.question);
     if (files.len) {
-        buf_add_text(&out, "Files in /workspace:\n");
-        agent_observe_data(buf_str(&files), agent->tag, &out);
-    } else {
-        buf_add_text(&out, "There are no files.\n");
+        buf_add_text(out, "Files in /workspace:\n");
+        agent_observe_data(buf_str(&files), agent->tag, out);
+    } else if (from == 0) {
+        buf_add_text(out, "There are no files.\n");
     }
+}
+
+char *agent_opening_text(const struct agent *agent)
+{
+    own_buf out = BUF_INIT(OPENING_MAX);
+    if (agent->earlier)
+        buf_printf(&out, "Asked before, in this conversation:\n%.*s\n", (int)agent->earlier,
+                   agent->asked.at);
+    buf_printf(&out, "Task:\n%s\n\n", agent->task.question);
+    add_files(agent, 0, &out);
     return buf_take(&out);
+}
+
+/* A further question: the model knows the rest. */
+static void go_on(struct agent *agent)
+{
+    own_buf out = BUF_INIT(OPENING_MAX);
+    buf_printf(&out, "The user goes on; names and files are still there. Task:\n%s\n\n",
+               agent->task.question);
+    if (agent->task.file_count > agent->files_told)
+        add_files(agent, agent->files_told, &out);
+    agent_history_say(&agent->history, out.at);
 }
 
 void agent_opening_plan(struct agent *agent, const char *text)
@@ -139,16 +159,23 @@ static void ask_planner(struct agent *agent)
 void agent_opening(struct agent *agent)
 {
     bool tools_mode = agent->task.mode == AGENT_TOOLS;
-    if (llm_calls_tools(agent->task.model))
+    bool further = json_array_size(agent->history.messages) > 0;
+    if (!agent->tools && llm_calls_tools(agent->task.model))
         agent->tools = agent_opening_tools(agent->task.mode);
-    agent->instructions = agent_opening_prompt(agent, tools_mode ? AGENT_PROMPT_TOOLS
-                                                                 : AGENT_PROMPT_SYSTEM);
+    if (!agent->instructions)
+        agent->instructions = agent_opening_prompt(agent, tools_mode ? AGENT_PROMPT_TOOLS
+                                                                     : AGENT_PROMPT_SYSTEM);
     if (agent->task.planner)
         ask_planner(agent);
     if (agent->ended)
         return;
-    own_str text = agent_opening_text(agent);
-    agent_history_say(&agent->history, text);
+    if (further) {
+        go_on(agent);
+    } else {
+        own_str text = agent_opening_text(agent);
+        agent_history_say(&agent->history, text);
+    }
+    agent->files_told = agent->task.file_count;
     if (!agent->planned)
         return;
     own_str plan = json_dumps(json_object_get(agent->plan, "steps"), JSON_COMPACT);

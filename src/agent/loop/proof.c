@@ -73,7 +73,7 @@ static void ask_judge(struct agent *agent, const struct agent_claim *claim)
 
 static void check(struct agent *agent)
 {
-    const struct agent_claim claim = { .question = agent->task.question,
+    const struct agent_claim claim = { .question = buf_str(&agent->asked).at,
                                        .steps = agent->steps,
                                        .payload = agent->payload,
                                        .artifacts = agent->artifacts,

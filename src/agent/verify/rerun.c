@@ -1,6 +1,6 @@
 /* The kept cells again, in a fresh box and without any cache: the same values and the same files.
- * Runs in the task's process; the cells run under drivers/proof.py in the box. What the cells print
- * is not compared: the values are the answer. A rerun that could not be made proves nothing. */
+ * Runs in the task's process; the cells run under drivers/proof.py in the box. Printed output is not
+ * compared: the values are the answer. A rerun that could not be made proves nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define PROGRAM_MAX (8u << 20)
 #define NEAR 1e-9 /* relative difference of floats that another order of adding explains */
 
-/* JSON text is a valid Python string literal: jansson writes UTF-8, and its escapes are Python's. */
+/* JSON text is a Python string literal: jansson writes UTF-8, and its escapes are Python's. */
 static const char call[] =
     "__import__('builtins').display.__globals__['this'].load('proof').run(%s)\n";
 

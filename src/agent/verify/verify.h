@@ -1,6 +1,6 @@
 /* Is the answer proven? The model computes it by a call of answer() in a cell. Here that call is
  * read (payload.c), all kept cells run again in a fresh box (rerun.c), each value is traced back to
- * the lines and files that made it, in a box that runs none of them (trace.c, drivers/trace.py), and
+ * the lines and files that made it in a box that runs none of them (trace.c, drivers/trace.py), and
  * a model that did not write it may judge it (judge.c). No rule here reads prose.
  *
  * PAYLOAD, TRACE: drivers/answer.py, drivers/trace.py. CHECK, STEP: agent/agent.h. */

@@ -1,0 +1,174 @@
+/* Conversations: a further question on the same session, a question taken back, a task taken up from
+ * its transcript. Runs in the task's process. Each question has its own budget, checks and report;
+ * steps, files and messages go on. */
+#include "agent/loop/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_int.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define CHECKPOINTS 8 /* that a session keeps: so many questions can be taken back */
+
+static void clear(json_t **value)
+{
+    json_decref(*value);
+    *value = NULL;
+}
+
+void agent_turn_begin(struct agent *agent)
+{
+    free(take_ptr(agent->answer));
+    clear(&agent->payload);
+    clear(&agent->trace);
+    clear(&agent->second);
+    clear(&agent->plan);
+    json_array_clear(agent->checks);
+    agent->turns = 0;
+    agent->empty_replies = agent->verify_repairs = agent->typed_replies = 0;
+    agent->planned = agent->forced = agent->ended = false;
+    agent->reason[0] = agent->hint[0] = 0;
+    agent_repair_done(&agent->repair);
+    if (agent->asked.len)
+        buf_add_text(&agent->asked, "\n");
+    agent->earlier = agent->asked.len;
+    buf_add_text(&agent->asked, agent->task.question);
+    agent_budget_start(&agent->spent, &agent->task.budget, clock_now_ns());
+}
+
+void agent_turn_mark(struct agent *agent)
+{
+    struct err unheard = ERR_INIT;
+    agent->marked = buf_list_room(agent->marked, agent->mark_count, sizeof *agent->marked);
+    struct agent_mark *mark = &agent->marked[agent->mark_count];
+    char name[32];
+    snprintf(name, sizeof name, "question-%zu", agent->mark_count % CHECKPOINTS);
+    *mark = (struct agent_mark){ .messages = json_array_size(agent->history.messages),
+                                 .steps = json_array_size(agent->steps),
+                                 .asked = agent->asked.len,
+                                 .artifacts = json_array_size(agent->artifacts) };
+    mark->kept = agent_box_checkpoint(&agent->box, name, &unheard) == 0;
+    agent->mark_count++;
+}
+
+void agent_turn_end(struct agent *agent)
+{
+    agent_tell(agent, "history",
+               json_pack("{s:O, s:O, s:s, s:o}", "messages", agent->history.messages, "briefs",
+                         agent->history.briefs, "tag", agent->tag, "asked",
+                         json_text(buf_str(&agent->asked))));
+}
+
+int agent_follow(struct agent *agent, const char *question, const struct agent_file *files,
+                 size_t file_count, struct err *err)
+{
+    size_t before = agent->box.file_count;
+    agent->task.question = question;
+    agent->task.files = agent->box.files = files;
+    agent->task.file_count = agent->box.file_count = file_count;
+    return file_count > before ? agent_box_put(&agent->box, before, err) : 0;
+}
+
+static void cut(json_t *list, size_t count)
+{
+    while (json_array_size(list) > count)
+        json_array_remove(list, json_array_size(list) - 1);
+}
+
+int agent_undo(struct agent *agent, struct err *err)
+{
+    char name[32];
+    if (agent->mark_count == 0)
+        return err_set(err, ERR_INPUT, "there is no question to take back");
+    const struct agent_mark *mark = &agent->marked[agent->mark_count - 1];
+    snprintf(name, sizeof name, "question-%zu", (agent->mark_count - 1) % CHECKPOINTS);
+    if (!mark->kept)
+        return err_set(err, ERR_INPUT, "the state before this question was not kept");
+    if (agent_box_undo(&agent->box, name, err) < 0)
+        return -1;
+    cut(agent->history.messages, mark->messages);
+    cut(agent->history.briefs, mark->messages);
+    cut(agent->steps, mark->steps);
+    cut(agent->marks, mark->steps);
+    cut(agent->artifacts, mark->artifacts);
+    agent->asked.len = mark->asked;
+    agent->mark_count--;
+    return 0;
+}
+
+/* --- from a transcript --- */
+
+static bool is_kind(const json_t *event, const char *kind)
+{
+    return str_is(json_get_str(event, "kind"), kind);
+}
+
+static int take_history(struct agent *agent, const json_t *data, struct err *err)
+{
+    json_t *messages = json_object_get(data, "messages"), *briefs = json_object_get(data, "briefs");
+    struct str tag = json_get_str(data, "tag");
+    if (!json_is_array(messages) || json_array_size(messages) != json_array_size(briefs) ||
+        !tag.len || tag.len >= sizeof agent->tag)
+        return err_set(err, ERR_INPUT, "the transcript has no conversation to go on with");
+    agent_history_done(&agent->history);
+    agent->history = (struct agent_history){ .messages = json_deep_copy(messages),
+                                             .briefs = json_deep_copy(briefs) };
+    snprintf(agent->tag, sizeof agent->tag, "%s", tag.at);
+    agent->asked.len = 0;
+    return buf_add_str(&agent->asked, json_get_str(data, "asked"));
+}
+
+/* The kept cells again, in this session: its names and files are as they were. */
+static int run_again(struct agent *agent, struct err *err)
+{
+    size_t i, from = agent_steps_from(agent->steps);
+    json_t *step;
+    json_array_foreach (agent->steps, i, step) {
+        const char *code = json_string_value(json_object_get(step, "code"));
+        if (i < from || !agent_step_is_kept(step) || !code)
+            continue;
+        own_json result = agent_box_cell(&agent->box, code, agent->box.timeout_s, NULL, NULL, err);
+        if (!result)
+            return -1;
+        if (!str_is(json_get_str(result, "status"), json_get_str(step, "status").at))
+            return err_set(err, ERR_INPUT, "cell %lld of the task does not run as it did: %.200s",
+                           (long long)json_integer_value(json_object_get(step, "n")),
+                           json_get_str(json_object_get(result, "error"), "message").at);
+        agent_keep_artifacts(agent, result);
+    }
+    return 0;
+}
+
+/* The last conversation in the transcript; steps and the task's name on the way. */
+static const json_t *take_events(struct agent *agent, const json_t *events)
+{
+    const json_t *history = NULL;
+    size_t i;
+    json_t *event;
+    json_array_foreach (events, i, event) {
+        json_t *data = json_object_get(event, "data");
+        struct str id = json_get_str(data, "task");
+        if (is_kind(event, "task") && id.len && id.len < sizeof agent->id) {
+            snprintf(agent->id, sizeof agent->id, "%s", id.at);
+            agent->files_told = json_array_size(json_object_get(data, "files"));
+        } else if (is_kind(event, "step") && json_is_object(data)) {
+            json_array_append(agent->steps, data);
+            json_array_append_new(agent->marks, json_integer(-1));
+        } else if (is_kind(event, "history")) {
+            history = data;
+        }
+    }
+    return history;
+}
+
+int agent_resume(struct agent *agent, const json_t *events, struct err *err)
+{
+    if (take_history(agent, take_events(agent, events), err) < 0 ||
+        agent_box_open(&agent->box, err) < 0)
+        return -1;
+    return run_again(agent, err);
+}
