@@ -1,4 +1,4 @@
-/* Conversations: a further question on the same session, a question taken back, a task taken up from
+/* Conversations: a further question on the same session, a question taken back, a task taken up by
  * its transcript. Runs in the task's process. Each question has its own budget, checks and report;
  * steps, files and messages go on. */
 #include "agent/loop/follow.h"

@@ -175,3 +175,14 @@ bool agent_history_shrink(struct agent_history *history, size_t spared)
     }
     return any;
 }
+
+bool agent_history_drop(struct agent_history *history, size_t spared)
+{
+    if (json_array_size(history->messages) < spared + 3)
+        return false;
+    for (int i = 0; i < 2; i++) { /* a reply and its results: calls and results stay in pairs */
+        json_array_remove(history->messages, 1);
+        json_array_remove(history->briefs, 1);
+    }
+    return true;
+}

@@ -29,5 +29,8 @@ void agent_history_observe(struct agent_history *history, const struct agent_act
 size_t agent_history_size(const struct agent_history *history);
 /* Shortens observations, except the last `spared`. False: there were none. */
 bool agent_history_shrink(struct agent_history *history, size_t spared);
+/* Removes the oldest reply and what followed it, but never the first message or the last `spared`
+ * messages. False: there was none. */
+bool agent_history_drop(struct agent_history *history, size_t spared);
 
 #endif

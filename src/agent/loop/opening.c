@@ -81,11 +81,11 @@ json_t *agent_opening_tools(enum agent_mode mode)
 /* The first lines of a text file; only the size of others. */
 static void add_head(const struct agent_file *file, struct buf *out)
 {
-    struct str head = { file->content.at, str_cut_utf8(file->content, HEAD_CHARS) };
-    if (!head.len || !str_is_utf8(head) || memchr(head.at, 0, head.len))
+    own_buf head = BUF_INIT(HEAD_CHARS * 4);
+    if (agent_observe_head(file->content, HEAD_CHARS, &head) < 0)
         return;
     buf_printf(out, "--- %s begins:\n", file->path);
-    agent_observe_text(head, 2 * HEAD_CHARS, out);
+    agent_observe_text(buf_str(&head), 2 * HEAD_CHARS, out);
 }
 
 static void add_files(const struct agent *agent, size_t from, struct buf *out)

@@ -1,7 +1,7 @@
 /* From a call of answer() to the task's status: the cells again, the trace of the values, a second
  * derivation, the judge, cheapest first. Runs in the task's process. Failures go back to the model,
- * at most three times. Invariant: `computed` needs a rerun that passed and a trace without problems,
- * `verified` a judge or a second derivation besides. */
+ * at most three times. Invariant: `computed` needs a rerun that passed and a trace without problem;
+ * `verified` needs a judge or a second derivation besides. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,8 @@
 
 #define LONG_CHARS 60000 /* of a conversation: older observations are shortened */
 #define SPARED 4         /* observations that never are */
+#define NAMES_SHOWN 40   /* of the session, in place of what was shortened */
+#define STATE_MAX (16u << 10)
 #define EMPTY_MAX 1      /* useless replies in a row before the task is stuck */
 
 /* One step is left, or nine tenths of another budget are used: the next cell must answer. */
@@ -28,6 +30,39 @@ static void force_answer(struct agent *agent, const char *why)
     agent_history_say(&agent->history, text.at);
 }
 
+/* In place of what was dropped: the names and files that the session holds. */
+static void tell_state(struct agent *agent)
+{
+    struct err unheard = ERR_INIT;
+    own_json info = agent_box_names(&agent->box, &unheard);
+    own_buf data = BUF_INIT(STATE_MAX), text = BUF_INIT(2 * STATE_MAX);
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(info, "names"), i, entry) {
+        if (i < NAMES_SHOWN)
+            buf_printf(&data, "%.60s: %.40s %.200s\n", json_get_str(entry, "name").at,
+                       json_get_str(entry, "type").at, json_get_str(entry, "text").at);
+    }
+    json_array_foreach (agent->artifacts, i, entry)
+        buf_printf(&data, "file %.200s\n", json_get_str(entry, "path").at);
+    buf_add_text(&text, "Older outputs were shortened or dropped. The session still holds:\n");
+    agent_observe_data(buf_str(&data), agent->tag, &text);
+    agent_history_say(&agent->history, text.at);
+}
+
+/* Old observations go first, then old replies. */
+static void shorten(struct agent *agent)
+{
+    bool any = false;
+    if (agent_history_size(&agent->history) > LONG_CHARS)
+        any = agent_history_shrink(&agent->history, SPARED);
+    while (agent_history_size(&agent->history) > 2 * LONG_CHARS &&
+           agent_history_drop(&agent->history, 2 * SPARED))
+        any = true;
+    if (any)
+        tell_state(agent);
+}
+
 /* One reply; tries once more with a shorter conversation if it is too long. */
 static void generate(struct agent *agent, struct llm_reply *out)
 {
@@ -37,8 +72,7 @@ static void generate(struct agent *agent, struct llm_reply *out)
                                      .tools = agent->tools,
                                      .heard = true };
     agent_phase(agent, "generate");
-    if (agent_history_size(&agent->history) > LONG_CHARS)
-        agent_history_shrink(&agent->history, SPARED);
+    shorten(agent);
     const char *why = agent_budget_must_answer(&agent->spent, clock_now_ns());
     if (!why && agent->turns > 1)
         why = agent_call_is_last(agent, &call);

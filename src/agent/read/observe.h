@@ -14,6 +14,10 @@
  * once, long lines cut; head and tail within `max` bytes, with counts of the omitted part. */
 void agent_observe_text(struct str raw, size_t max, struct buf *out);
 
+/* The beginning of a file's text as UTF-8 with line feeds: UTF-16 with a mark is decoded, CR alone
+ * ends a line. -1: it is no text. */
+int agent_observe_head(struct str content, size_t max, struct buf *out);
+
 /* Wraps data in marks with the task's random tag. The data cannot close them: agent_observe_data
  * removes the tag from it. */
 void agent_observe_data(struct str data, const char *tag, struct buf *out);

@@ -151,3 +151,48 @@ void agent_observe_data(struct str data, const char *tag, struct buf *out)
         buf_add_text(out, "\n");
     buf_printf(out, "</data tag=%s>\n", tag);
 }
+
+/* One unit of UTF-16; a pair of surrogates is read by its halves, and shown as one sign. */
+static uint32_t unit_at(struct str content, size_t at, bool big)
+{
+    const unsigned char *bytes = (const unsigned char *)content.at + at;
+    return big ? (uint32_t)(bytes[0] << 8 | bytes[1]) : (uint32_t)(bytes[1] << 8 | bytes[0]);
+}
+
+static void add_point(struct buf *out, uint32_t point)
+{
+    char utf8[3] = { (char)(0xe0 | point >> 12), (char)(0x80 | (point >> 6 & 0x3f)),
+                     (char)(0x80 | (point & 0x3f)) };
+    if (point < 0x80)
+        utf8[0] = (char)point;
+    else if (point < 0x800)
+        utf8[0] = (char)(0xc0 | point >> 6), utf8[1] = utf8[2];
+    buf_add(out, utf8, point < 0x80 ? 1 : point < 0x800 ? 2 : 3);
+}
+
+static void decode(struct str content, size_t max, struct buf *out)
+{
+    bool big = (unsigned char)content.at[0] == 0xfe;
+    for (size_t at = 2; at + 1 < content.len && out->len < max; at += 2) {
+        uint32_t unit = unit_at(content, at, big);
+        if (unit < 0xd800 || unit > 0xdfff)
+            add_point(out, unit);
+        else if (unit < 0xdc00)
+            add_point(out, 0xfffd);
+    }
+}
+
+int agent_observe_head(struct str content, size_t max, struct buf *out)
+{
+    const char *bytes = content.at;
+    if (content.len >= 4 && (!memcmp(bytes, "\xff\xfe", 2) || !memcmp(bytes, "\xfe\xff", 2)))
+        decode(content, max, out);
+    else if (content.len)
+        buf_add(out, bytes, str_cut_utf8(content, max));
+    if (!out->len || !str_is_utf8(buf_str(out)) || memchr(out->at, 0, out->len))
+        return -1;
+    for (size_t i = 0; i < out->len; i++)
+        if (out->at[i] == '\r' && !(i + 1 < out->len && out->at[i + 1] == '\n'))
+            out->at[i] = '\n';
+    return 0;
+}

@@ -1,5 +1,5 @@
 /* The kept cells again, in a fresh box and without any cache: the same values and the same files.
- * Runs in the task's process; the cells run under drivers/proof.py in the box. Printed output is not
+ * Runs in the task's process; drivers/proof.py runs the cells in the box. Printed output is not
  * compared: the values are the answer. A rerun that could not be made proves nothing. */
 #include <stdio.h>
 #include <string.h>
