@@ -93,6 +93,25 @@ TEST(order_waits_for_what_may_still_be_in_another_pipe)
     check_told(&told, "0:c|1:d|0:e|");
 }
 
+TEST(order_of_bytes_that_come_after_their_mark_was_read)
+{
+    own_told told;
+    begin(&told);
+    add(&told, 1, MARK("00000001"));
+    unsigned newest = order_newest(&told.order, 1);
+    add(&told, 0, MARK("00000002")); /* b is in 1 by now, and was not read */
+    order_settle(&told.order, newest);
+    order_tell(&told.order, 100);
+    CHECK(!order_waits(&told.order));
+    CHECK(!add(&told, 0, "c"));
+    CHECK_INT(order_newest(&told.order, 0), 0);
+    add(&told, 1, "b");
+    turn(&told, 0);
+    check_told(&told, "1:b|0:c|");
+    CHECK(add(&told, 0, "d"));
+    check_told(&told, "0:d|");
+}
+
 TEST(order_tells_a_bounded_number_of_portions)
 {
     own_told told;

@@ -165,7 +165,9 @@ bool order_add(struct order *order, unsigned id, struct str bytes)
     if (was_torn)
         mend(order, pipe, &bytes);
     size_t before = before_mark(order, bytes, &mark);
-    if (before == bytes.len && !was_torn && !order_waits(order)) {
+    /* After a mark that came without its bytes, the other pipes must be read first. */
+    bool settled = pipe->epoch <= order->settled;
+    if (before == bytes.len && !was_torn && settled && !order_waits(order)) {
         order->tell(order->user, id, bytes);
         return true;
     }

@@ -48,8 +48,8 @@ void order_done(struct order *order);
 /* Takes exact marks out of bytes that have no order. Returns the bytes that are left. */
 size_t order_strip(const char *secret, char *bytes, size_t len);
 
-/* Takes bytes that were read. True: they have been told already, because they have no mark and
- * nothing waits. */
+/* Takes bytes that were read. True: they have been told already, because they have no mark, come
+ * after a settled one, and nothing waits. */
 bool order_add(struct order *order, unsigned pipe, struct str bytes);
 /* Does anything wait that may be told at once? */
 bool order_is_settled(const struct order *order);
