@@ -160,12 +160,13 @@ $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
-$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(B)/gen/driver.pyc $(B)/zygote.so
-# The driver compiled ahead: compiling it at every start would cost a third of a cold run.
-$(B)/gen/driver.pyc: drivers/driver.py
+COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))
+$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so
+# The drivers compiled ahead: compiling one at every start would cost a third of a cold run.
+$(B)/gen/%.pyc: drivers/%.py $(B)/stamp/flags
 	@mkdir -p $(@D)
-	$(Q)$(PYTHON) -c 'import py_compile, sys; py_compile.compile(sys.argv[1], sys.argv[2], \
-	    "/usr/lib/cupel/driver.py", True, 2, py_compile.PycInvalidationMode.UNCHECKED_HASH)' $< $@
+	$(Q)$(PYTHON) -X no_debug_ranges -c 'import py_compile, sys; py_compile.compile(sys.argv[1], sys.argv[2], \
+	    "/usr/lib/cupel/$*.py", True, 0, py_compile.PycInvalidationMode.UNCHECKED_HASH)' $< $@
 
 # The system call policy becomes BPF at build time; cupel itself has no libseccomp.
 POLICIES := $(wildcard policy/*.policy)
@@ -209,7 +210,7 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(B)/gen/driver.pyc $(B)/zygote.so | $(B)/gen/box/wall/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(COMPILED) $(B)/zygote.so | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)

@@ -11,6 +11,7 @@
 import atexit
 import builtins
 import gc
+import marshal
 import posix
 import sys
 import _ast
@@ -234,8 +235,10 @@ def load(name):
         module, path = type(sys)(name), f"{our_files[0].rpartition('/')[0]}/{name}.py"
         module.__builtins__ = __builtins__   # our own, whatever the code did
         our_files.append(path)
-        with open(path, encoding="utf-8") as file:
-            exec(compile(file.read(), path, "exec", 0, True), vars(module))
+        compiled = posix.access(path + "c", posix.F_OK)   # ahead, by the build
+        with open(path + "c" * compiled, "rb") as file:
+            code = file.read()
+        exec(marshal.loads(code[16:]) if compiled else compile(code, path, "exec", 0, True), vars(module))
         module.driver, loaded[name] = this, module
     return loaded[name]
 

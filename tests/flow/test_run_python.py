@@ -258,3 +258,9 @@ def test_standard_streams_can_be_opened_by_name(cupel_as):
     code = "open('/dev/stdout', 'w').write('a\\n')\nopen('/dev/stderr', 'w').write('b\\n')"
     result = cupel_as.run_json(code)
     assert (result["stdout"], result["stderr"]) == ("a\n", "b\n"), result["error"]
+
+
+def test_a_cold_box_compiles_none_of_our_files(cupel):
+    """Compiling show.py takes longer than to show a list, that of advice.py as long as starting the interpreter."""
+    code = "import os\nsorted({name.rpartition('.')[2] for name in os.listdir('/usr/lib/cupel')})"
+    assert value(cupel.run_json(code, cli=["--cold"])) == "['matplotlibrc', 'pyc']"

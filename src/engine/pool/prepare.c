@@ -43,7 +43,7 @@ static json_t *arguments(const char *what)
 /* Runs drivers/prepare.py; its artifacts are the answer. */
 static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
 {
-    struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY);
+    struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY, /* compiled= */ false).bytes;
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
     own_json object = json_pack("{s:s%, s:o, s:s, s:{s:i, s:I}}", "code", code.at, code.len, "args",
                                 arguments(what), "profile", "analysis", "limits", "timeout_s", 120,

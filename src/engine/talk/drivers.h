@@ -2,11 +2,12 @@
 #ifndef ENGINE_TALK_DRIVERS_H
 #define ENGINE_TALK_DRIVERS_H
 
+#include <stdbool.h>
+
 #include "base/str.h"
 
 enum engine_builtin_id {
     ENGINE_BUILTIN_DRIVER_PY,
-    ENGINE_BUILTIN_DRIVER_PYC, /* the same, compiled by the Python of ENGINE_BUILTIN_PYTHON */
     ENGINE_BUILTIN_DRIVER_JS,
     ENGINE_BUILTIN_DRIVER_SH,
     ENGINE_BUILTIN_ORDER_JS,    /* read at the first output beside stdout */
@@ -44,8 +45,12 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_COUNT
 };
 
-/* The file's name in a box, and its bytes. */
-struct str engine_builtin(enum engine_builtin_id id);
-const char *engine_builtin_name(enum engine_builtin_id id);
+struct engine_file {
+    const char *name; /* in a box */
+    struct str bytes;
+};
+
+/* `compiled`: by the build's Python, where that is possible. */
+struct engine_file engine_builtin(enum engine_builtin_id id, bool compiled);
 
 #endif

@@ -75,7 +75,7 @@ struct language {
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
-    [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PYC,
+    [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PY,
                          { [RUN] = { PYTHON_FILES },
                            [WAITING] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY },
                            [SESSION] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY } },
@@ -161,21 +161,14 @@ int plan_check_installed(const struct request *request, struct err *err)
     return -1;
 }
 
-/* The driver was compiled by the build's Python; another minor version cannot read it and gets the
- * source. */
-static bool compiled_driver_fits(void)
+/* The drivers were compiled by the build's Python; another minor version cannot read that and gets
+ * the sources. */
+static bool compiled_fits(void)
 {
     char target[64];
     ssize_t n = readlink(PYTHON, target, sizeof target - 1);
     target[n > 0 ? n : 0] = 0;
     return strcmp(target, BUILD_PYTHON) == 0;
-}
-
-static enum engine_builtin_id driver_for(const struct request *request)
-{
-    enum engine_builtin_id driver = languages[request->language].driver;
-    return driver == ENGINE_BUILTIN_DRIVER_PYC && !compiled_driver_fits() ? ENGINE_BUILTIN_DRIVER_PY
-                                                                          : driver;
 }
 
 static struct box_plants *plants_of(struct plan *plan)
@@ -197,14 +190,14 @@ static int add_plant(struct plan *plan, const char *name, int fd, struct err *er
 }
 
 /* One memory file each for the life of the process: the broker recognises equal boxes by it. */
-static int add_builtin(struct plan *plan, enum engine_builtin_id id, struct err *err)
+static int add_builtin(struct plan *plan, enum engine_builtin_id id, bool compiled, struct err *err)
 {
-    static int files[ENGINE_BUILTIN_COUNT]; /* 0: none yet */
-    struct str bytes = engine_builtin(id);
-    const char *name = engine_builtin_name(id);
-    if (files[id] <= 0)
-        files[id] = io_sealed_memfd(name, bytes.at, bytes.len, 0);
-    return add_plant(plan, name, files[id] < 0 ? -1 : fcntl(files[id], F_DUPFD_CLOEXEC, 3), err);
+    static int files[ENGINE_BUILTIN_COUNT][2]; /* 0: none yet */
+    struct engine_file file = engine_builtin(id, compiled);
+    int *fd = &files[id][compiled];
+    if (*fd <= 0)
+        *fd = io_sealed_memfd(file.name, file.bytes.at, file.bytes.len, 0);
+    return add_plant(plan, file.name, *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
 static int add_font_list(struct plan *plan, const char *font_list, int font_fd, struct err *err)
@@ -220,11 +213,12 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
 {
     const struct language *language = &languages[request->language];
     const enum engine_builtin_id *beside = language->beside[purpose];
-    if (add_builtin(plan, driver_for(request), err) < 0 ||
-        add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, err) < 0)
+    bool compiled = compiled_fits();
+    if (add_builtin(plan, language->driver, compiled, err) < 0 ||
+        add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, compiled, err) < 0)
         return -1;
     for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
-        if (add_builtin(plan, beside[i], err) < 0)
+        if (add_builtin(plan, beside[i], compiled, err) < 0)
             return -1;
     }
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
@@ -292,7 +286,8 @@ static const char *program_of(const struct request *request, enum purpose purpos
     const struct language *language = &languages[request->language];
     if (language->code_in_file)
         return "main.sh";
-    return engine_builtin_name(purpose == SESSION ? language->cells : driver_for(request));
+    return engine_builtin(purpose == SESSION ? language->cells : language->driver, compiled_fits())
+        .name;
 }
 
 static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
@@ -346,7 +341,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
         add_string(&block, &head.envc, str_of(common_env[i]));
     int failed = 0;
     for (size_t i = 0; i < array_len(files) && !failed; i++)
-        failed = add_builtin(out, files[i], err);
+        failed = add_builtin(out, files[i], /* compiled= */ false, err);
     if (failed || add_font_list(out, font_list, font_fd, err) < 0 ||
         close_exec_block(&block, &head, out, err) < 0) {
         plan_done(out);
