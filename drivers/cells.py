@@ -196,12 +196,15 @@ def take(request):
     driver.sign = request.get("sign", "")
     "order" in driver.loaded and driver.loaded["order"].expect(1)
     keep_source()
+    first = args is None
     if args != request.get("args", []):
         args = request.get("args", [])
         driver.set_args(args)
     env = request.get("env")
     if env:
         __import__("os").environ.update(env)
+    if (env or {}).get("CUPEL_AGENT") == "1" or first and posix.environ.get(b"CUPEL_AGENT") == b"1":
+        driver.load("answer").open()
     scope.setdefault("__builtins__", builtins)
     if env and env.get("COLUMNS", "").isdigit():
         terminal().fit(int(env["COLUMNS"]))
@@ -359,6 +362,8 @@ def check(request):
         problems = [advice.problem_at("syntax", problem.lineno, problem.offset, None, str(problem.msg), hint)]
     except Exception:   # no known problem
         problems = []
+    # Before the first cell nobody knows whether it is the agent's.
+    problems = [one for one in problems if sources or one["name"] not in ("answer", "cannot_answer", "ask_user")]
     driver.send(driver.to_json({"op": "check", "problems": problems}))
 
 

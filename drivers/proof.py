@@ -1,63 +1,44 @@
-# The agent's proof run: the kept cells of a session one by one in a fresh interpreter, as cells.py
-# runs them, then the tests. Runs as the occupant. cupel sends this file as the program's first
-# lines, and one more line with the call (src/agent/verify/script_proof.c).
+# The agent's rerun: the kept cells of a session one by one in a fresh interpreter, as cells.py runs them. Runs as the
+# occupant; src/agent/verify/rerun.c sends the program, which is one call of `run`.
 #
-# 1. The cells see the names of __main__ and nothing of ours: the function takes its own name away.
-# 2. A mark goes into stdout and, as a shown value, into the results: so both can be cut apart.
-def __cupel_proof(parts, tests, tag):
-    import builtins
-    import sys
-    driver, main = builtins.display.__globals__["this"], sys.modules["__main__"].__dict__
-    cells, names = driver.load("cells"), driver.load("names")
-    del main["__cupel_proof"]
-    cells.names, cells.scope, names.scope = names, main, main
+# 1. The cells see the names of __main__ and nothing of ours.
+# 2. Only answers are sent, and no figure is drawn: nothing else is compared.
+# 3. A cell that failed in the session, but whose state stands, may fail again; another error ends the program.
+import sys
+
+driver = None   # the module; set by the loader of this file
+
+
+def run(text):
+    """`text` is JSON: [[number, code, may fail], ...]."""
+    cells, names, show = driver.load("cells"), driver.load("names"), driver.load("show")
+    cells.driver, cells.names, cells.scope, names.scope = driver, names, driver.world, driver.world
     names.open_history(cells.sources)
-    driver.Hooks.after["linecache"] = cells.fill_linecache
+    driver.sources, driver.Hooks.after["linecache"] = cells.sources, cells.fill_linecache
     cells.main_thread = __import__("_thread").get_ident()
     cells.await_asyncio()
-
-    class Mark:
-        def __init__(self, text):
-            self.text = text
-
-        def __repr__(self):
-            return tag + self.text
-
-    def mark(text):
-        try:
-            sys.stdout.flush()
-        except Exception:
-            pass   # replaced by the code
-        sys.__stdout__.write(f"\x1e{tag}{text}\x1e")
-        sys.__stdout__.flush()
-        driver.show(Mark(text))
-
-    def run(number, code):
+    answer, show.draw = driver.load("answer"), close
+    answer.open()
+    answer.silent = True
+    for number, code, may_fail in driver.scan(text, 0)[0]:
+        driver.sent_results = show.RESULTS_MAX   # others are not sent
         cells.take({"cell": number, "code": code})
-        value = driver.run_codes(*driver.compile_program(), main)
-        if value is not None:
-            driver.show(value)
-            names.keep(number, value)
-
-    for at, (number, code, may_fail) in enumerate(parts):
-        mark(f"begin {at}")
         try:
-            run(number, code)
+            value = driver.run_codes(*driver.compile_program(), driver.world)
+            if value is not None:
+                names.keep(number, value)
+            cells.begin_tasks()
         except SystemExit:
             pass
-        except BaseException:
+        except Exception:
             if not may_fail:
                 raise
+        finally:
+            "magics" in driver.loaded and driver.loaded["magics"].over()
         driver.show_figures()
-        mark(f"end {at}")
-    for at, code in enumerate(tests):
-        mark(f"begin {len(parts) + at}")
-        try:
-            run(f"of test {at + 1}", code)
-            said = "ok"
-        except BaseException as problem:
-            said = f"{type(problem).__name__}: {problem}"[:500]
-        mark(f"end {len(parts) + at}")
-        driver.show(Mark(f"test {at} {said}"))
 
 
+def close(figure):
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close(figure)
+    return b""

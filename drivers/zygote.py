@@ -445,7 +445,7 @@ def arrange_driver():
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names = [driver.load(name) for name in ("show", "order", "pretty", "charts", "patches", "advice", "tasks",
-                                            "answer", "proof", "trace", "select", "names")][-1]
+                                            "answer", "values", "made", "proof", "trace", "select", "names")][-1]
     cells.driver, cells.names = driver, names
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])

@@ -31,6 +31,8 @@ PYTHON(source);
 PYTHON(tasks);
 PYTHON(terminal);
 PYTHON(answer);
+PYTHON(values);
+PYTHON(made);
 PYTHON(proof);
 PYTHON(trace);
 PYTHON(select);
@@ -76,6 +78,8 @@ static const struct {
     COMPILED_ROW(TASKS_PY, tasks),
     COMPILED_ROW(TERMINAL_PY, terminal),
     COMPILED_ROW(ANSWER_PY, answer),
+    COMPILED_ROW(VALUES_PY, values),
+    COMPILED_ROW(MADE_PY, made),
     COMPILED_ROW(PROOF_PY, proof),
     COMPILED_ROW(TRACE_PY, trace),
     COMPILED_ROW(SELECT_PY, select),

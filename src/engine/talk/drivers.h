@@ -30,6 +30,8 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_TASKS_PY, /* read when a cell uses asyncio */
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_ANSWER_PY, /* the agent: read where CUPEL_AGENT is set */
+    ENGINE_BUILTIN_VALUES_PY, /* ... its values */
+    ENGINE_BUILTIN_MADE_PY, /* ... its files */
     ENGINE_BUILTIN_PROOF_PY, /* ... its rerun */
     ENGINE_BUILTIN_TRACE_PY, /* ... its analysis of the cells */
     ENGINE_BUILTIN_SELECT_PY,
