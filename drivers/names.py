@@ -5,6 +5,7 @@ import builtins
 import sys
 
 ENTRIES_MAX, LOOKED_AT_MAX, NAME_MAX, TEXT_MAX, ITEMS_MAX = 200, 20000, 200, 80, 64
+FRAME_TEXT_MAX = 1000   # the names of all its columns
 VALUES_MAX, VALUES_BYTES_MAX = 1000, 64 << 20
 MATCHES_MAX, ALIKE_MAX, ALIKE_LENGTH_MAX, KEYS_MAX = 100, 2000, 60, 10
 
@@ -75,7 +76,7 @@ def brief_list(value, kind, depth):
 
 def brief_shaped(value, kind):
     if known(kind, "pandas", "DataFrame"):
-        return f"columns {brief(value.columns[:6].tolist())}"
+        return f"columns [{', '.join([brief(name, 3) for name in value.columns[:ITEMS_MAX].tolist()])}]"
     if known(kind, "pandas", "Series"):
         return f"{value.dtype} {brief(value.iloc[:6].tolist())}"
     if known(kind, "numpy", "ndarray"):
@@ -88,7 +89,8 @@ def describe(name, value):
     kind = type(value)
     entry = {"name": name, "type": str(name_of(kind))[:NAME_MAX], "text": ""}
     try:
-        entry["text"] = driver.clean(brief(value))[:TEXT_MAX]
+        text = driver.clean(brief(value))
+        entry["text"] = text[:TEXT_MAX if not known(kind, "pandas", "DataFrame") else FRAME_TEXT_MAX]
         if any_known(kind, SHAPED):
             entry["shape"] = [int(size) for size in value.shape[:32]]
         elif kind in LISTS or kind in TEXTS or any_known(kind, COUNTED):

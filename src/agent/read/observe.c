@@ -11,6 +11,7 @@
 
 #define NAMES_MAX 12
 #define FILES_MAX 20
+#define COLUMNS_MAX 1000 /* bytes of the names of a frame's columns */
 #define STDERR_SHARE 4      /* stderr gets this fraction of the output's characters */
 #define VALUE_SHARE 2
 #define LATE_MAX 4 /* entries of late output */
@@ -91,7 +92,7 @@ static void add_name(struct buf *out, const json_t *entry)
     buf_add_text(out, ")");
     if (text.len && !str_is(type, "module") && !str_is(type, "function")) {
         buf_add_text(out, " ");
-        add_cut(out, text, 80);
+        add_cut(out, text, str_is(type, "DataFrame") ? COLUMNS_MAX : 80);
     }
 }
 

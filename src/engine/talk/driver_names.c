@@ -11,7 +11,7 @@
 #define ENTRIES_MAX 200
 #define MATCHES_MAX 100
 #define NAME_MAX_BYTES 800 /* 200 characters */
-#define TEXT_MAX_BYTES 320
+#define TEXT_MAX_BYTES 4000 /* 1,000 characters: the columns of a frame */
 #define SHAPE_MAX 32
 
 static bool add_text(json_t *out, const json_t *entry, const char *name, size_t most)
