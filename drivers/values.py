@@ -13,7 +13,6 @@ LISTED_MAX, ROWS_MAX, COLUMNS_MAX, TEXT_MAX, DEPTH_MAX, WIDTH_MAX = 1000, 200, 5
 SHORTER = "make it short, or write a file and name it in files="
 IMPLIED = {str: "text", int: "integer", float: "number", bool: "bool", type(None): "none", list: "list", dict: "dict"}
 NULLS = {"none", "nan", "inf", "-inf"}
-NUMBERS = "number integer decimal fraction complex nan inf -inf".split()
 FLOAT_CODES = "eEfFgGn%"
 
 driver = None   # the module; set by the loader of this file
@@ -51,10 +50,10 @@ def encode(value, depth=0):
 
 def sort_key(one):
     try:
-        number = float(one) if not isinstance(one, str) else 0.0
-        return (number, "") if number == number else (0.0, "nan")
+        number = float("nan" if isinstance(one, str) else one)
     except Exception:
-        return 0.0, str(one)
+        number = float("nan")
+    return (number, "") if number == number else (0.0, str(one))
 
 
 def number_text(value):
@@ -178,10 +177,11 @@ def encode_array(value, depth):
 
 def encode_frame(value, depth, names=None):
     index = value.index
-    check_shape(len(value), value.shape[1] + index.nlevels)
+    plain = type(index).__name__ == "RangeIndex"
+    check_shape(len(value), value.shape[1] + (0 if plain else index.nlevels))
     columns = [value.iloc[:, at].tolist() for at in range(value.shape[1])]
     names = [*value.columns] if names is None else names
-    if type(index).__name__ != "RangeIndex":
+    if not plain:
         names = [*index.names, *names]
         columns = [*[index.get_level_values(at).tolist() for at in range(index.nlevels)], *columns]
     return table(names, [[column[at] for column in columns] for at in range(len(value))], depth)
@@ -302,7 +302,8 @@ def text_of(value):
     if isinstance(value, complex):
         return repr(value).strip("()")
     if isinstance(value, list):
-        return ", ".join([text_of(one) for one in value]) if value else "[]"
+        inner = [f"[{text_of(one)}]" if isinstance(one, list) and one else text_of(one) for one in value]
+        return ", ".join(inner) if value else "[]"
     if isinstance(value, dict):
         return ", ".join([f"{key}: {text_of(one)}" for key, one in value.items()]) if value else "{}"
     if isinstance(value, Table):
@@ -326,22 +327,21 @@ def formatted(value, spec):
     return format(value, spec)
 
 
-def within(value, spec):
-    """A member of a container: only numbers get the format, and whole ones none for decimals."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) and type(value).__name__ not in (
-            "Decimal", "Fraction", "date", "datetime", "time"):
-        return ", ".join([within(one, spec) for one in value]) if isinstance(value, list) else text_of(value)
-    if isinstance(value, int) and (spec[-1:] in FLOAT_CODES or "." in spec) or hasattr(value, "isoformat") != (
-            "%" in spec[:-1]):
-        return text_of(value)
-    return formatted(value, spec)
+def within(value, spec, whole=True):
+    """A member of a container: only numbers and dates get the format; `whole`: whole numbers get decimals, too."""
+    kind = type(value).__name__
+    if kind == "list":
+        return ", ".join([within(one, spec, whole) for one in value])
+    wanted = ("date", "datetime", "time") if "%" in spec[:-1] else ("int", "float", "Decimal", "Fraction")
+    decimals = spec[-1:] in FLOAT_CODES or "." in spec
+    return formatted(value, spec) if kind in wanted and (whole or kind != "int" or not decimals) else text_of(value)
 
 
 def block(value, spec):
     """A Markdown table."""
     rows = [*map(list, value.items())] if isinstance(value, dict) else value.rows
     names = ["", ""] if isinstance(value, dict) else value.columns
-    cells = [[(within(cell, spec) if spec else text_of(cell)) for cell in row] for row in rows]
+    cells = [[(within(cell, spec, False) if spec else text_of(cell)) for cell in row] for row in rows]
     cells = [[" ".join(cell.replace("|", "\\|").split("\n")) for cell in row] for row in [names, *cells]]
     right = [rows and all([isinstance(row[at], (int, float)) for row in rows]) for at in range(len(names))]
     lines = [f"| {' | '.join(row)} |" for row in cells]

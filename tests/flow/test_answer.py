@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import answers
 from sessions import Session
 
 MIME = "application/vnd.cupel.answer+json"
@@ -53,6 +54,20 @@ def test_an_answer_is_a_call_whose_values_arrive_with_their_types(agent):
     assert told["text"] == "9.8 over 2: \n\n| city | t |\n|---|---:|\n| Oslo | 1.5 |\n| Rome | 18 |"
     assert told["opened"] == [{"path": "sales.csv", "at": [[1, 2]]}] and told["files"] == []
     assert told["template"].startswith("{m:.1f}")
+
+
+def test_every_value_has_the_same_text_in_the_box_and_from_its_json(agent):
+    values = answers.values()
+    assert agent.run(answers.PRELUDE)["status"] == "ok"
+    for rows in (answers.ROWS[at:at + 50] for at in range(0, len(answers.ROWS), 50)):
+        names = [f"v{at}" for at in range(len(rows))]
+        given = ",\n".join(f"{name}={row[0]}" for name, row in zip(names, rows))
+        template = chr(30).join("\n\n{%s}\n\n" % name for name in names)
+        told = payload(agent.run(f"answer({template!r}, {given})"))
+        assert told["text"] == values.render(told["template"], told["values"], told["types"])
+        texts = [text.strip("\n") for text in told["text"].split(chr(30))]
+        for name, found, (code, plain, _, text) in zip(names, texts, rows):
+            assert (found, repr(told["values"][name])) == (text, repr(plain)), code
 
 
 def test_the_names_are_the_codes_own(agent):
