@@ -205,10 +205,15 @@ void agent_done(struct agent *agent)
 static json_t *files_json(const struct agent *agent)
 {
     json_t *files = json_array();
-    for (size_t i = 0; i < agent->task.file_count; i++)
-        json_array_append_new(
-            files, json_pack("{s:o, s:I}", "path", json_text(str_of(agent->task.files[i].path)),
-                             "size_bytes", (json_int_t)agent->task.files[i].content.len));
+    for (size_t i = 0; i < agent->task.file_count; i++) {
+        const struct agent_file *file = &agent->task.files[i];
+        char digest[HASH_HEX_ROOM];
+        hash_hex(file->content, digest);
+        json_array_append_new(files, json_pack("{s:o, s:I, s:s, s:o}", "path",
+                                               json_text(str_of(file->path)), "size_bytes",
+                                               (json_int_t)file->content.len, "sha256", digest,
+                                               "source", json_text_or_null(file->source)));
+    }
     return files;
 }
 

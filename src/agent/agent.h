@@ -63,18 +63,20 @@ struct agent_budget {
 struct agent_file {
     const char *path; /* in /workspace, read-only there */
     struct str content;
+    const char *source; /* where it is on the host, for --continue; NULL: not known */
 };
 
 /* Events for a person. `data` by kind:
- *   "task"   {"task","question","model","scripted":bool,"files":[{"path","size_bytes"}],
- *             "budget":{...}}
+ *   "task"   {"task","question","model","scripted":bool,"budget":{...},
+ *             "files":[{"path","size_bytes","sha256","source":"..."|null}]}
  *   "plan"   {"steps":["..."]}
  *   "text"   {"text"} as the model streams     "wait" {"why","seconds"}
  *   "code"   {"n","code","purpose"}            "output" {"stream","text"} of the running cell
  *   "step"   STEP                              "check" CHECK
  *   "repair" {"why","attempt","of"}            "budget" {"steps_left","wall_s_left",...}
  *   "phase"  {"phase":"plan"|"generate"|"execute"|"verify"|"answer"}
- *   "asked"  {"question","reply":"..."|null}
+ *   "asked"  {"question","reply":"..."|null}   "undone" {"steps":N} that are left
+ *   "history" {"messages","briefs","tag","asked"} for agent_resume
  *   "end"    the report */
 struct agent_watch {
     void (*on)(void *user, const char *kind, const json_t *data);
@@ -123,6 +125,8 @@ int agent_undo(struct agent *agent, struct err *err);
 /* Takes up a task from its transcript, before agent_run: the kept cells run again in this session,
  * and the conversation goes on after its last event. `events` is an array of them. */
 int agent_resume(struct agent *agent, const json_t *events, struct err *err);
+/* Keeps the session of a conversation alive: to be called now and then while nothing is asked. */
+void agent_rest(struct agent *agent);
 struct str agent_artifact(const struct agent *agent, const char *path);
 void agent_done(struct agent *agent);
 

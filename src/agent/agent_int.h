@@ -13,7 +13,7 @@
 #define AGENT_TAG_ROOM 20
 
 struct agent_mark {
-    size_t messages, steps, asked, artifacts; /* as they were before a question */
+    size_t messages, steps, asked, artifacts, files_told; /* as they were before a question */
     bool kept; /* the session has a checkpoint of it */
 };
 

@@ -49,8 +49,9 @@ void agent_turn_mark(struct agent *agent)
     snprintf(name, sizeof name, "question-%zu", agent->mark_count % CHECKPOINTS);
     *mark = (struct agent_mark){ .messages = json_array_size(agent->history.messages),
                                  .steps = json_array_size(agent->steps),
-                                 .asked = agent->asked.len,
-                                 .artifacts = json_array_size(agent->artifacts) };
+                                 .asked = agent->earlier ? agent->earlier - 1 : 0,
+                                 .artifacts = json_array_size(agent->artifacts),
+                                 .files_told = agent->files_told };
     mark->kept = agent_box_checkpoint(&agent->box, name, &unheard) == 0;
     agent->mark_count++;
 }
@@ -96,8 +97,18 @@ int agent_undo(struct agent *agent, struct err *err)
     cut(agent->marks, mark->steps);
     cut(agent->artifacts, mark->artifacts);
     agent->asked.len = mark->asked;
+    agent->files_told = mark->files_told;
     agent->mark_count--;
+    agent_tell(agent, "undone", json_pack("{s:I}", "steps", (json_int_t)mark->steps));
+    agent_turn_end(agent);
     return 0;
+}
+
+void agent_rest(struct agent *agent)
+{
+    struct err unheard = ERR_INIT;
+    if (agent->box.session[0])
+        json_decref(agent_box_names(&agent->box, &unheard));
 }
 
 /* --- from a transcript --- */
@@ -158,6 +169,10 @@ static const json_t *take_events(struct agent *agent, const json_t *events)
         } else if (is_kind(event, "step") && json_is_object(data)) {
             json_array_append(agent->steps, data);
             json_array_append_new(agent->marks, json_integer(-1));
+        } else if (is_kind(event, "undone")) {
+            size_t steps = (size_t)json_integer_value(json_object_get(data, "steps"));
+            cut(agent->steps, steps);
+            cut(agent->marks, steps);
         } else if (is_kind(event, "history")) {
             history = data;
         }
