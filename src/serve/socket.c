@@ -155,7 +155,8 @@ static attr_noreturn void sweep(int from, const struct serve_socket *at)
     char word;
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
-    if (box_confine_steward(from, at->dir) < 0 || io_read_all(from, &word, 1) < 0)
+    if (box_confine_steward(from, at->dir, /* reads= */ false) < 0 ||
+        io_read_all(from, &word, 1) < 0)
         _exit(1);
     _exit(unlinkat(at->dir, at->name, 0) < 0 ? errno : 0);
 }

@@ -52,14 +52,15 @@ static int silence(void)
     return 0;
 }
 
-int box_confine_steward(int sock, int out_dirfd)
+int box_confine_steward(int sock, int out_dirfd, bool reads)
 {
     if (silence() < 0 || keep_only(sock, out_dirfd) < 0)
         return -1;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || box_confine_capabilities(0) < 0)
         return -1;
     uint64_t allowed = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_READ_DIR | BOX_LANDLOCK_REMOVE_FILE |
-                       BOX_LANDLOCK_MAKE_DIR | BOX_LANDLOCK_MAKE_REG | BOX_LANDLOCK_TRUNCATE;
+                       BOX_LANDLOCK_MAKE_DIR | BOX_LANDLOCK_MAKE_REG | BOX_LANDLOCK_TRUNCATE |
+                       (reads ? BOX_LANDLOCK_READ_FILE : 0);
     const struct box_landlock_rule rule = { .dirfd = out_dirfd, .allowed = allowed };
     if (box_landlock_apply(&rule, 1, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
         errno != EOPNOTSUPP)

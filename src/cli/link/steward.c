@@ -25,15 +25,17 @@
 
 #define PATH_ROOM 4104 /* a path of 4096 bytes and its NUL, rounded up */
 
+enum what { REPLACE, KEEP, READ }; /* KEEP: an existing file stays */
+
 struct ask {
     uint32_t path_len;
-    uint32_t keep; /* 1: an existing file stays */
+    uint32_t what;
     uint64_t size;
     char path[PATH_ROOM];
 };
 
 struct answer {
-    int32_t error; /* errno, 0: written */
+    int32_t error; /* errno, 0: written, or the opened file comes with it */
 };
 
 static int open_beneath(int dirfd, const char *path, uint64_t flags, uint64_t mode)
@@ -76,7 +78,7 @@ static int write_file(int dirfd, const char *name, int from, const struct ask *a
     if (to < 0)
         return -1;
     if (copy(from, to, ask->size) < 0 || fchmod(to, 0644) < 0 ||
-        renameat2(dirfd, temp, dirfd, name, ask->keep ? RENAME_NOREPLACE : 0) < 0) {
+        renameat2(dirfd, temp, dirfd, name, ask->what == KEEP ? RENAME_NOREPLACE : 0) < 0) {
         int saved = errno;
         unlinkat(dirfd, temp, 0);
         errno = saved;
@@ -121,25 +123,40 @@ static int serve_one(int out_dirfd, struct ask *ask, int from)
     return write_file(dirfd, name, from, ask);
 }
 
-static attr_noreturn void serve(int sock, int out_dirfd)
+static int open_file(int out_dirfd, const struct ask *ask)
+{
+    own_fd fd = path_is_clean(ask) ? open_beneath(out_dirfd, ask->path, O_RDONLY | O_NONBLOCK, 0)
+                                   : -1;
+    struct stat st;
+    if (!path_is_clean(ask) || (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))) {
+        errno = EINVAL;
+        return -1;
+    }
+    return take_fd(&fd);
+}
+
+static attr_noreturn void serve(int sock, int out_dirfd, bool reads)
 {
     /* Ctrl-C reaches the whole terminal group; artifacts are still saved. */
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
     for (size_t i = 0; i < array_len(ignored); i++)
         signal(ignored[i], SIG_IGN);
     struct answer answer = { .error = 0 };
-    if (box_confine_steward(sock, out_dirfd) < 0)
+    if (box_confine_steward(sock, out_dirfd, reads) < 0)
         answer.error = errno ? errno : EIO;
     if (io_send(sock, &answer, sizeof answer, NULL, 0) < 0 || answer.error)
         _exit(1);
     for (;;) {
         struct ask ask;
-        own_fd from = -1;
+        own_fd from = -1, opened = -1;
         size_t count = 0;
         if (io_recv(sock, &ask, sizeof ask, &from, 1, &count) <= 0)
             _exit(0);
-        answer.error = serve_one(out_dirfd, &ask, from) < 0 ? (errno ? errno : EIO) : 0;
-        if (io_send(sock, &answer, sizeof answer, NULL, 0) < 0)
+        bool read = ask.what == READ && reads;
+        errno = 0;
+        int rc = read ? (opened = open_file(out_dirfd, &ask)) : serve_one(out_dirfd, &ask, from);
+        answer.error = rc < 0 ? (errno ? errno : EIO) : 0;
+        if (io_send(sock, &answer, sizeof answer, &opened, opened >= 0) < 0)
             _exit(1);
     }
 }
@@ -167,7 +184,7 @@ static int receive_answer(const struct cli_steward *steward, struct answer *out)
     return io_recv(steward->sock, out, sizeof *out, NULL, 0, NULL) == 1 ? 0 : -1;
 }
 
-int cli_steward_open(const char *folder, struct cli_steward *out, struct err *err)
+static int start(const char *folder, bool reads, struct cli_steward *out, struct err *err)
 {
     if (folder[0] == 0)
         return err_set(err, ERR_USAGE, "option '--out' needs the name of a folder");
@@ -180,13 +197,14 @@ int cli_steward_open(const char *folder, struct cli_steward *out, struct err *er
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make a socket for '--out'");
     own_fd ours = ends[0], theirs = ends[1];
-    io_refuse_fds(ours);
+    if (!reads)
+        io_refuse_fds(ours);
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(err, "start the helper for '--out'");
     if (pid == 0) {
         close(take_fd(&ours));
-        serve(theirs, dir);
+        serve(theirs, dir, reads);
     }
     close(take_fd(&theirs));
     *out = (struct cli_steward){ .sock = take_fd(&ours), .pid = pid };
@@ -198,10 +216,21 @@ int cli_steward_open(const char *folder, struct cli_steward *out, struct err *er
     return 0;
 }
 
+int cli_steward_open(const char *folder, struct cli_steward *out, struct err *err)
+{
+    return start(folder, /* reads= */ false, out, err);
+}
+
+int cli_steward_open_reading(const char *folder, struct cli_steward *out, struct err *err)
+{
+    return start(folder, /* reads= */ true, out, err);
+}
+
 static int write_one(struct cli_steward *steward, struct str path, struct str content, bool keep,
                      struct err *err)
 {
-    struct ask ask = { .path_len = (uint32_t)path.len, .keep = keep, .size = content.len };
+    struct ask ask = { .path_len = (uint32_t)path.len, .what = keep ? KEEP : REPLACE,
+                       .size = content.len };
     if (path.len >= sizeof ask.path)
         return err_set(err, ERR_LIMIT, "a path of %zu bytes is too long to save", path.len);
     memcpy(ask.path, path.at, path.len);
@@ -229,6 +258,26 @@ int cli_steward_write_new(struct cli_steward *steward, struct str path, struct s
                           struct err *err)
 {
     return write_one(steward, path, content, /* keep= */ true, err);
+}
+
+int cli_steward_read(struct cli_steward *steward, struct str path, int *out_fd, struct err *err)
+{
+    struct ask ask = { .path_len = (uint32_t)path.len, .what = READ };
+    struct answer answer;
+    own_fd opened = -1;
+    size_t count = 0;
+    if (path.len >= sizeof ask.path)
+        return err_set(err, ERR_LIMIT, "a path of %zu bytes is too long to open", path.len);
+    memcpy(ask.path, path.at, path.len);
+    if (io_send(steward->sock, &ask, sizeof ask, NULL, 0) < 0 ||
+        io_recv(steward->sock, &answer, sizeof answer, &opened, 1, &count) != 1)
+        return err_sys(err, "reach the helper that opens '%.200s'", ask.path);
+    if (answer.error || opened < 0) {
+        errno = answer.error ? answer.error : EIO;
+        return err_sys(err, "open '%.200s'", ask.path);
+    }
+    *out_fd = take_fd(&opened);
+    return 0;
 }
 
 void cli_steward_close(struct cli_steward *steward)
