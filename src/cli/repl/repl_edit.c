@@ -21,7 +21,7 @@ void cli_repl_reader_open(struct cli_repl_reader *reader)
     reader->input = BUF_INIT(INPUT_MAX);
     if (!reader->prompts)
         return;
-    reader->history_fd = cli_repl_history_open();
+    reader->history_fd = cli_repl_history_open(reader->history ? reader->history : "history");
     reader->editor = cli_repl_editor_new(reader);
 }
 

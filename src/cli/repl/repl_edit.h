@@ -24,6 +24,7 @@ struct cli_repl_reader {
     struct str before;     /* lines of the cell so far */
     cli_repl_complete *complete;
     void *user;
+    const char *history;   /* its name; NULL: "history" */
     int history_fd;        /* -1: none */
     struct buf input;      /* plain: read, not yet taken */
     bool interrupted, ended;
@@ -52,7 +53,7 @@ enum cli_repl_read cli_repl_editor_next(struct cli_repl_editor *editor, struct b
 
 /* --- src/cli/repl/repl_history.c --- */
 /* The history in the state folder, opened or made as the caller; -1: none. */
-int cli_repl_history_open(void);
+int cli_repl_history_open(const char *name);
 /* Calls `each` for every line, the oldest first. */
 void cli_repl_history_load(int fd, void (*each)(void *user, const char *line), void *user);
 void cli_repl_history_add(int fd, struct str line);

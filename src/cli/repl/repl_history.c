@@ -30,13 +30,13 @@ static void shorten(int fd, off_t size)
         return; /* only history is lost */
 }
 
-int cli_repl_history_open(void)
+int cli_repl_history_open(const char *name)
 {
     own_fd dir = cli_state_open();
     if (dir < 0)
         return -1;
-    own_fd fd = openat(dir, "history",
-                       O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    own_fd fd = openat(dir, name, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                       0600);
     struct stat st;
     /* The folder may belong to another uid: write only to a plain file of our own. */
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
