@@ -23,7 +23,7 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask session repl serve models languages images doctor completion version help' ;;
+    '') fill=words words='run ask chat session repl serve models languages images doctor completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -45,19 +45,39 @@ _cupel()
         esac
         ;;
     ask)
-        fill=files options='--model --planner --verifier --cross-check --mode --out -o --budget --max-steps --timeout -t --memory -m --profile --show --json --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --schema --instructions --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --show --json --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
-        --verifier) options='' fill='' ;;
+        --judge) options='' fill='' ;;
         --mode) options='' fill=words words='code tools' ;;
+        --schema) options='' fill=files ;;
+        --instructions) options='' fill=files ;;
         --out | -o) options='' fill=folders ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
+        --continue) options='' fill=files ;;
         --show) options='' fill=files ;;
+        esac
+        ;;
+    chat)
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        case $prev in
+        --model) options='' fill='' ;;
+        --planner) options='' fill='' ;;
+        --judge) options='' fill='' ;;
+        --mode) options='' fill=words words='code tools' ;;
+        --instructions) options='' fill=files ;;
+        --out | -o) options='' fill=folders ;;
+        --budget) options='' fill='' ;;
+        --max-steps) options='' fill='' ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
+        --continue) options='' fill=files ;;
         esac
         ;;
     session)
@@ -181,7 +201,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask session repl serve models languages images doctor completion version help'
+        fill=words words='run ask chat session repl serve models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

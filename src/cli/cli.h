@@ -33,6 +33,7 @@ void cli_print_overview(FILE *to);
 
 int cli_cmd_run(int argc, char **argv);
 int cli_cmd_ask(int argc, char **argv);
+int cli_cmd_chat(int argc, char **argv);
 int cli_cmd_session(int argc, char **argv);
 int cli_cmd_repl(int argc, char **argv);
 int cli_cmd_serve(int argc, char **argv);

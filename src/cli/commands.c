@@ -23,6 +23,8 @@ static const struct cli_command commands[] = {
       "SCRIPT", NULL },
     { "ask", cli_cmd_ask, "answer a question by code that is run and checked",
       cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
+    { "chat", cli_cmd_chat, "questions one after another about the same files",
+      cli_chat_options_table, &cli_chat_options_rows, "FILE", NULL },
     { "session", cli_cmd_session, "runs that share variables, imports and files",
       cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
     { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,

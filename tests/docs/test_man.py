@@ -79,7 +79,7 @@ def script(shell):
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
-                          "cupel-session", "cupel-repl", "cupel-ask", "cupel-models"}
+                          "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 

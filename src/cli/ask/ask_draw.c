@@ -11,12 +11,14 @@
 #include "cli/term/visible.h"
 
 #define DRAWN_MAX (16u << 20) /* of one event */
+#define STREAMED_MAX (1u << 20) /* of one reply */
 #define PASSING_NS INT64_C(100000000) /* between two updates of the status line */
 
 void cli_ask_draw_init(struct cli_ask_draw *draw, int fd, int answer_fd, bool quiet, bool live)
 {
     *draw = (struct cli_ask_draw){ .fd = fd, .answer_fd = answer_fd, .quiet = quiet, .live = live,
-                                   .out = BUF_INIT(DRAWN_MAX) };
+                                   .out = BUF_INIT(DRAWN_MAX),
+                                   .streamed = BUF_INIT(STREAMED_MAX) };
     for (size_t i = 0; i < array_len(draw->begun); i++)
         draw->begun[i] = BUF_INIT(DRAWN_MAX);
 }
@@ -24,6 +26,7 @@ void cli_ask_draw_init(struct cli_ask_draw *draw, int fd, int answer_fd, bool qu
 void cli_ask_draw_done(struct cli_ask_draw *draw)
 {
     buf_done(&draw->out);
+    buf_done(&draw->streamed);
     json_decref(draw->repair);
     for (size_t i = 0; i < array_len(draw->begun); i++)
         buf_done(&draw->begun[i]);
@@ -80,11 +83,37 @@ static void draw_passing(struct cli_ask_draw *draw, bool at_once)
     draw->passing_ns = now;
 }
 
-/* The model's streaming text is not drawn: plan, code and answer follow as events. */
+static void stream(struct cli_ask_draw *draw, struct str text)
+{
+    own_buf shown = BUF_INIT(DRAWN_MAX);
+    buf_add_text(&shown, cli_term_style(draw->fd, CLI_DIM));
+    cli_visible_add(&draw->shown, text, &shown);
+    buf_add_text(&shown, cli_term_style(draw->fd, CLI_PLAIN));
+    clear_passing(draw);
+    cli_term_write(draw->fd, buf_str(&shown));
+    buf_add_str(&draw->streamed, text);
+}
+
+/* The reply is whole: what follows begins a line. */
+static void end_stream(struct cli_ask_draw *draw)
+{
+    struct str text = buf_str(&draw->streamed);
+    draw->shown = (struct cli_visible){ 0 };
+    if (text.len > 0 && text.at[text.len - 1] != '\n') {
+        cli_term_write(draw->fd, STR("\n"));
+        buf_add_text(&draw->streamed, "\n");
+    }
+}
+
+/* Without `streams` the text is not drawn: plan, code and answer follow as events. */
 static void on_text(struct cli_ask_draw *draw, const json_t *data)
 {
-    draw->written += json_get_str(data, "text").len;
-    draw_passing(draw, /* at_once= */ false);
+    struct str text = json_get_str(data, "text");
+    draw->written += text.len;
+    if (draw->streams && !draw->quiet)
+        stream(draw, text);
+    else
+        draw_passing(draw, /* at_once= */ false);
 }
 
 static void on_phase(struct cli_ask_draw *draw, const json_t *data)
@@ -93,10 +122,12 @@ static void on_phase(struct cli_ask_draw *draw, const json_t *data)
         const char *name, *shown;
     } phases[] = { { "plan", "planning" },   { "generate", "the model is writing" },
                    { "execute", "running" }, { "verify", "checking" },
-                   { "answer", "asking for the answer" } };
+                   { "judge", "judging" },    { "answer", "asking for the answer" } };
     struct str name = json_get_str(data, "phase");
     draw->phase = NULL;
     draw->written = 0;
+    if (str_is(name, "generate"))
+        buf_drop(&draw->streamed, draw->streamed.len);
     for (size_t i = 0; i < array_len(phases); i++)
         if (str_is(name, phases[i].name))
             draw->phase = phases[i].shown;
@@ -107,7 +138,11 @@ static void on_task(struct cli_ask_draw *draw, const json_t *data)
 {
     size_t i;
     json_t *file;
+    if (draw->brief && draw->live) /* the question was typed just now */
+        return;
     cli_ask_draw_line(draw, CLI_BOLD, "", json_get_str(data, "question"));
+    if (draw->brief)
+        return;
     cli_ask_draw_style(draw, CLI_DIM);
     buf_add_text(&draw->out, "model  ");
     cli_visible_line(json_get_str(data, "model"), 100, &draw->out);
@@ -163,6 +198,33 @@ static void on_wait(struct cli_ask_draw *draw, const json_t *data)
     cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
 
+void cli_ask_draw_question(struct cli_ask_draw *draw, const char *question)
+{
+    end_stream(draw);
+    cli_ask_draw_line(draw, CLI_YELLOW, "the model asks: ", str_of(question));
+    buf_add_text(&draw->out, "reply: ");
+    cli_ask_draw_flush(draw);
+    draw->asked = true;
+}
+
+static void on_asked(struct cli_ask_draw *draw, const json_t *data)
+{
+    const json_t *reply = json_object_get(data, "reply");
+    if (draw->asked) {
+        draw->asked = false;
+        return;
+    }
+    cli_ask_draw_line(draw, CLI_YELLOW, "the model asks: ", json_get_str(data, "question"));
+    cli_ask_draw_line(draw, CLI_PLAIN,
+                      "reply: ", json_is_string(reply) ? json_str(reply) : STR("nobody is there"));
+}
+
+static void on_budget(struct cli_ask_draw *draw, const json_t *data)
+{
+    if (!draw->brief)
+        cli_ask_draw_budget(draw, data);
+}
+
 static const struct {
     const char *kind;
     void (*draw)(struct cli_ask_draw *draw, const json_t *data);
@@ -178,7 +240,8 @@ static const struct {
     { "repair", cli_ask_draw_repair, false },
     { "wait", on_wait, false },
     { "check", cli_ask_draw_check, false },
-    { "budget", cli_ask_draw_budget, false },
+    { "budget", on_budget, false },
+    { "asked", on_asked, false },
     { "end", cli_ask_draw_end, false },
 };
 
@@ -187,6 +250,8 @@ void cli_ask_draw_event(struct cli_ask_draw *draw, const char *kind, const json_
     for (size_t i = 0; i < array_len(kinds); i++) {
         if (strcmp(kind, kinds[i].kind) != 0)
             continue;
+        if (strcmp(kind, "text") != 0)
+            end_stream(draw);
         kinds[i].draw(draw, data);
         if (!kinds[i].passing)
             cli_ask_draw_flush(draw);

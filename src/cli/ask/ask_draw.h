@@ -9,12 +9,17 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "cli/term/visible.h"
 
 struct cli_ask_draw {
     int fd;       /* progress: standard error */
     int answer_fd; /* the answer; -1: not drawn */
     bool quiet;   /* no progress, only the reason for a missing answer */
     bool live;    /* at a terminal: draw the status line */
+    bool why;     /* the lines behind each value, also when quiet */
+    bool brief;   /* of a chat: no head, no budgets, no evidence */
+    bool streams; /* draw the model's text as it comes */
+    bool asked;   /* the question to the user stands on the screen already */
     /* private: */
     struct buf out;           /* what is drawn next */
     bool passing;             /* the status line stands */
@@ -26,12 +31,18 @@ struct cli_ask_draw {
     json_t *repair;           /* arrived during a cell: drawn after it; NULL: none */
     struct buf begun[2];      /* incomplete lines of stdout and stderr */
     size_t lines, left_out;   /* of output of this cell */
+    struct buf streamed;      /* of this reply */
+    struct cli_visible shown; /* the rest of a cut character of it */
 };
 
 void cli_ask_draw_init(struct cli_ask_draw *draw, int fd, int answer_fd, bool quiet, bool live);
 void cli_ask_draw_done(struct cli_ask_draw *draw);
 /* Draws one event. Ignores unknown kinds: the transcript may be of a later version. */
 void cli_ask_draw_event(struct cli_ask_draw *draw, const char *kind, const json_t *data);
+/* The lines behind each value of a report. */
+void cli_ask_draw_why(struct cli_ask_draw *draw, const json_t *report);
+/* A question of the model to the user, and a prompt for the reply. */
+void cli_ask_draw_question(struct cli_ask_draw *draw, const char *question);
 
 /* --- private to the drawing --- */
 
@@ -51,5 +62,8 @@ void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data);
 void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data);
 void cli_ask_draw_budget(struct cli_ask_draw *draw, const json_t *data);
 void cli_ask_draw_end(struct cli_ask_draw *draw, const json_t *data);
+/* Appends a line for each value, with `why` the code too. */
+void cli_ask_draw_values(struct cli_ask_draw *draw, const json_t *report, bool why);
+struct str cli_ask_draw_next(struct str *rest); /* takes the first line off */
 
 #endif

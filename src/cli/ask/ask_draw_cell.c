@@ -15,6 +15,7 @@
 #define CODE_TAIL 4
 #define OUTPUT_LINES 30 /* of one cell; the transcript has all that the agent saw */
 #define NAMES_MAX 8
+#define ANSWER_FORM "application/vnd.cupel.answer+json"
 #define FILES_MAX 8
 
 static size_t count_lines(struct str text)
@@ -25,13 +26,21 @@ static size_t count_lines(struct str text)
     return count;
 }
 
-static struct str next_line(struct str *rest)
+struct str cli_ask_draw_next(struct str *rest)
 {
     const char *end = memchr(rest->at, '\n', rest->len);
     struct str line = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
     size_t taken = line.len + (end ? 1 : 0);
     *rest = (struct str){ rest->at + taken, rest->len - taken };
     return line;
+}
+
+/* Does the code stand on the screen, as a part of the model's text? */
+static bool is_streamed(const struct cli_ask_draw *draw, struct str code)
+{
+    struct str text = buf_str(&draw->streamed);
+    code = str_trim(code);
+    return text.len > 0 && code.len > 0 && memmem(text.at, text.len, code.at, code.len);
 }
 
 void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
@@ -44,8 +53,10 @@ void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
     snprintf(before, sizeof before, "step %" JSON_INTEGER_FORMAT "%s",
              json_integer_value(json_object_get(data, "n")), purpose.len > 0 ? ": " : "");
     cli_ask_draw_line(draw, CLI_BOLD, before, purpose);
+    if (is_streamed(draw, rest))
+        rest = STR("");
     for (size_t number = 1; rest.len > 0; number++) {
-        struct str line = next_line(&rest);
+        struct str line = cli_ask_draw_next(&rest);
         if (cut && number == CODE_HEAD + 1) {
             snprintf(before, sizeof before, "    … %zu more lines", count - CODE_HEAD - CODE_TAIL);
             cli_ask_draw_line(draw, CLI_DIM, before, STR(""));
@@ -79,7 +90,7 @@ void cli_ask_draw_output(struct cli_ask_draw *draw, const json_t *data)
     struct str rest = json_get_str(data, "text");
     while (rest.len > 0) {
         bool ends = memchr(rest.at, '\n', rest.len) != NULL;
-        struct str line = next_line(&rest);
+        struct str line = cli_ask_draw_next(&rest);
         size_t room = 8 * CLI_ASK_DRAW_WIDTH;
         size_t taken = begun->len < room ? room - begun->len : 0;
         buf_add(begun, line.at, line.len < taken ? line.len : taken);
@@ -189,7 +200,7 @@ static struct str fault_of(struct str observation)
 {
     struct str whole = observation;
     while (observation.len > 0) {
-        struct str line = next_line(&observation);
+        struct str line = cli_ask_draw_next(&observation);
         if (line.len > 0 && !strchr("[<", line.at[0]))
             return line;
     }
@@ -200,10 +211,12 @@ static void draw_value(struct cli_ask_draw *draw, const json_t *result)
 {
     const json_t *values = json_object_get(result, "results");
     size_t count = json_array_size(values);
-    struct str text = count > 0 ? json_get_str(json_array_get(values, count - 1), "text/plain")
-                                : STR("");
+    const json_t *last = count > 0 ? json_array_get(values, count - 1) : NULL;
+    struct str text = json_get_str(last, "text/plain");
+    if (json_object_get(last, ANSWER_FORM)) /* it is drawn at the end */
+        return;
     for (size_t i = 0; text.len > 0 && i < 6; i++)
-        cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "  = " : "    ", next_line(&text));
+        cli_ask_draw_line(draw, CLI_PLAIN, i == 0 ? "  = " : "    ", cli_ask_draw_next(&text));
     if (text.len > 0)
         cli_ask_draw_line(draw, CLI_DIM, "    …", STR(""));
 }

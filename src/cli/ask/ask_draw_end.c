@@ -104,8 +104,8 @@ static const struct {
     const char *name, *meaning;
     enum cli_term_style style;
 } statuses[] = {
-    { "verified", "every value comes from the data, and a second look agrees", CLI_GREEN },
-    { "computed", "every value comes from the data; nobody judged it", CLI_GREEN },
+    { "verified", "every value is computed, and a second look agrees", CLI_GREEN },
+    { "computed", "every value is computed, and the cells gave the same again", CLI_GREEN },
     { "unanswerable", "the data does not hold the answer, says the model", CLI_YELLOW },
     { "unverified", "an answer that is typed or not proven", CLI_YELLOW },
     { "stuck", "repairs did not help, a person must take over", CLI_RED },
@@ -113,6 +113,18 @@ static const struct {
     { "denied", "the model or a rule declined", CLI_RED },
     { "failed", "it could not be carried out", CLI_RED },
 };
+
+/* `computed` is not the whole proof. */
+static void draw_unproven(struct cli_ask_draw *draw, const json_t *report)
+{
+    size_t i;
+    json_t *check;
+    bool judged = false;
+    json_array_foreach (json_object_get(report, "checks"), i, check)
+        judged = judged || str_is(json_get_str(check, "check"), "judge");
+    cli_ask_draw_line(draw, CLI_PLAIN, "  not proven: that it is what the question asks; ",
+                      judged ? STR("the judge gave no verdict") : STR("nobody judged it"));
+}
 
 static void draw_status(struct cli_ask_draw *draw, const json_t *report)
 {
@@ -127,6 +139,8 @@ static void draw_status(struct cli_ask_draw *draw, const json_t *report)
     buf_printf(&draw->out, ": %s\n", statuses[i].meaning);
     if (reason.len > 0 && i > 1) /* the first two say it already */
         cli_ask_draw_line(draw, CLI_PLAIN, "  reason: ", reason);
+    if (str_is(status, "computed"))
+        draw_unproven(draw, report);
     if (json_get_str(report, "hint").len > 0)
         cli_ask_draw_line(draw, CLI_PLAIN, "  hint: ", json_get_str(report, "hint"));
 }
@@ -208,6 +222,12 @@ void cli_ask_draw_end(struct cli_ask_draw *draw, const json_t *report)
     draw_status(draw, report);
     if (draw->quiet && !json_is_string(answer)) /* the reason for a missing answer */
         cli_term_write(draw->fd, (struct str){ draw->out.at + 1, draw->out.len - 1 });
+    if (draw->quiet && draw->why)
+        cli_ask_draw_why(draw, report);
+    else
+        cli_ask_draw_values(draw, report, draw->why);
+    if (draw->brief)
+        return;
     draw_evidence(draw, report);
     draw_cost(draw, json_object_get(report, "cost"));
 }

@@ -11,32 +11,72 @@
 
 #define AT(member) offsetof(struct cli_ask_options, member)
 
+#define ROW_MODEL                                                                                  \
+    { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" }
+#define ROW_PLANNER                                                                                \
+    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" }
+#define ROW_JUDGE                                                                                  \
+    { "judge", 0, "MODEL|off", OPT_TEXT, AT(judge),                                                \
+      "the model that judges the answer; the task's own by default" }
+#define ROW_CROSS                                                                                  \
+    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check),                                           \
+      "let a second program compute the values, and compare" }
+#define ROW_MODE                                                                                   \
+    { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" }
+#define ROW_INSTRUCTIONS                                                                           \
+    { "instructions", 0, "FILE", OPT_TEXT, AT(instructions), "house rules for the model, as text" }
+#define ROW_BUDGET                                                                                 \
+    { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" }
+#define ROW_STEPS                                                                                  \
+    { "max-steps", 0, "N", OPT_NUMBER, AT(max_steps), "cells that may run, 12 by default" }
+#define ROW_TIMEOUT                                                                                \
+    { "timeout", 't', "S", OPT_NUMBER, AT(run.timeout), "wall-clock seconds of a cell" }
+#define ROW_PROFILE                                                                                \
+    { "profile", 0, "NAME", OPT_TEXT, AT(run.profile), "defaults of cells: analysis, unless named" }
+#define ROW_CONTINUE                                                                               \
+    { "continue", 0, "ID|FILE", OPT_TEXT, AT(again), "ask further in a task, by its transcript" }
+#define ROW_WHY                                                                                    \
+    { "why", 0, NULL, OPT_FLAG, AT(why), "show the lines of code behind each value" }
+#define ROW_YES                                                                                    \
+    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" }
+#define ROW_QUIET { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" }
+
 const struct opt cli_ask_options_table[] = {
-    { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" },
-    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" },
-    { "judge", 0, "MODEL|off", OPT_TEXT, AT(judge),
-      "the model that judges the answer; the task's own by default" },
-    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check),
-      "let a second program compute the values, and compare" },
-    { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" },
+    ROW_MODEL,
+    ROW_PLANNER,
+    ROW_JUDGE,
+    ROW_CROSS,
+    ROW_MODE,
+    { "schema", 0, "FILE", OPT_TEXT, AT(schema), "JSON Schema that the answer's values satisfy" },
+    ROW_INSTRUCTIONS,
     CLI_RUN_ROW_OUT,
-    { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" },
-    { "max-steps", 0, "N", OPT_NUMBER, AT(max_steps), "cells that may run, 12 by default" },
-    { "timeout", 't', "S", OPT_NUMBER, AT(run.timeout), "wall-clock seconds of a cell" },
+    ROW_BUDGET,
+    ROW_STEPS,
+    ROW_TIMEOUT,
     CLI_RUN_ROW_MEMORY,
-    { "profile", 0, "NAME", OPT_TEXT, AT(run.profile),
-      "defaults of cells: analysis, unless named" },
+    ROW_PROFILE,
+    ROW_CONTINUE,
+    ROW_WHY,
     { "show", 0, "ID|FILE", OPT_TEXT, AT(show), "show a task again, from its transcript" },
     { "json", 0, NULL, OPT_FLAG, AT(run.json), "print the report as JSON in place of the answer" },
-    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" },
-    { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" },
+    ROW_YES,
+    ROW_QUIET,
     CLI_RUN_ROW_HELP,
 };
 const size_t cli_ask_options_rows = array_len(cli_ask_options_table);
 
+const struct opt cli_chat_options_table[] = {
+    ROW_MODEL,  ROW_PLANNER, ROW_JUDGE,   ROW_CROSS,          ROW_MODE,
+    ROW_INSTRUCTIONS, CLI_RUN_ROW_OUT, ROW_BUDGET, ROW_STEPS, ROW_TIMEOUT,
+    CLI_RUN_ROW_MEMORY, ROW_PROFILE, ROW_CONTINUE, ROW_WHY,   ROW_YES,
+    ROW_QUIET,  CLI_RUN_ROW_HELP,
+};
+const size_t cli_chat_options_rows = array_len(cli_chat_options_table);
+
 void cli_ask_options_help(void)
 {
     fputs("usage: cupel ask [OPTION]... QUESTION [FILE]...\n"
+          "       cupel ask --continue ID [OPTION]... QUESTION [FILE]...\n"
           "\n"
           "Answer a question by code that runs in a box, with each value traced to the data.\n"
           "\n"
@@ -58,6 +98,25 @@ void cli_ask_options_help(void)
         "3 unverified, 7 unanswerable, 4 stuck, 5 budget exhausted, 6 denied, 1 failed,\n"
         "130 interrupted, 2 refused, 125 cupel failed.\n",
         stdout);
+}
+
+void cli_chat_options_help(void)
+{
+    fputs("usage: cupel chat [OPTION]... [FILE]...\n"
+          "\n"
+          "Questions one after another about the same files, each answered as by cupel ask.\n"
+          "\n"
+          "A line is a question; the session and the conversation go on from one to the next.\n"
+          "Ctrl-C stops the running question, Ctrl-D leaves. :help lists the commands: :add gives\n"
+          "another file, :why shows the code behind each value, :undo takes a question back.\n"
+          "\n"
+          "Options:\n",
+          stdout);
+    opt_print_help(cli_chat_options_table, cli_chat_options_rows, stdout);
+    fputs("\nBudgets are those of cupel ask, for each question.\n"
+          "\nWithout a terminal, questions are read from standard input, one a line, and the exit\n"
+          "code is that of the last one.\n",
+          stdout);
 }
 
 /* --- budgets --- */
@@ -242,11 +301,21 @@ static int find_mode(const char *name, enum agent_mode *out, struct err *err)
     return err_set(err, ERR_USAGE, "option '--mode' takes code or tools, not '%.80s'", name);
 }
 
+static void take_files(struct cli_ask_options *o, size_t from)
+{
+    const struct opt_operands *operands = &o->run.operands;
+    o->run.files.count = operands->count - from;
+    o->run.files.at = buf_alloc_zero(operands->count + 1, sizeof *o->run.files.at);
+    for (size_t i = from; i < operands->count; i++)
+        o->run.files.at[i - from] = operands->at[i];
+}
+
 static int take_operands(struct cli_ask_options *o, struct err *err)
 {
     const struct opt_operands *operands = &o->run.operands;
-    if (o->show && operands->count > 0) {
-        err_set(err, ERR_USAGE, "'--show' takes no question, but got '%.80s'", operands->at[0]);
+    if (o->show && (operands->count > 0 || o->again)) {
+        err_set(err, ERR_USAGE, "'--show' takes no question, but got '%.80s'",
+                operands->count > 0 ? operands->at[0] : "--continue");
         return -1;
     }
     if (o->show)
@@ -258,21 +327,18 @@ static int take_operands(struct cli_ask_options *o, struct err *err)
         return -1;
     }
     o->question = operands->at[0];
-    o->run.files.count = operands->count - 1;
-    o->run.files.at = buf_alloc_zero(operands->count, sizeof *o->run.files.at);
-    for (size_t i = 1; i < operands->count; i++) {
-        o->run.files.at[i - 1] = operands->at[i];
-        if (strcmp(operands->at[i], "-") == 0 && strcmp(o->question, "-") == 0)
+    take_files(o, 1);
+    for (size_t i = 0; i < o->run.files.count; i++)
+        if (strcmp(o->run.files.at[i], "-") == 0 && strcmp(o->question, "-") == 0)
             return err_set(err, ERR_USAGE, "standard input cannot be both question and file");
-    }
     return 0;
 }
 
-int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
+static int parse(const struct opt *table, size_t rows, int argc, char **argv,
+                 struct cli_ask_options *out, struct err *err)
 {
     fill_optional(argc, argv);
-    if (opt_parse(cli_ask_options_table, cli_ask_options_rows, argc, argv, out, &out->run.operands,
-                  err) < 0)
+    if (opt_parse(table, rows, argc, argv, out, &out->run.operands, err) < 0)
         return -1;
     if (out->run.help)
         return 0;
@@ -280,9 +346,25 @@ int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, st
         out->judge = NULL;
     if (!out->run.profile)
         out->run.profile = "analysis";
-    if (find_mode(out->mode_name, &out->mode, err) < 0 || fill_budget(out, err) < 0)
+    return find_mode(out->mode_name, &out->mode, err) < 0 ? -1 : fill_budget(out, err);
+}
+
+int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
+{
+    if (parse(cli_ask_options_table, cli_ask_options_rows, argc, argv, out, err) < 0)
         return -1;
-    return take_operands(out, err);
+    return out->run.help ? 0 : take_operands(out, err);
+}
+
+int cli_chat_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
+{
+    if (parse(cli_chat_options_table, cli_chat_options_rows, argc, argv, out, err) < 0)
+        return -1;
+    take_files(out, 0);
+    for (size_t i = 0; i < out->run.files.count; i++)
+        if (strcmp(out->run.files.at[i], "-") == 0)
+            return err_set(err, ERR_USAGE, "standard input holds the questions: '-' is no file");
+    return 0;
 }
 
 void cli_ask_options_done(struct cli_ask_options *options)

@@ -1,4 +1,4 @@
-/* The command line of `cupel ask`. */
+/* The command lines of `cupel ask` and `cupel chat`. */
 #ifndef CLI_ASK_ASK_OPTIONS_H
 #define CLI_ASK_ASK_OPTIONS_H
 
@@ -12,8 +12,10 @@ struct cli_ask_options {
     const char *model;
     const char *planner, *judge; /* NULL: none, "": the task's own model */
     const char *mode_name, *show, *budgets;
+    const char *again; /* --continue: an id, or the path of a transcript */
+    const char *schema, *instructions; /* files */
     struct opt_number max_steps;
-    bool cross_check, yes;
+    bool cross_check, yes, why;
     /* derived from several options */
     const char *question; /* "-": standard input */
     struct agent_budget budget;
@@ -24,12 +26,17 @@ struct cli_ask_options {
 
 extern const struct opt cli_ask_options_table[];
 extern const size_t cli_ask_options_rows;
+extern const struct opt cli_chat_options_table[];
+extern const size_t cli_chat_options_rows;
 
 /* As cli_run_options_parse. --planner needs no value; the next word is taken if it can only be a
  * model. Without --judge the task's model judges; --judge off is NULL. */
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
+/* The same for a chat: all operands are files, and there is no question. */
+int cli_chat_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
 void cli_ask_options_done(struct cli_ask_options *options);
 void cli_ask_options_help(void);
+void cli_chat_options_help(void);
 
 /* Reads KEY=VALUE,... or a bare sum of money into `out`; others stay. Pure. */
 int cli_ask_options_budget(const char *text, struct agent_budget *out, struct err *err);
