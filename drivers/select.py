@@ -1,1 +1,293 @@
-# A part of trace.py: reads the inputs of the task.
+# What the inputs hold, beside what a program selects in them: columns and their values, names of the question that must
+# take part in a slice, selections that no row fulfils, files that the question names. Runs in the box of trace.py, on
+# files that anybody may have written: at most READ_MAX bytes and ROWS_MAX rows of each are looked at.
+import ast
+import csv
+import io
+import json
+import re
+
+origin = facts = driver = None   # set by the loader of this file
+
+READ_MAX, ROWS_MAX, DISTINCT_MAX = 4 << 20, 50_000, 2_000
+FILES_MAX, COLUMNS_MAX = 20, 200
+NAMED = re.compile(r"[\w-]+\.(?:csv|tsv|txt|jsonl?|xlsx?|png|jpe?g|svg|pdf|html|md|parquet|docx|pptx|zip|xml|ya?ml|gif|"
+                   r"db|sqlite|npy|pkl|ics|geojson)\b", re.I)
+DATE = re.compile(r"(?:\d{1,2}[./-]){0,2}((?:1[89]|20|21)\d\d)(?:[./-]\d{1,2}){0,2}(?:[T ][\d:.]+Z?)?")
+COMPARERS = frozenset("isin eq ne gt ge lt le between".split())
+QUERIED = re.compile(r"[`\"]?([^\W\d]\w*)[`\"]?\s*(?:==?|\bin\b|\bIN\b|\blike\b|\bLIKE\b)\s*[\[(]?\s*'([^'\n]{1,80})'"
+                     r"|[`]?([^\W\d]\w*)[`]?\s*(?:==?|\bin\b)\s*[\[(]?\s*\"([^\"\n]{1,80})\"")
+
+
+class Column:
+    """The distinct values of a column, folded, with one spelling of each."""
+
+    def __init__(self, file, name):
+        self.file, self.name, self.values, self.rows, self.missing, self.whole = file, name, {}, 0, 0, True
+
+    def add(self, value):
+        self.rows += 1
+        text = "" if value is None else str(value)[:1000].strip()
+        if not text or text in ("NA", "NaN", "nan", "null", "None"):
+            self.missing += 1
+        elif len(self.values) < DISTINCT_MAX or text.casefold() in self.values:
+            self.values.setdefault(text[:200].casefold(), text[:200])
+        else:
+            self.whole = False
+
+    def has(self, constant):
+        """Whether a row has the constant; numbers by value."""
+        if str(constant).strip().casefold() in self.values:
+            return True
+        number = origin.number_of(constant)
+        if not hasattr(self, "numbers"):
+            self.numbers = {origin.number_of(one) for one in self.values.values()} - {None}
+        return number is not None and number in self.numbers
+
+    def years(self):
+        return {int(found[1]) for found in map(DATE.fullmatch, self.values.values()) if found}
+
+
+def words(text):
+    """The text folded, one space between its words."""
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+# ---- reading ----
+def read_all(names):
+    """The columns of all inputs that are tables of text."""
+    columns = []
+    for name in names[:FILES_MAX]:
+        try:
+            with open(name, "rb") as file:
+                data = file.read(READ_MAX)
+                whole = not file.read(1)
+            columns += read_table(name, data, whole)
+        except (OSError, ValueError, csv.Error, RecursionError, KeyError):
+            continue
+    return columns
+
+
+def decode(data):
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "ignore")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        cut = problem.start > len(data) - 4
+        return data[:problem.start].decode("utf-8-sig") if cut else data.decode("latin-1")
+
+
+def read_table(name, data, whole):
+    if b"\0" in data[:1000] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return []
+    text = decode(data)
+    start = text.lstrip()[:1]
+    if start in ("{", "["):
+        rows = read_json(text, whole)
+        header = list(dict.fromkeys([key for row in rows[:1000] for key in row]))[:COLUMNS_MAX]
+        records = ([row.get(key) for key in header] for row in rows)
+    else:
+        lines = text.splitlines()[:ROWS_MAX + 1]
+        mark = max(",;\t|", key=lambda one: min([line.count(one) for line in lines[:5] if line.strip()] or [0]))
+        csv.field_size_limit(1 << 20)
+        records = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark)
+        header = [one.strip() for one in next(records, [])][:COLUMNS_MAX]
+        whole = whole and len(lines) <= ROWS_MAX
+    columns = [Column(name, str(one)) for one in header]
+    for row in records:
+        for column, value in zip(columns, row):
+            column.add(value)
+    for column in columns:
+        column.whole &= whole
+    return columns
+
+
+def read_json(text, whole):
+    """The records of a JSON list, of an object's first list of objects, or of JSON lines."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        lines = [line for line in text.splitlines()[:ROWS_MAX] if line.strip()]
+        found = [json.loads(line) for line in (lines if whole else lines[:-1])]
+    for _ in range(3):
+        if isinstance(found, dict):
+            found = next((one for one in found.values() if isinstance(one, (list, dict)) and one), [found])
+    if isinstance(found, dict):
+        found = [found]
+    return [row for row in found[:ROWS_MAX] if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+# ---- what a slice selects ----
+class Used:
+    """The constants of slices, the columns they compare with a constant, and those they use as a whole."""
+
+    def __init__(self, parts, names):
+        self.names, self.texts, self.numbers = names, [], set()
+        self.compared, self.whole, self.indexed = [], set(), []
+        stack = list(parts)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ast.Constant):
+                self.constant(node.value)
+            elif isinstance(node, ast.Attribute) and node.attr in names and isinstance(node.value, ast.Name):
+                self.whole.add(node.attr)
+            elif isinstance(node, ast.Compare) and self.compare(node):
+                stack += [one for one in (node.left, *node.comparators) if not self.column_of(one)]
+                continue
+            elif isinstance(node, ast.Call) and self.is_in(node):
+                stack += node.args
+                continue
+            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                self.indexed += [] if node.slice.value in names else [node.slice.value]
+            stack += list(facts.children(node))
+        self.text = "\n".join(self.texts).casefold()
+
+    def constant(self, value):
+        if type(value) is str:
+            if value in self.names:
+                self.whole.add(value)
+            elif len(value) < 100_000:
+                self.texts.append(value)
+                self.queried(value)
+        elif type(value) in (int, float):
+            self.numbers.add(value)
+
+    def queried(self, text):
+        """Comparisons in the text of a query; other names of columns in it are used as a whole."""
+        spans = []
+        for found in QUERIED.finditer(text):
+            name, value = found[1] or found[3], found[2] or found[4]
+            if name in self.names:
+                self.compared.append((name, value, True))
+                spans.append(name)
+        if " " in text:
+            for name in set(re.findall(r"[^\W\d]\w*", text)) & self.names:
+                if len(re.findall(rf"\b{re.escape(name)}\b", text)) > spans.count(name):
+                    self.whole.add(name)
+
+    def column_of(self, node):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value in self.names:
+            return node.slice.value
+        if isinstance(node, ast.Attribute) and node.attr in self.names and isinstance(node.value, ast.Name):
+            return node.attr
+        return None
+
+    def compare(self, node):
+        """Note `column == constant`; True if it was one."""
+        sides = [node.left, *node.comparators]
+        column = next((name for name in map(self.column_of, sides) if name), None)
+        constants = [one for side in sides for one in literals(side)]
+        if column is None or not constants:
+            return False
+        equal = all([isinstance(one, (ast.Eq, ast.In)) for one in node.ops])
+        self.compared += [(column, one, equal) for one in constants]
+        return True
+
+    def is_in(self, node):
+        named = isinstance(node.func, ast.Attribute) and node.func.attr in COMPARERS
+        column = self.column_of(node.func.value) if named else None
+        constants = [one for arg in node.args for one in literals(arg)]
+        if column and constants:
+            self.compared += [(column, one, node.func.attr in ("isin", "eq")) for one in constants]
+        return bool(column and constants)
+
+    def has(self, value):
+        """Whether a value of the question takes part as a constant."""
+        number = origin.number_of(value)
+        return words(value) in words(self.text) or number is not None and (
+            number in self.numbers or f"{number:.15g}" in self.text)
+
+
+def literals(node):
+    if isinstance(node, ast.Constant) and type(node.value) in (str, int, float):
+        return [node.value]
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [one for each in node.elts[:200] if isinstance(each, ast.Constant) for one in literals(each)]
+    return []
+
+
+def named_values(question, columns):
+    """The values of columns that the question names: [(value, [columns])]."""
+    folded, grams = question.casefold(), set()
+    split = re.findall(r"[^\W_]+", question)
+    for size in range(1, 6):
+        grams |= {" ".join(split[at:at + size]) for at in range(len(split) - size + 1)}
+    own = {words(column.name) for column in columns}
+    integers = {int(one) for one in origin.numbers(question) if one == int(one) and 100 <= one < 1e15}
+    found = {}
+    for column in columns:
+        if len(column.values) < 2:
+            continue
+        for value in column.values.values():
+            spelled = " ".join(re.findall(r"[^\W_]+", value))
+            plain_word = spelled.islower() and (len(spelled) < 4 or len(column.values) > 12)
+            if spelled in grams and not plain_word and spelled.casefold() not in own and len(spelled) > 1 and (
+                    origin.number_of(value) is None and spelled.casefold() != "" and value.casefold() in folded):
+                found.setdefault(value, []).append(column)
+        for number in integers:
+            if column.has(number):
+                found.setdefault(str(number), []).append(column)
+            elif number in (years := column.years()) and len(years) > 1:
+                found.setdefault(str(number), []).append(column)
+    return found
+
+
+def check(task):
+    """Names of the question that no slice selects; selections without rows, or that the question does not name."""
+    columns = task.columns
+    names = {column.name for column in columns}
+    own = names - task.changed
+    question = task.question
+    for name in task.inputs:
+        question = question.replace(name.rpartition("/")[2], " ")
+    values = [one for one in task.traced if one.origin == "data"]
+    if not values or not columns:
+        return
+    used = Used([part for one in values for part in one.parts], names)
+    for value, places in list(named_values(question, columns).items())[:50]:
+        if not used.has(value) and not any([column.name in used.whole for column in places]):
+            where = places[0]
+            task.problem("selection", None, f"the question names {value!r}, a value of {where.name} in {where.file}, "
+                         "but no value of the answer selects it", f"select {value!r} in {where.name}")
+    for one in values:
+        for message in warn(task, Used(one.parts, names), columns, own, words(question), one):
+            one.warnings.append(message)
+
+
+def warn(task, used, columns, own, question, value):
+    """Selections of one value: a problem where no row fulfils it, else a warning if the question does not name it."""
+    said = {}
+    for name, constant, equal in used.compared:
+        places = [column for column in columns if column.name == name]
+        named = words(str(constant)) in question or constant in task.free or str(constant).strip() == ""
+        there = any([column.has(constant) for column in places])
+        if not equal or not places:
+            continue
+        if not there and name in own and all([column.whole for column in places]) and not like(constant):
+            if named:
+                task.notes.append(f"no row has {constant!r} in {name}, which the question names")
+            else:
+                task.problem("empty", value.name, f"{value.name} selects {constant!r} in {name}, and no row of "
+                             f"{places[0].file} has it", f"look at the values of {name} and select one that exists")
+        elif there and not named and type(constant) is str:
+            said[f"selects {constant!r} in {name}, which the question does not name"] = None
+    for constant in used.indexed:
+        place = next((one for one in columns if type(constant) is str and constant.casefold() in one.values), None)
+        if place and words(constant) not in question and len(constant) > 1:
+            said[f"selects {constant!r} in {place.name}, which the question does not name"] = None
+    return list(said)[:5]
+
+
+def like(constant):
+    return type(constant) is str and ("%" in constant or "*" in constant)
+
+
+def check_files(task):
+    """Files that the question names and that nobody made."""
+    there = {str(one).rpartition("/")[2].casefold() for one in task.inputs + task.made}
+    there |= {str(one.get("path")).rpartition("/")[2].casefold() for one in task.payload.get("files") or []}
+    for name in dict.fromkeys(NAMED.findall(task.question)):
+        if name.casefold() not in there and not any([one.endswith(name.casefold()) for one in there]):
+            task.problem("file", None, f"the question names the file {name}, and there is none",
+                         f"write {name} and pass files=[\"{name}\"] to answer()")

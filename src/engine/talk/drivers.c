@@ -36,6 +36,10 @@ PYTHON(made);
 PYTHON(proof);
 PYTHON(trace);
 PYTHON(select);
+PYTHON(facts);
+PYTHON(flow);
+PYTHON(origin);
+PYTHON(schema);
 BUILTIN(builtin_types_js, "drivers/types.cjs");
 PYTHON(foreign);
 BUILTIN(builtin_main_r, "drivers/main.R");
@@ -83,6 +87,10 @@ static const struct {
     COMPILED_ROW(PROOF_PY, proof),
     COMPILED_ROW(TRACE_PY, trace),
     COMPILED_ROW(SELECT_PY, select),
+    COMPILED_ROW(FACTS_PY, facts),
+    COMPILED_ROW(FLOW_PY, flow),
+    COMPILED_ROW(ORIGIN_PY, origin),
+    COMPILED_ROW(SCHEMA_PY, schema),
     ROW(CELLS_JS, "cells.cjs", cells_js),
     ROW(TYPES_JS, "types.cjs", types_js),
     COMPILED_ROW(FOREIGN_PY, foreign),

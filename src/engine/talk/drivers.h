@@ -35,6 +35,10 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_PROOF_PY, /* ... its rerun */
     ENGINE_BUILTIN_TRACE_PY, /* ... its analysis of the cells */
     ENGINE_BUILTIN_SELECT_PY,
+    ENGINE_BUILTIN_FACTS_PY,
+    ENGINE_BUILTIN_FLOW_PY,
+    ENGINE_BUILTIN_ORIGIN_PY,
+    ENGINE_BUILTIN_SCHEMA_PY,
     ENGINE_BUILTIN_CELLS_JS,
     ENGINE_BUILTIN_NAMES_JS,
     ENGINE_BUILTIN_TYPES_JS, /* read by programs and cells of TypeScript */

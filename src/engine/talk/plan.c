@@ -56,7 +56,7 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][24]; /* further files; 0: none */
+    enum engine_builtin_id beside[PURPOSES][32]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
@@ -72,7 +72,8 @@ struct language {
         ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY,              \
         ENGINE_BUILTIN_TASKS_PY, ENGINE_BUILTIN_ORDER_PY, ENGINE_BUILTIN_ANSWER_PY,               \
         ENGINE_BUILTIN_VALUES_PY, ENGINE_BUILTIN_MADE_PY, ENGINE_BUILTIN_PROOF_PY,                \
-        ENGINE_BUILTIN_TRACE_PY, ENGINE_BUILTIN_SELECT_PY
+        ENGINE_BUILTIN_TRACE_PY, ENGINE_BUILTIN_SELECT_PY, ENGINE_BUILTIN_FACTS_PY,              \
+        ENGINE_BUILTIN_FLOW_PY, ENGINE_BUILTIN_ORIGIN_PY, ENGINE_BUILTIN_SCHEMA_PY
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
