@@ -119,7 +119,7 @@ def send(payload, text):
     if driver.sent_results >= RESULTS_MAX and not silent:
         raise RuntimeError(f"this cell has shown {driver.sent_results} results: answer in a cell of its own")
     driver.sent_results += 1
-    driver.send(f'{{"op":"result","data":{{"text/plain":{driver.to_json(driver.clean(text))},"{MIME}":{told}}}}}')
+    driver.send(f'{{"op":"result","data":{{"{MIME}":{told},"text/plain":{driver.to_json(driver.clean(text))}}}}}')
 
 
 # ---- the inputs ----

@@ -128,7 +128,8 @@ def answered(text):
     if "install" not in words[1:3]:
         there = words[0][:3] != "pip" or text.split()[0] != words[0] or module("shutil").which(words[0])
         return text if there else "python3 -m " + text.replace(words[0], "pip", 1)
-    wanted = [word for word in words[words.index("install") + 1:] if word[0] != "-"]
+    end = next((at for at, word in enumerate(words) if word[0] in "&|;<>" or word[:2] in ("1>", "2>")), None)
+    wanted = [word.strip("'\"") for word in words[words.index("install") + 1: end] if word[0] != "-"]
     for word in wanted:
         name = word[: next((at for at, char in enumerate(word) if char in "=<>~![; "), len(word))]
         version = words[0] in ("pip", "pip3", "uv", "conda", "mamba") and version_of(name)
@@ -306,7 +307,7 @@ class Captured:
             driver.send = self.take
 
     def take(self, frame):
-        if not frame.startswith('{"op":"result"'):
+        if not frame.startswith('{"op":"result"') or frame[23:].startswith('"application/vnd.cupel.'):   # an answer
             return self.kept[2](frame)
         self.outputs.append(Shown(driver.scan(frame, 0)[0]["data"]))
 
@@ -425,7 +426,8 @@ def environment(text):
 
 
 def matplotlib(text):
-    if text.strip() not in ("", "inline", "agg", "notebook", "widget", "ipympl", "nbagg", "--list", "-l"):
+    text = text.partition("#")[0].strip(" ;")
+    if text not in ("", "inline", "agg", "notebook", "widget", "ipympl", "nbagg", "--list", "-l"):
         note("%matplotlib: there are no windows here; figures are shown by themselves")
 
 

@@ -123,8 +123,9 @@ def numbered_prompt(line):
 # ---- magics ----
 def translate_all(text, first):
     lines, program = text.lines, text.program
-    if lines[first].startswith("%%"):
-        return translate_cell(text, first)
+    code = next((at for at, line in enumerate(lines) if line.strip() and line[0] != "#"), first)
+    if lines[code].startswith("%%"):   # only comments may stand before
+        return translate_cell(text, code)
     for _ in range(LINES_MAX):
         try:
             quietly("\n".join(lines), program)

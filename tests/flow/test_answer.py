@@ -221,6 +221,22 @@ def test_a_wrong_call_says_what_to_do(agent, what):
     payload(agent.run("answer('{x}', x=1)"))
 
 
+NO_TURN = {
+    "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nx = 1": "",
+    "%matplotlib inline  # figures\n%matplotlib inline;\nx = 1": "", "%%time\nx = 1": "",
+    "# the time\n%%time\nx = 1": "", "!pip install nosuch\nx = 1": "nothing can be installed",
+    "%pip install -q nosuch && echo\nx = 1": "nothing can be installed", "%load_ext autoreload\nx = 1": "no extensions",
+    "!pip install pandas\nx = 1": "is here already", "%%capture\nx = 1": ""}
+
+
+@pytest.mark.parametrize("code", NO_TURN)
+def test_habits_of_notebooks_cost_no_turn(agent, code):
+    assert agent.ask("check", code=code)["problems"] == []
+    result = agent.run(f"{code}\nanswer('{{x}}', x=x)")
+    assert payload(result)["values"] == {"x": 1} and NO_TURN[code] in result["stderr"], result
+    assert NO_TURN[code] or not result["stderr"]
+
+
 # ---- files ----
 MAKE = "import json, zipfile, matplotlib.pyplot as plt, pandas as pd\nframe = pd.read_csv('sales.csv')\n"
 GOOD = {

@@ -39,7 +39,8 @@ def test_programs_run_and_their_output_comes(session):
 
 
 def test_a_wish_to_install_is_answered_at_once(session):
-    for code in ("!pip install nosuchthing==1", "%pip install nosuchthing", "!python3 -m pip install -q nosuchthing"):
+    for code in ("!pip install nosuchthing==1", "%pip install nosuchthing", "!python3 -m pip install -q nosuchthing",
+                 "!pip install nosuchthing && echo done", "!pip install -q 'nosuchthing>=2' > /dev/null 2>&1"):
         assert re.fullmatch(r"nosuchthing: a box has no network.*\n", outcome(session, code)[2])
     assert re.search(r"numpy [\d.]+ is here already", outcome(session, "!pip install numpy")[2])
 
@@ -50,6 +51,9 @@ def test_time_is_measured(session):
     out, values, _ = outcome(session, "%%time\ny = 5\ny + 1")
     assert values == ["6"] and "Wall time: " in out
     assert outcome(session, "%time z = 4\nz")[1] == ["4"]
+    out, values, _ = outcome(session, "# a comment\n\n# and another\n%%time\n# one more\nz + 2")
+    assert values == ["6"] and "Wall time: " in out
+    assert session.run("z\n%%time\nz")["error"]["message"].startswith("a magic with %% must be on the first line")
     out, _, _ = outcome(session, "%timeit -n3 -r2 len([])")
     assert re.search(r"per loop \(mean ± std. dev. of 2 runs, 3 loops each\)", out)
     assert "loops each" in outcome(session, "%timeit pass")[0]
