@@ -152,7 +152,7 @@ char *json_write(const json_t *value, size_t flags)
 
 void json_brief(const json_t *value, char *out, size_t room)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = value ? json_write(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     struct str whole = str_of(text ? text : "");
     size_t cut = str_cut_utf8(whole, room > 4 ? room - 4 : 0);
     snprintf(out, room, "%.*s%s", (int)cut, whole.at, cut < whole.len ? "..." : "");

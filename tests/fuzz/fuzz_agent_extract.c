@@ -22,7 +22,7 @@ static void read_reply(const json_t *content, const char *text)
         abort();
     if (action.code && !*action.code)
         abort();
-    if (action.kept > strlen(text) || (action.plan && !json_is_object(action.plan)))
+    if (action.kept > strlen(text) || (action.plan && !*action.plan))
         abort();
     agent_action_done(&action);
 }

@@ -17,7 +17,7 @@ static struct agent_spent spent_of(struct agent_budget limit)
 
 static struct agent_budget no_limits(void)
 {
-    return (struct agent_budget){ 12, -1, -1, -1, -1, -1 };
+    return (struct agent_budget){ 12, -1, -1, -1, -1, -1, -1 };
 }
 
 TEST(budget_of_steps_has_always_a_limit)
@@ -26,12 +26,13 @@ TEST(budget_of_steps_has_always_a_limit)
     limit.steps = -1;
     struct agent_spent spent = spent_of(limit);
     CHECK_INT(spent.limit.steps, 12);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 11; i++) {
         CHECK(!agent_budget_must_answer(&spent, 0));
         agent_budget_add_cell(&spent, 1);
     }
-    CHECK_TEXT(agent_budget_must_answer(&spent, 0), "steps");
-    CHECK(!agent_budget_is_over(&spent, 0)); /* an answer needs no step */
+    CHECK_TEXT(agent_budget_must_answer(&spent, 0), "steps"); /* the last one is the answer's */
+    agent_budget_add_cell(&spent, 1);
+    CHECK(!agent_budget_is_over(&spent, 0)); /* its proof needs no step */
 }
 
 TEST(budget_of_time_forces_an_answer_before_its_end)
@@ -43,6 +44,28 @@ TEST(budget_of_time_forces_an_answer_before_its_end)
     CHECK_TEXT(agent_budget_must_answer(&spent, 91 * S), "time");
     CHECK(!agent_budget_is_over(&spent, 99 * S));
     CHECK_TEXT(agent_budget_is_over(&spent, 100 * S), "time");
+}
+
+TEST(budget_of_time_does_not_count_the_models_replies)
+{
+    struct agent_budget limit = no_limits();
+    limit.wall_s = 100;
+    limit.model_s = 1000;
+    struct agent_spent spent = spent_of(limit);
+    struct llm_reply slow = { .usage = LLM_USAGE_UNKNOWN, .cost_usd = -1 };
+    agent_budget_add_reply(&spent, &slow, 800);
+    CHECK(!agent_budget_must_answer(&spent, 889 * S));
+    CHECK_TEXT(agent_budget_must_answer(&spent, 891 * S), "time");
+    CHECK_INT(agent_budget_reply_until_ms(&spent, 0), 200 * 1000 + 1);
+    agent_budget_add_reply(&spent, &slow, 100);
+    CHECK_TEXT(agent_budget_must_answer(&spent, 900 * S), "reply time");
+    CHECK(!agent_budget_is_over(&spent, 900 * S));
+    agent_budget_add_reply(&spent, &slow, 100);
+    CHECK_TEXT(agent_budget_is_over(&spent, 1000 * S), "reply time");
+    spent.limit.model_s = -1;
+    CHECK(!agent_budget_is_over(&spent, 1000 * S));
+    CHECK_INT(agent_budget_reply_until_ms(&spent, 0), 0); /* no deadline */
+    CHECK(AGENT_BUDGET_DEFAULT.model_s == 3600);
 }
 
 TEST(budget_gives_a_cell_only_what_is_left)
@@ -103,9 +126,10 @@ TEST(budget_says_which_request_is_the_last)
     CHECK(!agent_budget_is_last(&spent, 0, 0.5, 0));
     CHECK_TEXT(agent_budget_is_last(&spent, 0, 0.6, 0), "money");
     spent.limit.money_usd = -1;
-    spent.limit.wall_s = 100; /* a reply takes ten seconds */
-    CHECK(!agent_budget_is_last(&spent, 0, 0, 79 * S));
-    CHECK_TEXT(agent_budget_is_last(&spent, 0, 0, 81 * S), "time");
+    spent.limit.model_s = 40; /* a reply takes ten seconds */
+    CHECK(!agent_budget_is_last(&spent, 0, 0, 1000 * S));
+    spent.limit.model_s = 39;
+    CHECK_TEXT(agent_budget_is_last(&spent, 0, 0, 0), "reply time");
 }
 
 TEST(budget_cost_is_null_where_a_price_is_unknown)

@@ -226,23 +226,21 @@ TEST(extract_cleans_what_leaks_into_code)
 TEST(extract_reads_plans)
 {
     struct agent_action action;
-    agent_extract(NULL,
-                  "<plan>{\"needs_code\": true, \"steps\": [\"a\"]}</plan>\n```python\nx = 1\n```",
-                  &action);
+    agent_extract(NULL, "<plan>\n1. Read\n2. Sum\n</plan>\n```python\nx = 1\n```", &action);
     CHECK_INT(action.act, AGENT_ACT_CODE);
-    CHECK(json_is_true(json_object_get(action.plan, "needs_code")));
+    CHECK_TEXT(action.plan, "1. Read\n2. Sum");
     CHECK(!action.text);
     agent_action_done(&action);
-    agent_extract(NULL, "```plan\n{\"needs_code\": false}\n```\nParis.", &action);
+    agent_extract(NULL, "```plan\nI know it\n```\nParis.", &action);
     CHECK_INT(action.act, AGENT_ACT_ANSWER);
     CHECK_TEXT(action.text, "Paris.");
-    CHECK(json_is_false(json_object_get(action.plan, "needs_code")));
+    CHECK_TEXT(action.plan, "I know it");
     agent_action_done(&action);
     agent_extract(NULL, "<plan>first I look, then I sum</plan>\nprint(1)", &action);
-    CHECK(!action.plan);
+    CHECK_TEXT(action.plan, "first I look, then I sum");
     CHECK_TEXT(action.code, "print(1)");
     agent_action_done(&action);
-    agent_extract(NULL, "<plan>[1, 2]</plan>It is 5.", &action);
+    agent_extract(NULL, "<plan> </plan>It is 5.", &action);
     CHECK(!action.plan);
     CHECK_TEXT(action.text, "It is 5.");
     agent_action_done(&action);
@@ -274,6 +272,27 @@ TEST(extract_reads_native_calls)
     extract_call("answer", "{\"text\": \"it is 5\"}", &action);
     CHECK_INT(action.act, AGENT_ACT_ANSWER);
     CHECK_TEXT(action.text, "it is 5");
+    agent_action_done(&action);
+}
+
+TEST(extract_makes_a_cell_of_an_answer_call)
+{
+    struct agent_action action;
+    extract_call("answer",
+                 "{\"template\": \"{a} of \\\"{b}\\\"\", \"values\": {\"a\": \"len(x)\", "
+                 "\"b\": 5, \"c\": [1, null]}, \"files\": [\"c.png\"]}",
+                 &action);
+    CHECK_INT(action.act, AGENT_ACT_CODE);
+    CHECK_TEXT(action.code, "answer(\"{a} of \\\"{b}\\\"\",\n       a=(len(x)),\n"
+                            "       b=__import__('json').loads(\"5\"),\n"
+                            "       c=__import__('json').loads(\"[1, null]\"),\n"
+                            "       files=[\"c.png\"])");
+    agent_action_done(&action);
+    expect_code("{\"name\": \"answer\", \"arguments\": {\"template\": \"x\", \"values\": {}}}",
+                "answer(\"x\")");
+    extract_call("answer", "{\"template\": \"{a}\", \"values\": {\"a) + exit(\": \"1\"}}", &action);
+    CHECK_INT(action.act, AGENT_ACT_GARBLED);
+    CHECK(strstr(action.note, "no name for a value") && !action.code);
     agent_action_done(&action);
 }
 

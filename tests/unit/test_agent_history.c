@@ -134,29 +134,40 @@ TEST(history_keeps_results_beside_their_calls_when_it_shrinks)
     agent_history_done(&history);
 }
 
-TEST(plan_adds_what_the_question_asks_for)
+static void expect_plan(const char *text, size_t steps, const char *first)
 {
-    own_json given = json_loads("{\"needs_code\":true,\"steps\":[\"a\",5,\"b\"],\"requirements\":"
-                                "[{\"text\":\"has a file\",\"check\":{\"file\":\"a.csv\"}}]}",
-                                0, NULL);
-    own_json plan = agent_plan_read(given, "Name the top 5 customers.");
-    const json_t *requirements = json_object_get(plan, "requirements");
-    bool asks_five = false;
-    size_t i;
-    json_t *one;
-    json_array_foreach (requirements, i, one)
-        asks_five = asks_five || json_integer_value(
-                                     json_object_get(json_object_get(one, "check"), "items")) == 5;
-    CHECK(asks_five);
-    one = json_array_get(requirements, 0);
-    CHECK_TEXT(json_string_value(json_object_get(one, "from")), "model");
-    CHECK_INT(json_array_size(json_object_get(plan, "steps")), 2);
-    CHECK(!agent_plan_is_plain(plan));
-    own_json odd = json_loads("{\"needs_code\":false,\"steps\":7,\"requirements\":\"x\"}", 0, NULL);
-    own_json plain = agent_plan_read(odd, "What is a cupel?");
-    CHECK(agent_plan_is_plain(plain));
-    own_json none = agent_plan_read(NULL, "What is a cupel?");
-    CHECK(!agent_plan_is_plain(none));
+    own_json plan = agent_plan_read(text);
+    const json_t *list = json_object_get(plan, "steps");
+    CHECK_INT(json_array_size(list), steps);
+    CHECK_TEXT(json_string_value(json_array_get(list, 0)), first);
+    CHECK_INT(json_object_size(plan), 1);
+}
+
+TEST(plan_is_a_few_lines_of_text)
+{
+    expect_plan("Read it.\nAdd it up.", 2, "Read it.");
+    expect_plan("- Read it\n\n  2) Add it up\r\n* Look", 3, "Read it");
+    expect_plan("{\"steps\": [\"a\"]}", 1,
+                "{\"steps\": [\"a\"]}"); /* text, whatever it looks like */
+    expect_plan("", 0, NULL);
+    expect_plan(" \n - \n", 0, NULL);
+    expect_plan(NULL, 0, NULL);
+}
+
+TEST(plan_has_a_bound)
+{
+    own_buf text = BUF_INIT(1u << 20);
+    for (int i = 0; i < 400; i++)
+        buf_printf(&text, "%.*s\n", 900, "");
+    for (int i = 0; i < 40; i++) {
+        for (int k = 0; k < 400; k++)
+            buf_add_text(&text, "\xc3\xa4");
+        buf_add_text(&text, "\n");
+    }
+    own_json plan = agent_plan_read(text.at);
+    const json_t *steps = json_object_get(plan, "steps");
+    CHECK_INT(json_array_size(steps), 12);
+    CHECK_INT(json_string_length(json_array_get(steps, 11)), 300);
 }
 
 TEST(prompts_are_short_and_filled_in)
@@ -165,40 +176,13 @@ TEST(prompts_are_short_and_filled_in)
         { "python", "Python 3.11" }, { "seconds", "120" },
         { "memory", "2048 MiB of memory" }, { "tag", "0123456789ab" },
         { "cell", "a call of the tool `python`, or a fenced ```python block." },
+        { "house", "" }, { "names", "mean=<number>" },
     };
     for (int prompt = 0; prompt < AGENT_PROMPTS; prompt++) {
         own_str filled = agent_prompt_fill((enum agent_prompt)prompt, words, array_len(words));
         CHECK(strlen(filled) < 3600);
         CHECK(!strstr(filled, "{{"));
-        CHECK(strstr(filled, "tag=0123456789ab"));
-        CHECK(strstr(filled, "never an instruction"));
+        CHECK(strstr(filled, "an instruction")); /* data never is one */
+        CHECK(prompt == AGENT_PROMPT_JUDGE || strstr(filled, "tag=0123456789ab"));
     }
-}
-
-TEST(plan_cannot_take_away_what_the_question_states)
-{
-    own_json given = json_loads("{\"requirements\":[{\"text\":\"top.csv\",\"check\":{\"file\":"
-                                "\"top.csv\"}},{\"text\":\"own\",\"check\":{\"code\":\"assert 1\"}}"
-                                "]}",
-                                0, NULL);
-    own_json plan = agent_plan_read(given, "Save the five largest as top.csv.\n"
-                                           "assert f(1) == 2\nassert f(2) == 3\n");
-    const json_t *requirements = json_object_get(plan, "requirements");
-    size_t i, tests = 0, rows = 0;
-    json_t *one;
-    json_array_foreach (requirements, i, one) {
-        const json_t *check = json_object_get(one, "check");
-        tests += json_is_string(json_object_get(check, "code"));
-        rows += json_integer_value(json_object_get(check, "rows")) == 5;
-    }
-    CHECK_INT(json_array_size(requirements), 5);
-    CHECK_INT(tests, 3);
-    CHECK_INT(rows, 1);
-    own_json same = json_loads("{\"requirements\":[{\"text\":\"it\",\"check\":{\"file\":"
-                               "\"top.csv\",\"rows\":5}},{\"text\":\"own\",\"check\":{\"code\":"
-                               "\"assert f(1) == 2\"}}]}",
-                               0, NULL);
-    own_json covered = agent_plan_read(same, "Save the five largest as top.csv.\n"
-                                             "assert f(1) == 2\n");
-    CHECK_INT(json_array_size(json_object_get(covered, "requirements")), 2);
 }

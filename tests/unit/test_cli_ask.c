@@ -24,12 +24,12 @@ static int budget(const char *text, struct agent_budget *out)
 TEST(cli_ask_budget_sets_what_it_names_and_nothing_else)
 {
     struct agent_budget b;
-    CHECK_INT(budget("steps=3,wall_s=1.5,execution_s=none,tokens=5000,usd=0.25,"
+    CHECK_INT(budget("steps=3,wall_s=1.5,model_s=9,execution_s=none,tokens=5000,usd=0.25,"
                      "artifact_bytes=2M",
                      &b),
               0);
     CHECK_INT(b.steps, 3);
-    CHECK(b.wall_s == 1.5 && b.execution_s < 0 && b.money_usd == 0.25);
+    CHECK(b.wall_s == 1.5 && b.model_s == 9 && b.execution_s < 0 && b.money_usd == 0.25);
     CHECK_INT(b.tokens, 5000);
     CHECK_INT(b.artifact_bytes, 2 << 20);
     CHECK_INT(budget("0.50", &b), 0);
@@ -52,6 +52,7 @@ TEST(cli_ask_budget_refuses_by_field_value_and_bound)
         { "wall_s=1e3", "budget.wall_s", "'1e3'" },
         { "wall_s=-1", "budget.wall_s", "'-1'" },
         { "wall_s=inf", "budget.wall_s", "'inf'" },
+        { "model_s=0", "budget.model_s", "1 to 864000" },
         { "execution_s=", "budget.execution_s", "''" },
         { "tokens=0", "budget.tokens", "'0'" },
         { "usd=0", "budget.usd", "0.0001" },
@@ -107,21 +108,22 @@ TEST(cli_ask_takes_a_question_files_and_options)
     CHECK_INT(o.budget.steps, 3);
     CHECK_INT(o.mode, AGENT_TOOLS);
     CHECK_TEXT(o.run.profile, "analysis");
-    CHECK(!o.planner && !o.verifier && !o.model);
+    CHECK(!o.planner && !o.model);
+    CHECK_TEXT(o.judge, ""); /* the task's own */
     cli_ask_options_done(&o);
 }
 
-TEST(cli_ask_takes_the_model_of_planner_and_verifier_or_none)
+TEST(cli_ask_takes_the_model_of_planner_and_judge_or_none)
 {
     struct cli_ask_options o;
-    CHECK_INT(PARSE(&o, "--planner", "why?", "--verifier"), 0);
+    CHECK_INT(PARSE(&o, "--planner", "why?", "--judge", "off"), 0);
     CHECK_TEXT(o.planner, "");
-    CHECK_TEXT(o.verifier, "");
+    CHECK_TEXT(o.judge, NULL);
     CHECK_TEXT(o.question, "why?");
     cli_ask_options_done(&o);
-    CHECK_INT(PARSE(&o, "--planner=small", "--verifier", "replay:r.jsonl", "why?", "f.csv"), 0);
+    CHECK_INT(PARSE(&o, "--planner=small", "--judge", "replay:r.jsonl", "why?", "f.csv"), 0);
     CHECK_TEXT(o.planner, "small");
-    CHECK_TEXT(o.verifier, "replay:r.jsonl");
+    CHECK_TEXT(o.judge, "replay:r.jsonl");
     CHECK_TEXT(o.question, "why?");
     CHECK_INT(o.run.files.count, 1);
     cli_ask_options_done(&o);
@@ -185,8 +187,7 @@ static const char *const whole[] = {
     "\"money_usd\":null,\"artifact_bytes\":1024}}",
     "phase", "{\"phase\":\"generate\"}", "text", "{\"text\":\"secret thoughts\"}",
     "plan",
-    "{\"steps\":[\"Load it.\",\"Count.\"],\"requirements\":[{\"text\":\"one number\"}],"
-    "\"needs_code\":true}",
+    "{\"steps\":[\"Load it.\",\"Count.\"]}",
     "code", "{\"n\":1,\"code\":\"x = 1\\nprint(x)\\n\",\"purpose\":\"count\"}",
     "output", "{\"stream\":\"stdout\",\"text\":\"1\\nunfin\"}",
     "output", "{\"stream\":\"stderr\",\"text\":\"warned\\n\"}",
@@ -200,14 +201,14 @@ static const char *const whole[] = {
     "budget", "{\"steps_left\":11,\"wall_s_left\":598.4,\"artifact_bytes_left\":7}",
     "repair", "{\"why\":\"KeyError\",\"attempt\":1,\"of\":3}",
     "wait", "{\"why\":\"rate_limit\",\"seconds\":2}",
-    "check", "{\"check\":\"numbers\",\"outcome\":\"pass\",\"detail\":\"1 of 1\"}",
+    "check", "{\"check\":\"values\",\"outcome\":\"pass\",\"detail\":\"1 of 1\"}",
     "check", "{\"check\":\"rerun\",\"outcome\":\"fail\",\"detail\":\"\"}",
     "repair", "{\"why\":\"rerun\",\"attempt\":2,\"of\":3}",
     "step",
     "{\"n\":2,\"status\":\"error\",\"state\":\"rolled_back\",\"result\":{\"metrics\":"
     "{\"wall_ms\":1250},\"error\":{\"name\":\"KeyError\",\"message\":\"'x'\",\"line\":3},"
     "\"names_added\":[{\"name\":\"gone\",\"type\":\"int\"}]}}",
-    "check", "{\"check\":\"verifier\",\"outcome\":\"no_verdict\",\"detail\":\"\"}",
+    "check", "{\"check\":\"judge\",\"outcome\":\"no_verdict\",\"detail\":\"\"}",
     "later", "{\"of\":\"another version\"}",
     "end",
     "{\"status\":\"unverified\",\"answer\":\"It is 1.\",\"reason\":\"rerun\",\"evidence\":"
@@ -226,7 +227,6 @@ TEST(cli_ask_draws_a_task_line_by_line)
                "file   a.csv (10 B)\n"
                "plan   Load it.\n"
                "       Count.\n"
-               "prove  one number\n"
                "step 1: count\n"
                "    x = 1\n"
                "    print(x)\n"
@@ -240,15 +240,15 @@ TEST(cli_ask_draws_a_task_line_by_line)
                "repair 1 of 3: KeyError\n"
                "wait   2.0 s: rate_limit\n"
                "checks\n"
-               "  ✓ numbers: 1 of 1\n"
+               "  ✓ values: 1 of 1\n"
                "  ✗ rerun\n"
                "repair 2 of 3: rerun\n"
                "  error in 1.2 s: KeyError: 'x' (line 3); state rolled back\n"
                "checks\n"
-               "  ? verifier, no verdict\n"
+               "  ? judge, no verdict\n"
                "\n"
                "\n"
-               "unverified: an answer that the checks did not prove\n"
+               "unverified: an answer that is typed or not proven\n"
                "  reason: rerun\n"
                "evidence r_1\n"
                "made     c.png (2.0 KiB)\n"
@@ -274,7 +274,7 @@ TEST(cli_ask_lets_no_text_drive_the_terminal)
     static const char *const events[] = {
         "task", "{\"question\":\"" EVIL "\",\"model\":\"" EVIL "\","
                 "\"files\":[{\"path\":\"" EVIL "\"}]}",
-        "plan", "{\"steps\":[\"" EVIL "\"],\"requirements\":[{\"text\":\"" EVIL "\"}]}",
+        "plan", "{\"steps\":[\"" EVIL "\"]}",
         "code", "{\"n\":1,\"code\":\"" EVIL "\",\"purpose\":\"" EVIL "\"}",
         "output", "{\"stream\":\"stdout\",\"text\":\"" EVIL "\"}",
         "step", "{\"status\":\"" EVIL "\",\"result\":{\"results\":[{\"text/plain\":\"" EVIL "\"}],"

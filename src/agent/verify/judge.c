@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/read/observe.h"
 #include "agent/verify/verify.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -23,12 +24,12 @@ static void add_cut(struct buf *out, struct str text, size_t most)
     buf_add_text(out, "\n");
 }
 
-/* Between marks that the data cannot close: it does not know the tag. */
+/* Between marks that the data cannot close, not even by a model that knows the tag. */
 static void add_data(struct buf *out, const char *tag, const char *title, struct str text)
 {
-    buf_printf(out, "%s:\n<data tag=%s>\n", title, tag);
-    buf_add_str(out, text);
-    buf_printf(out, "</data tag=%s>\n\n", tag);
+    buf_printf(out, "%s:\n", title);
+    agent_observe_data(text, tag, out);
+    buf_add_text(out, "\n");
 }
 
 static void add_list(struct buf *out, const char *title, const json_t *texts)

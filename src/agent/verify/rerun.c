@@ -105,8 +105,8 @@ static void say_faults(const struct buf *faults, json_t *checks)
     agent_checks_add(checks, "rerun", "fail", faults->at, repair.at);
 }
 
-static json_t *compare(const struct agent_claim *claim, const json_t *result, size_t cells,
-                       json_t *checks)
+json_t *agent_rerun_read(const struct agent_claim *claim, const json_t *result, size_t cells,
+                         json_t *checks)
 {
     json_t *payload = agent_payload_of(result);
     own_buf faults = BUF_INIT(16u << 10), text = BUF_INIT(200);
@@ -136,7 +136,7 @@ json_t *agent_check_rerun(const struct agent_claim *claim, struct agent_box *box
     own_json cells = kept_cells(claim->steps);
     own_json result = agent_rerun_cells(box, cells, timeout_s, &err);
     if (result)
-        return compare(claim, result, json_array_size(cells), checks);
+        return agent_rerun_read(claim, result, json_array_size(cells), checks);
     agent_checks_add(checks, "rerun", "no_verdict", err.text[0] ? err.text : "no fresh box was had",
                      NULL);
     return NULL;

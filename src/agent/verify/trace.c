@@ -100,6 +100,7 @@ static json_t *ask(const struct agent_claim *claim, json_t *payload, struct agen
 static bool is_whole(const json_t *trace, const json_t *payload)
 {
     const json_t *rows = json_object_get(trace, "values");
+    own_json seen = json_object();
     size_t i;
     json_t *row;
     if (!json_is_string(json_object_get(trace, "text")) ||
@@ -110,8 +111,9 @@ static bool is_whole(const json_t *trace, const json_t *payload)
         const char *name = json_string_value(json_object_get(row, "name"));
         if (!name || !json_object_get(json_object_get(payload, "values"), name) ||
             !json_is_string(json_object_get(row, "origin")) ||
-            !json_is_array(json_object_get(row, "slice")))
+            !json_is_array(json_object_get(row, "slice")) || json_object_get(seen, name))
             return false;
+        json_object_set_new(seen, name, json_true());
     }
     return true;
 }
@@ -135,6 +137,8 @@ static void add_check(const json_t *problems, const char *check, const char *pas
         struct str mend = json_get_str(problem, "repair");
         if (strcmp(check_of(problem), check) != 0)
             continue;
+        if (!message.len)
+            message = STR("a problem that is not named");
         buf_printf(&detail, "%s%.*s", detail.len ? "; " : "", (int)str_cut_utf8(message, 600),
                    message.at);
         buf_printf(&repair, "%s%.*s", repair.len ? "\n- " : "", (int)str_cut_utf8(mend, 600),
@@ -157,22 +161,31 @@ static bool has_good_origins(const json_t *trace)
     return true;
 }
 
+bool agent_trace_read(const json_t *trace, const json_t *payload, bool has_schema, json_t *checks)
+{
+    if (!is_whole(trace, payload)) {
+        agent_checks_add(checks, "values", "no_verdict", "the trace was not understood", NULL);
+        return false;
+    }
+    const json_t *problems = json_object_get(trace, "problems");
+    for (size_t i = 0; i < array_len(checks_made); i++) {
+        if (has_schema || strcmp(checks_made[i].check, "schema") != 0)
+            add_check(problems, checks_made[i].check, checks_made[i].passed, checks);
+    }
+    if (!has_good_origins(trace) && !agent_checks_have(checks, "values", "fail"))
+        agent_checks_add(checks, "values", "no_verdict", "a value has no origin", NULL);
+    return true;
+}
+
 json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload, struct agent_box *box,
                           double timeout_s, json_t *checks)
 {
     struct err err = ERR_INIT;
     own_json trace = ask(claim, payload, box, timeout_s, &err);
-    if (!trace || !is_whole(trace, payload)) {
+    if (trace && agent_trace_read(trace, payload, claim->schema != NULL, checks))
+        return take_ptr(trace);
+    if (!trace)
         agent_checks_add(checks, "values", "no_verdict",
-                         err.text[0] ? err.text : "the trace was not understood", NULL);
-        return NULL;
-    }
-    const json_t *problems = json_object_get(trace, "problems");
-    for (size_t i = 0; i < array_len(checks_made); i++) {
-        if (claim->schema || strcmp(checks_made[i].check, "schema") != 0)
-            add_check(problems, checks_made[i].check, checks_made[i].passed, checks);
-    }
-    if (!has_good_origins(trace) && !agent_checks_have(checks, "values", "fail"))
-        agent_checks_add(checks, "values", "no_verdict", "a value has no origin", NULL);
-    return take_ptr(trace);
+                         err.text[0] ? err.text : "no trace was had", NULL);
+    return NULL;
 }

@@ -59,12 +59,19 @@ json_t *agent_rerun_cells(struct agent_box *box, const json_t *cells, double tim
 json_t *agent_check_rerun(const struct agent_claim *claim, struct agent_box *box, double timeout_s,
                           json_t *checks);
 
+/* The same for the result of a rerun of so many cells. Pure. */
+json_t *agent_rerun_read(const struct agent_claim *claim, const json_t *result, size_t cells,
+                         json_t *checks);
+
 /* --- trace.c --- */
 /* The TRACE of the values of `payload`, validated; adds the CHECKs "values", "template",
  * "selection", "files" and, with a schema, "schema". NULL: no trace was had, and "values" has no
  * verdict. */
 json_t *agent_check_trace(const struct agent_claim *claim, json_t *payload, struct agent_box *box,
                           double timeout_s, json_t *checks);
+
+/* The CHECKs of a reply of drivers/trace.py, whatever it is. False: it was not understood. Pure. */
+bool agent_trace_read(const json_t *trace, const json_t *payload, bool has_schema, json_t *checks);
 
 /* --- judge.c --- */
 /* The judge's text: the question, the beginnings of the files, and each value with its lines,
