@@ -93,6 +93,8 @@ void agent_execute(struct agent *agent, const struct agent_action *action);
 void agent_proof(struct agent *agent, json_t *payload);
 /* The model typed its answer: it is asked once to make it a call. */
 void agent_proof_typed(struct agent *agent, const struct agent_action *action);
+/* Drops an answer's values, trace and checks: another answer took its place. */
+void agent_proof_forget(struct agent *agent);
 /* Seconds for a proof run: the rest of the budget, but never zero. */
 double agent_proof_seconds(const struct agent *agent);
 /* --- cross.c --- */

@@ -23,11 +23,9 @@ static void clear(json_t **value)
 void agent_turn_begin(struct agent *agent)
 {
     free(take_ptr(agent->answer));
-    clear(&agent->payload);
-    clear(&agent->trace);
+    agent_proof_forget(agent);
     clear(&agent->second);
     clear(&agent->plan);
-    json_array_clear(agent->checks);
     agent->turns = 0;
     agent->empty_replies = agent->verify_repairs = agent->typed_replies = 0;
     agent->planned = agent->forced = agent->ended = false;

@@ -221,9 +221,17 @@ void agent_proof(struct agent *agent, json_t *payload)
         ask_user(agent, payload);
 }
 
+void agent_proof_forget(struct agent *agent)
+{
+    json_decref(take_ptr(agent->payload));
+    json_decref(take_ptr(agent->trace));
+    json_array_clear(agent->checks);
+}
+
 void agent_proof_typed(struct agent *agent, const struct agent_action *action)
 {
     set_answer(agent, str_of(action->text));
+    agent_proof_forget(agent);
     if (agent->typed_replies++ || agent->forced) {
         agent_end(agent, AGENT_UNVERIFIED, NULL, "typed, not computed");
         return;
