@@ -70,6 +70,11 @@ def variants(found, levels=False):
     return {short(one) for one in both | rests | {100 * rest for rest in rests}}
 
 
+def rates(found):
+    """The factors of a growth or fall by a percentage."""
+    return {short(1 + sign * number / 100) for number in found for sign in (1, -1) if 0 < number <= 100}
+
+
 def number_of(value):
     """The number that a constant is or spells, or None."""
     if type(value) in (int, float):
@@ -116,6 +121,7 @@ class Scan:
         full = f"{self.imports.get(root, root)}.{rest}".rstrip(".")
         last = name.rpartition(".")[2]
         self.calls.append((full, last, root in self.imports))
+        self.arithmetic |= name == "format" or name == "int" and len(node.args) == 2   # to another base
         bare = "." not in name or root in self.imports
         self.risky |= last in EVALS and bare and not full.startswith("re.") or name == "get_ipython"
         inner = part if part == "select" else "select" if last in SELECTORS else "assign" if last in CONVERT else "arg"
@@ -243,13 +249,14 @@ def copied(trees, outputs, free):
 
 # ---- digits of a template ----
 TOKEN = re.compile(r"[^\W\d]*\d\w*(?:[.,'’\u00a0\u202f\u066b\u066c]\d+)*\w*")
-MARKER = re.compile(r"(?m)^[ \t>*#-]*\(?(\d{1,2})[.)](?=\s|\0)")
+MARKER = re.compile(r"(?<![^\s(>*#-])(\d{1,2})[.)](?=\s|\0)")
+GLUED = re.compile(r"\0[:.,]0+(?::00)?(?!\d)")   # {hour}:00
 UNIT = re.compile(r"(?:[kcdmµn]?m|ft|in|yd|s|r)[23]")
 
 
 def tokens(text):
     """The words and numbers with digits; markers of a list that counts from 1 are none."""
-    counted = 0
+    counted, text = 0, GLUED.sub("\0", text)
     for found in list(MARKER.finditer(text)):
         if int(found[1]) == counted + 1:
             counted += 1
@@ -262,6 +269,8 @@ def tokens(text):
 def token_known(token, words, numbers):
     folded = plain(token).casefold()
     if token.casefold() in words or UNIT.fullmatch(folded):
+        return True
+    if re.fullmatch("q[123]", folded) and {0.25, 0.75} & numbers:   # quartiles
         return True
     if re.match(r"[a-z]", folded):   # Q1, H2O: a name
         return all([one in words for one in re.findall(r"[^\W_]+", folded)])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from urllib.parse import quote
 
 origin = facts = driver = None   # set by the loader of this file
 
@@ -14,38 +15,44 @@ FILES_MAX, COLUMNS_MAX = 20, 200
 NAMED = re.compile(r"[\w-]+\.(?:csv|tsv|txt|jsonl?|xlsx?|png|jpe?g|svg|pdf|html|md|parquet|docx|pptx|zip|xml|ya?ml|gif|"
                    r"db|sqlite|npy|pkl|ics|geojson)\b", re.I)
 DATE = re.compile(r"(?:\d{1,2}[./-]){0,2}((?:1[89]|20|21)\d\d)(?:[./-]\d{1,2}){0,2}(?:[T ][\d:.]+Z?)?")
+LOOSE = frozenset("lower upper casefold title capitalize strip swapcase".split())   # calls after which case is free
 COMPARERS = frozenset("isin eq ne gt ge lt le between".split())
 QUERIED = re.compile(r"[`\"]?([^\W\d]\w*)[`\"]?\s*(?:==?|\bin\b|\bIN\b|\blike\b|\bLIKE\b)\s*[\[(]?\s*'([^'\n]{1,80})'"
                      r"|[`]?([^\W\d]\w*)[`]?\s*(?:==?|\bin\b)\s*[\[(]?\s*\"([^\"\n]{1,80})\"")
 
 
 class Column:
-    """The distinct values of a column, folded, with one spelling of each."""
+    """The distinct values of a column as texts, and whether these are all."""
 
     def __init__(self, file, name):
-        self.file, self.name, self.values, self.rows, self.missing, self.whole = file, name, {}, 0, 0, True
+        self.file, self.name, self.values, self.missing, self.whole = file, name, {}, 0, True
+        self.made = None
 
     def add(self, value):
-        self.rows += 1
-        text = "" if value is None else str(value)[:1000].strip()
+        text = "" if value is None else str(value)[:200].strip()
         if not text or text in ("NA", "NaN", "nan", "null", "None"):
             self.missing += 1
-        elif len(self.values) < DISTINCT_MAX or text.casefold() in self.values:
-            self.values.setdefault(text[:200].casefold(), text[:200])
+        elif len(self.values) < DISTINCT_MAX or text in self.values:
+            self.values[text] = None
         else:
             self.whole = False
 
-    def has(self, constant):
-        """Whether a row has the constant; numbers by value."""
-        if str(constant).strip().casefold() in self.values:
-            return True
-        number = origin.number_of(constant)
-        if not hasattr(self, "numbers"):
-            self.numbers = {origin.number_of(one) for one in self.values.values()} - {None}
-        return number is not None and number in self.numbers
+    def forms(self):
+        """The values folded, as words, and as numbers; made when they are needed."""
+        if not self.made:
+            numbers = {text: origin.number_of(text) for text in self.values}
+            self.made = ({text.casefold() for text in self.values}, {words(text): text for text in self.values},
+                         set(numbers.values()) - {None}, None not in numbers.values())
+        return self.made
+
+    def has(self, constant, loose=True):
+        """Whether a row has the constant: exactly, or but for case; numbers by value."""
+        text, number = str(constant).strip(), origin.number_of(constant)
+        return text in self.values or loose and text.casefold() in self.forms()[0] or (
+            number is not None and number in self.forms()[2])
 
     def years(self):
-        return {int(found[1]) for found in map(DATE.fullmatch, self.values.values()) if found}
+        return {int(found[1]) for found in map(DATE.fullmatch, self.values) if found}
 
 
 def words(text):
@@ -78,7 +85,39 @@ def decode(data):
         return data[:problem.start].decode("utf-8-sig") if cut else data.decode("latin-1")
 
 
+def read_database(name):
+    """The columns of all tables of an SQLite file."""
+    columns, steps = [], iter(range(2000))
+    import sqlite3
+    base = sqlite3.connect(f"file:{quote(name)}?mode=ro&immutable=1", uri=True)
+    base.set_progress_handler(lambda: next(steps, None) is None, 10_000)
+    base.text_factory = lambda data: data.decode("utf-8", "replace")
+    try:
+        for table, in base.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 50").fetchall():
+            rows = base.execute('SELECT * FROM "{}" LIMIT {}'.format(table.replace('"', '""'), ROWS_MAX))
+            found = [Column(name, one[0]) for one in rows.description[:COLUMNS_MAX]]
+            fill(found, rows, True)
+            columns += found
+    except sqlite3.Error:
+        pass
+    finally:
+        base.close()
+    return columns
+
+
+def fill(columns, rows, whole):
+    count = 0
+    for count, row in enumerate(rows, 1):
+        for column, value in zip(columns, row):
+            column.add(value)
+    for column in columns:
+        column.whole &= whole and count < ROWS_MAX
+    return columns
+
+
 def read_table(name, data, whole):
+    if data.startswith(b"SQLite format 3\0"):
+        return read_database(name)
     if b"\0" in data[:1000] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return []
     text = decode(data)
@@ -93,14 +132,7 @@ def read_table(name, data, whole):
         csv.field_size_limit(1 << 20)
         records = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark)
         header = [one.strip() for one in next(records, [])][:COLUMNS_MAX]
-        whole = whole and len(lines) <= ROWS_MAX
-    columns = [Column(name, str(one)) for one in header]
-    for row in records:
-        for column, value in zip(columns, row):
-            column.add(value)
-    for column in columns:
-        column.whole &= whole
-    return columns
+    return fill([Column(name, str(one)) for one in header], records, whole)
 
 
 def read_json(text, whole):
@@ -125,11 +157,17 @@ class Used:
     def __init__(self, parts, names):
         self.names, self.texts, self.numbers = names, [], set()
         self.compared, self.whole, self.indexed = [], set(), []
+        self.mentions = mentions(parts)
         stack = list(parts)
         while stack:
             node = stack.pop()
             if isinstance(node, ast.Constant):
                 self.constant(node.value)
+            elif isinstance(node, ast.Assign) and self.derived(node):
+                continue
+            elif isinstance(node, ast.Call) and facts.dotted(node.func).rpartition(".")[2].startswith("read_"):
+                stack += node.args
+                continue
             elif isinstance(node, ast.Attribute) and node.attr in names and isinstance(node.value, ast.Name):
                 self.whole.add(node.attr)
             elif isinstance(node, ast.Compare) and self.compare(node):
@@ -142,6 +180,14 @@ class Used:
                 self.indexed += [] if node.slice.value in names else [node.slice.value]
             stack += list(facts.children(node))
         self.text = "\n".join(self.texts).casefold()
+
+    def derived(self, node):
+        """`df["year"] = df.date...`: a new column that nothing else uses, so that its sources are not used either."""
+        target = node.targets[0]
+        key = facts.key_of(target) if isinstance(target, ast.Subscript) else getattr(target, "attr", None)
+        if type(key) is not str or len(node.targets) > 1:
+            return False
+        return mentions([node]).get(key) == self.mentions.get(key)
 
     def constant(self, value):
         if type(value) is str:
@@ -199,6 +245,17 @@ class Used:
             number in self.numbers or f"{number:.15g}" in self.text)
 
 
+def mentions(parts):
+    """How often each word stands in code, as an attribute or in a text."""
+    count = {}
+    for node in [one for part in parts for one in ast.walk(part)]:
+        text = node.attr if isinstance(node, ast.Attribute) else getattr(node, "value", None)
+        for word in [text, *text.split()] if type(text) is str and len(text) < 2000 else ():
+            word = word.strip("`'\"()=<>,;@")
+            count[word] = count.get(word, 0) + 1
+    return count
+
+
 def literals(node):
     if isinstance(node, ast.Constant) and type(node.value) in (str, int, float):
         return [node.value]
@@ -219,7 +276,7 @@ def named_values(question, columns):
     for column in columns:
         if len(column.values) < 2:
             continue
-        for value in column.values.values():
+        for value in column.values:
             spelled = " ".join(re.findall(r"[^\W_]+", value))
             plain_word = spelled.islower() and (len(spelled) < 4 or len(column.values) > 12)
             if spelled in grams and not plain_word and spelled.casefold() not in own and len(spelled) > 1 and (
@@ -257,26 +314,38 @@ def check(task):
 
 def warn(task, used, columns, own, question, value):
     """Selections of one value: a problem where no row fulfils it, else a warning if the question does not name it."""
-    said = {}
+    said, calls = {}, {last for _, last, _ in value.scan.calls}
+    loose = calls & LOOSE or re.search(r"lower *\(|upper *\(|nocase|like", used.text)
     for name, constant, equal in used.compared:
         places = [column for column in columns if column.name == name]
         named = words(str(constant)) in question or constant in task.free or str(constant).strip() == ""
-        there = any([column.has(constant) for column in places])
-        if not equal or not places:
+        if not equal or not places or like(constant):
             continue
-        if not there and name in own and all([column.whole for column in places]) and not like(constant):
-            if named:
+        there = any([one.has(constant, loose) and not other_type(one, constant, calls) for one in places])
+        if not there and name in own and all([one.whole for one in places]):
+            spelled = [one.forms()[1].get(words(str(constant))) for one in places]
+            near = next((one for one in spelled if one), None)
+            if named and not near:
                 task.notes.append(f"no row has {constant!r} in {name}, which the question names")
-            else:
-                task.problem("empty", value.name, f"{value.name} selects {constant!r} in {name}, and no row of "
-                             f"{places[0].file} has it", f"look at the values of {name} and select one that exists")
+                continue
+            hint = f" (it has {near!r})" if near else ""
+            task.problem("empty", value.name, f"{value.name} selects {constant!r} in {name}, and no row of "
+                         f"{places[0].file} has it{hint}", f"select a value as it stands in {name}")
         elif there and not named and type(constant) is str:
             said[f"selects {constant!r} in {name}, which the question does not name"] = None
     for constant in used.indexed:
-        place = next((one for one in columns if type(constant) is str and constant.casefold() in one.values), None)
+        place = next((one for one in columns if type(constant) is str and constant in one.values), None)
         if place and words(constant) not in question and len(constant) > 1:
             said[f"selects {constant!r} in {place.name}, which the question does not name"] = None
     return list(said)[:5]
+
+
+def other_type(column, constant, calls):
+    """A text beside a column of numbers that pandas read, or a number beside the texts of the csv module."""
+    if type(constant) is str:
+        read = "read_csv" in calls and not calls & {"astype", "DictReader", "reader", "map", "apply"}
+        return read and column.forms()[3] and constant.isdigit()
+    return bool(calls & {"DictReader", "reader"}) and not calls & {"read_csv", "int", "float", "map", "astype"}
 
 
 def like(constant):

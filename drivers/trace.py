@@ -79,7 +79,7 @@ class Task:
         self.program = self.call = self.place = None
         self.sources, self.trees, self.columns, self.changed = {}, [], [], set()
         self.parameters, self.texts, self.names = set(), set(), set()
-        self.free = origin.variants(origin.numbers(self.question))
+        self.free = origin.variants(asked := origin.numbers(self.question)) | origin.rates(asked)
         try:
             self.text = driver.load("answer").render(self.template, self.given, self.types)
         except Exception as problem:
@@ -391,7 +391,7 @@ class Task:
         split = set(re.findall(r"[^\W_]+", text))
         known = select.words(" ".join([self.question, *self.texts]))
         for column in self.columns:
-            for value in column.values.values():
+            for value in column.values:
                 first = re.search(r"[^\W_]+", value)
                 name = first and first[0] in split and len(value) > 2 and value != value.lower()
                 if name and select.words(value) not in known and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text):
