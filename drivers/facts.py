@@ -75,7 +75,7 @@ class Facts:
 
     def __init__(self, roots, imports, bound=NONE):
         self.uses, self.stores, self.changes, self.paths = {}, {}, {}, {}
-        self.outer, self.called, self.imports = set(), [], imports
+        self.outer, self.called, self.imports, self.keys = set(), [], imports, set()
         stack = [(root, bound) for root in roots]
         while stack:
             node, bound = stack.pop()
@@ -171,6 +171,10 @@ class Facts:
             self.use(target.value.id, bound, key_of(target))
         stack += [(target, bound), (node.value, bound)]
 
+    def dict_(self, node, bound, stack):
+        self.keys.update([one.value for one in node.keys if isinstance(one, ast.Constant) and type(one.value) is str])
+        stack += [(child, bound) for child in children(node)]
+
     def comprehension(self, node, bound, stack):
         targets = [one for part in node.generators for one in ast.walk(part.target)]
         inner = bound | {one.id for one in targets if isinstance(one, ast.Name)}
@@ -192,6 +196,7 @@ class Facts:
         self.changes.update({(name, None): None for name in inner.outer})
         self.called += [call for call in inner.called if call[0] not in own]
         self.paths.update(inner.paths)
+        self.keys |= inner.keys
         given = node.args.defaults + [one for one in node.args.kw_defaults if one]
         stack += [(one, bound) for one in node.decorator_list + given]
 
@@ -202,6 +207,7 @@ class Facts:
         self.changes.update({use: None for use in inner.changes if use[0] not in inner.stores})
         self.called += inner.called
         self.paths.update(inner.paths)
+        self.keys |= inner.keys
         stack += [(one, bound) for one in node.decorator_list + node.bases + [word.value for word in node.keywords]]
 
     def outer_(self, node, bound, stack):
@@ -227,7 +233,8 @@ STEPS = {
     ast.Call: Facts.call, ast.Expr: Facts.statement, ast.AugAssign: Facts.augmented, ast.Lambda: Facts.lambda_,
     ast.FunctionDef: Facts.function, ast.AsyncFunctionDef: Facts.function, ast.ClassDef: Facts.class_,
     ast.Global: Facts.outer_, ast.Nonlocal: Facts.outer_, ast.Import: Facts.import_, ast.ImportFrom: Facts.import_,
-    ast.ExceptHandler: Facts.named, ast.MatchAs: Facts.named, ast.MatchStar: Facts.named, ast.MatchMapping: Facts.named,
+    ast.Dict: Facts.dict_, ast.ExceptHandler: Facts.named, ast.MatchAs: Facts.named,
+    ast.MatchStar: Facts.named, ast.MatchMapping: Facts.named,
     **{kind: Facts.comprehension for kind in COMPREHENSIONS},
 }
 

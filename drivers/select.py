@@ -156,8 +156,8 @@ class Used:
 
     def __init__(self, parts, names):
         self.names, self.texts, self.numbers = names, [], set()
-        self.compared, self.whole, self.indexed = [], set(), []
-        self.mentions = mentions(parts)
+        self.compared, self.whole, self.indexed, self.words = [], set(), [], ""
+        self.parts, self.mentions = parts, None
         stack = list(parts)
         while stack:
             node = stack.pop()
@@ -187,6 +187,7 @@ class Used:
         key = facts.key_of(target) if isinstance(target, ast.Subscript) else getattr(target, "attr", None)
         if type(key) is not str or len(node.targets) > 1:
             return False
+        self.mentions = self.mentions or mentions(self.parts)
         return mentions([node]).get(key) == self.mentions.get(key)
 
     def constant(self, value):
@@ -241,7 +242,8 @@ class Used:
     def has(self, value):
         """Whether a value of the question takes part as a constant."""
         number = origin.number_of(value)
-        return words(value) in words(self.text) or number is not None and (
+        self.words = self.words or words(self.text)
+        return words(value) in self.words or number is not None and (
             number in self.numbers or f"{number:.15g}" in self.text)
 
 
@@ -301,15 +303,20 @@ def check(task):
     values = [one for one in task.traced if one.origin == "data"]
     if not values or not columns:
         return
-    used = Used([part for one in values for part in one.parts], names)
+    each = [Used(one.parts, names) for one in values]
+    used = Used([], names)
+    for one in each:
+        used.texts += one.texts
+        used.numbers |= one.numbers
+        used.whole |= one.whole
+    used.text = "\n".join(used.texts).casefold()
     for value, places in list(named_values(question, columns).items())[:50]:
         if not used.has(value) and not any([column.name in used.whole for column in places]):
             where = places[0]
             task.problem("selection", None, f"the question names {value!r}, a value of {where.name} in {where.file}, "
                          "but no value of the answer selects it", f"select {value!r} in {where.name}")
-    for one in values:
-        for message in warn(task, Used(one.parts, names), columns, own, words(question), one):
-            one.warnings.append(message)
+    for one, of in zip(values, each):
+        one.warnings += warn(task, of, columns, own, words(question), one)
 
 
 def warn(task, used, columns, own, question, value):

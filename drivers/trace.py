@@ -78,6 +78,7 @@ class Task:
         self.values, self.problems, self.notes, self.traced = [], [], [], []
         self.program = self.call = self.place = None
         self.sources, self.trees, self.columns, self.changed = {}, [], [], set()
+        self.scanned = {}
         self.parameters, self.texts, self.names = set(), set(), set()
         self.free = origin.variants(asked := origin.numbers(self.question)) | origin.rates(asked)
         try:
@@ -180,7 +181,7 @@ class Task:
         imports = self.program.imports
         value.nodes = found.ordered()
         value.parts = [part for _, parts in found.trees() for part in parts] + [value.tree] * bool(value.tree)
-        value.scans = [(node, origin.Scan(parts, imports)) for node, parts in found.trees()]
+        value.scans = self.scans_of(found)
         whole = isinstance(value.tree, ast.Name) and (value.tree.id, value.name) in value.uses   # **results
         value.own = origin.Scan([value.tree] if value.tree and not whole else [], imports)
         value.scan = join([one for _, one in value.scans] + [value.own], imports)
@@ -188,6 +189,17 @@ class Task:
         value.origin, value.why = self.origin_of(value)
         if value.origin == "data" and self.types.get(value.name) in ("number", "integer", "text", "bool"):
             self.check_choice(value)
+
+    def scans_of(self, found):
+        """The nodes of a slice with their constants and calls, which values share."""
+        scans = []
+        for node, parts in found.trees():
+            scan = self.scanned.get(node.at) if parts is node.parts else None
+            scan = scan or origin.Scan(parts, self.program.imports)
+            if parts is node.parts:
+                self.scanned[node.at] = scan
+            scans.append((node, scan))
+        return scans
 
     def files_of(self, value):
         """The inputs that the slice opens, or names where it calls something."""
@@ -226,7 +238,7 @@ class Task:
     def check_choice(self, value):
         """A constant that stands under a condition on data is typed, unless the condition chooses among several."""
         found = flow.Slice(self.program, control=False).want(value.uses, self.place)
-        scans = [(node, origin.Scan(parts, self.program.imports)) for node, parts in found.trees()]
+        scans = self.scans_of(found)
         scan = join([one for _, one in scans] + [value.own], self.program.imports)
         if scan.calls or scan.arithmetic or any([node.unit for node in found.ordered()]):
             return
@@ -292,10 +304,8 @@ class Task:
     def look(self):
         self.columns = select.read_all(self.inputs) if self.inputs else []
         nodes = self.program.nodes if self.program else []
-        stored = {key for node in nodes for _, key, _ in node.defs} | {
-            key.value for node in nodes for part in node.parts for one in ast.walk(part) if isinstance(one, ast.Dict)
-            for key in one.keys if isinstance(key, ast.Constant)}
-        self.changed = {one for one in stored if type(one) is str}
+        self.changed = {key for node in nodes for _, key, _ in node.defs if type(key) is str}
+        self.changed |= {key for node in nodes for key in node.facts.keys}
         if self.call:
             self.check_template()
             select.check(self)
