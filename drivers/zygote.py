@@ -445,8 +445,10 @@ def arrange_driver():
     driver.words, driver.words_id, driver.requests = -1, None, -1
     scope = driver.set_world()
     names = [driver.load(name) for name in ("show", "order", "pretty", "charts", "patches", "advice", "tasks",
-                                            "answer", "values", "made", "proof", "trace", "select", "names")][-1]
-    cells.driver, cells.names = driver, names
+                                            "answer", "values", "made", "proof", "trace", "select", "facts", "flow",
+                                            "origin", "schema", "names")][-1]
+    cells.driver, cells.names, driver.loaded["cells"] = driver, names, cells   # proof.py loads it, too
+    driver.our_files.append(cells.__file__)
     for name in {*driver.Hooks.after} & {*sys.modules}:
         driver.Hooks.after.pop(name)(sys.modules[name])
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST

@@ -186,6 +186,21 @@ def test_an_agents_session_is_warm(agent):
     assert agent.value("import sys; 'pandas' in sys.modules or 'json' in sys.modules") == "True"
 
 
+def test_a_cold_session_has_the_functions_too(client):
+    one = Session(client, request={**AGENT, "env": {"CUPEL_AGENT": "1", "PYTHONHASHSEED": "1"}})
+    assert one.ask("check", code="answer('x')")["problems"] == []
+    assert places(one.run("open('sales.csv').close()\nanswer('{x}', x=1)")) == {"sales.csv": [[1, 1]]}
+    assert places(one.run("answer('{x}', x=1)")) == {"sales.csv": [[1, 1]]}
+    one.end()
+
+
+def test_new_inputs_are_found_in_a_cell_that_says_so(agent):
+    agent.run("1")
+    agent.ask("put", files=[{"path": "new.csv", "text": CSV, "readonly": True}])
+    agent.run("1", env={"CUPEL_AGENT": "1"})
+    assert places(agent.run("open('new.csv').close()\nanswer('x')")) == {"new.csv": [[3, 1]]}
+
+
 ERRORS = {
     "two in a cell": ("answer('{x}', x=1)\nanswer('{x}', x=2)", "one template"),
     "no name": ("answer('{}', 5)", "values by name"), "a position": ("answer('{}', x=5)", "has no name"),
