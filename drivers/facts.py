@@ -70,12 +70,52 @@ def key_of(node):
     return inner.value if isinstance(inner, ast.Constant) and type(inner.value) in (str, int) else None
 
 
+class Imports(dict):
+    """Name -> module of all imports; and of the program's functions: the parameters that their result rests on."""
+
+    def __init__(self):
+        self.results = {}
+
+    def note(self, tree):
+        """A function: with parameters in order, and those that its returns use, whatever happens on the way."""
+        of = tree.args
+        self.results.pop(tree.name, None)
+        if of.vararg or of.kwarg or of.posonlyargs or tree.decorator_list:
+            return
+        pieces, wanted = [], set()
+        collect(tree.body, set(), self, pieces, wanted)
+        for _ in range(50):
+            more = {name for uses, binds in pieces if binds & wanted for name in uses} - wanted
+            wanted |= more
+            if not more:
+                break
+        if wanted and "" not in wanted:
+            self.results[tree.name] = [one.arg for one in of.args], wanted & set(parameters(tree))
+
+
+def collect(body, above, imports, pieces, wanted):
+    """The uses and bindings of each statement, with the conditions above it; `wanted` is what the returns use."""
+    for tree in body:
+        inner = [getattr(tree, name, None) or [] for name in ("body", "orelse", "finalbody", "handlers", "cases")]
+        own = [one for one in children(tree) if isinstance(one, (ast.expr, ast.withitem, ast.pattern))]
+        plain = not any(inner)
+        facts = Facts([tree] if plain else own, imports)
+        uses = {name for name, _ in facts.uses} | above
+        pieces.append((uses, set(facts.stores) | {name for name, _ in facts.changes}))
+        if isinstance(tree, ast.Return):
+            wanted |= uses | {"\0return"}
+        if facts.generator or isinstance(tree, (ast.FunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal)):
+            wanted.add("")
+        for part in inner if not isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else ():
+            collect(part, uses, imports, pieces, wanted)
+
+
 class Facts:
     """The names that a piece of code uses, binds and changes."""
 
     def __init__(self, roots, imports, bound=NONE):
         self.uses, self.stores, self.changes, self.paths = {}, {}, {}, {}
-        self.outer, self.called, self.imports, self.keys = set(), [], imports, set()
+        self.outer, self.called, self.imports, self.keys, self.generator = set(), [], imports, set(), False
         stack = [(root, bound) for root in roots]
         while stack:
             node, bound = stack.pop()
@@ -133,8 +173,11 @@ class Facts:
             stack.append((func, bound))
             if isinstance(func, ast.Name):
                 self.called.append((func.id, names_among(node, bound), statement))
-        stack += [(child, bound) for child in node.args]
-        stack += [(word.value, bound) for word in node.keywords]
+        order, rests_on = self.imports.results.get(getattr(func, "id", None), ((), None))
+        for at, child in enumerate(node.args):
+            if rests_on is None or isinstance(child, ast.Starred) or at < len(order) and order[at] in rests_on:
+                stack.append((child, bound))
+        stack += [(word.value, bound) for word in node.keywords if rests_on is None or word.arg in (None, *rests_on)]
 
     def method(self, node, method, root, bound, statement):
         module = self.imports.get(root, "")
@@ -213,6 +256,10 @@ class Facts:
     def outer_(self, node, bound, stack):
         self.outer.update(node.names)
 
+    def yield_(self, node, bound, stack):
+        self.generator = True
+        stack += [(child, bound) for child in children(node)]
+
     def import_(self, node, bound, stack):
         for one in node.names:
             name = one.asname or one.name.partition(".")[0]
@@ -233,8 +280,8 @@ STEPS = {
     ast.Call: Facts.call, ast.Expr: Facts.statement, ast.AugAssign: Facts.augmented, ast.Lambda: Facts.lambda_,
     ast.FunctionDef: Facts.function, ast.AsyncFunctionDef: Facts.function, ast.ClassDef: Facts.class_,
     ast.Global: Facts.outer_, ast.Nonlocal: Facts.outer_, ast.Import: Facts.import_, ast.ImportFrom: Facts.import_,
-    ast.Dict: Facts.dict_, ast.ExceptHandler: Facts.named, ast.MatchAs: Facts.named,
-    ast.MatchStar: Facts.named, ast.MatchMapping: Facts.named,
+    ast.Dict: Facts.dict_, ast.Yield: Facts.yield_, ast.YieldFrom: Facts.yield_, ast.ExceptHandler: Facts.named,
+    ast.MatchAs: Facts.named, ast.MatchStar: Facts.named, ast.MatchMapping: Facts.named,
     **{kind: Facts.comprehension for kind in COMPREHENSIONS},
 }
 

@@ -51,11 +51,15 @@ class Program:
     """The nodes of all cells: [(number, tree)]."""
 
     def __init__(self, cells, inputs=()):
-        self.nodes, self.imports, self.alias, self.functions = [], {}, {}, {}
+        self.nodes, self.imports, self.alias, self.functions = [], facts.Imports(), {}, {}
         self.inputs = {name.rpartition("/")[2] for name in inputs}
         self.module, self.scopes = Scope(), {}
         for number, tree in cells:
             self.flatten(tree.body, number, (), (), self.module)
+            last = self.nodes[-1] if tree.body else None
+            if last and last.tree is tree.body[-1] and isinstance(last.tree, ast.Expr):   # a notebook's last value
+                last.facts.stores.update({"_": None, f"_{number}": None})
+                last.facts.changes["Out", number] = None
         self.settle(self.nodes)
 
     def add(self, cell, tree, parts, guards, loops, scope):
@@ -108,6 +112,8 @@ class Program:
         node = self.add(cell, tree, [tree], guards, loops, scope)
         node.unit, node.late, node.uses = True, node.uses, {}
         node.end = tree.end_lineno
+        if isinstance(tree, facts.FUNCTIONS):
+            self.imports.note(tree)
         self.functions.setdefault(tree.name, []).append(node)
 
     def choice(self, tree, cell, guards, loops, scope):

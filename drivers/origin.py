@@ -190,6 +190,50 @@ def texts_of(scans):
     return {text[:2000] for scan in scans for text, part, _ in scan.constants if type(text) is str and part != "format"}
 
 
+def entries(tree):
+    """The constants of the displays in an assignment, an append or a value; none below other calls."""
+    stack, found = [(tree, False)], []
+    while stack:
+        node, inside = stack.pop()
+        called = facts.dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Constant) and inside:
+            found.append(node)
+        elif isinstance(node, ast.Dict):
+            stack += [(one, True) for one in node.values]
+        elif isinstance(node, (ast.List, ast.Tuple)) and isinstance(node.ctx, ast.Load):
+            stack += [(one, True) for one in node.elts]
+        elif isinstance(node, (ast.Assign, ast.Expr)):
+            stack.append((node.value, False))
+        elif called in ("append", "DataFrame", "dict"):
+            stack += [(one, False) for one in node.args] + [(one.value, called == "dict") for one in node.keywords]
+    return found
+
+
+def typed_entry(value, free):
+    """A number typed as an entry of a list, dict or table that is a value, beside computed ones; or None."""
+    name = value.tree.id if isinstance(value.tree, ast.Name) else None
+    parts = [part for node in value.nodes if name in [one[0] for one in node.defs] for part in node.parts]
+    found = [one for part in [*parts, value.tree] for one in entries(part)]
+    inside = {id(one) for one in found}
+    others = Scan([], value.scan.imports)
+    others.constants = [one for one in value.scan.constants if id(one[2]) not in inside]
+    known = free | parameters([others]) | SMALL_NUMBERS
+    numbers_ = [number_of(one.value) for one in found if type(one.value) in (int, float)]
+    return next((one for one in numbers_ if one is not None and short(abs(one)) not in known), None)
+
+
+def join(scans, imports):
+    """One scan of several."""
+    whole = Scan([], imports)
+    for one in scans:
+        whole.constants += one.constants
+        whole.calls += one.calls
+        whole.work |= one.work
+        whole.arithmetic |= one.arithmetic
+        whole.risky |= one.risky
+    return whole
+
+
 def random(scan):
     return next((full for full, _, _ in scan.calls if RANDOM.search(full)), None)
 

@@ -45,13 +45,15 @@ def respond(request):
     try:
         task.read()
         task.trace()
-    except (RecursionError, MemoryError, flow.TooMuch) as problem:
-        task.problem("untraced", None, f"the program cannot be traced: {str(problem)[:100] or 'it is too large'}",
+    except Exception as problem:   # too large, too deep, or a case that nobody thought of: no proof, and no crash
+        reason = str(problem) if isinstance(problem, flow.TooMuch) else repr(problem)
+        task.problem("untraced", None, f"the program cannot be traced: {reason[:200]}",
                      "answer from a shorter and simpler program")
     try:
         task.look()
-    except (RecursionError, MemoryError):
-        task.notes.append("the inputs are too large to be looked through")
+    except Exception as problem:
+        task.problem("untraced", None, f"the answer cannot be compared with the inputs: {repr(problem)[:200]}",
+                     "answer from a shorter and simpler program")
     return {"text": task.text, "values": task.values, "problems": task.problems[:PROBLEMS_MAX],
             "notes": list(dict.fromkeys(task.notes))[:20]}
 
@@ -184,7 +186,7 @@ class Task:
         value.scans = self.scans_of(found)
         whole = isinstance(value.tree, ast.Name) and (value.tree.id, value.name) in value.uses   # **results
         value.own = origin.Scan([value.tree] if value.tree and not whole else [], imports)
-        value.scan = join([one for _, one in value.scans] + [value.own], imports)
+        value.scan = origin.join([one for _, one in value.scans] + [value.own], imports)
         value.files = self.files_of(value)
         value.origin, value.why = self.origin_of(value)
         if value.origin == "data" and self.types.get(value.name) in ("number", "integer", "text", "bool"):
@@ -239,7 +241,7 @@ class Task:
         """A constant that stands under a condition on data is typed, unless the condition chooses among several."""
         found = flow.Slice(self.program, control=False).want(value.uses, self.place)
         scans = self.scans_of(found)
-        scan = join([one for _, one in scans] + [value.own], self.program.imports)
+        scan = origin.join([one for _, one in scans] + [value.own], self.program.imports)
         if scan.calls or scan.arithmetic or any([node.unit for node in found.ordered()]):
             return
         if len({repr(one) for one, part, _ in scan.constants if part in origin.OPERANDS}) == 1 and not any(
@@ -266,6 +268,9 @@ class Task:
                              f"compute {{{value.name}}} from the input files, not from made-up data")
             elif value.origin == "typed":
                 self.problem("typed", value.name, f"{value.name} is typed, not computed: {value.why}", repair)
+            entry = origin.typed_entry(value, self.free) if value.origin == "data" else None
+            if entry is not None:
+                self.problem("typed", value.name, f"{value.name} has {entry:.10g} typed among its entries", repair)
             found = origin.copied(value.scans + [(self.place, value.own)], outputs, self.free)
             if found and value.origin != "typed":
                 number, cell, line, at = found
@@ -428,17 +433,6 @@ def parse(code, number):
 def same_text(call, template):
     first = call.args[0] if call.args else None
     return isinstance(first, ast.Constant) and first.value == template
-
-
-def join(scans, imports):
-    whole = origin.Scan([], imports)
-    for one in scans:
-        whole.constants += one.constants
-        whole.calls += one.calls
-        whole.work |= one.work
-        whole.arithmetic |= one.arithmetic
-        whole.risky |= one.risky
-    return whole
 
 
 def text_of(source, node):
