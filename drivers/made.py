@@ -11,7 +11,7 @@ driver = None   # the module; set by the loader of this file
 def check(files, inputs, most):
     """[{"path", "kind", "bytes", "rows", "columns"}], the last two for tables; an error that names the fix."""
     import os
-    files = [files] if isinstance(files, (str, bytes, os.PathLike)) else [*files]
+    files = [*files] if isinstance(files, (list, tuple, set)) else [files]
     if len(files) > most:
         raise ValueError(f"files= has {len(files)} files, the maximum is {most}: make one archive of them")
     return [check_one(os, one, inputs) for one in files]

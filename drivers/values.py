@@ -124,7 +124,7 @@ def table(names, rows, depth=0):
 
 def encode_known(value, depth):
     """Types of other modules, by the module that defines them."""
-    kinds = [f"{one.__module__.partition('.')[0]}.{one.__name__}" for one in type(value).__mro__]
+    kinds = [f"{str(one.__module__).partition('.')[0]}.{one.__name__}" for one in type(value).__mro__]
     for kind in kinds:
         if kind in KNOWN:
             return KNOWN[kind](value, depth)
@@ -221,7 +221,7 @@ KNOWN = {"numpy.ndarray": encode_array, "numpy.generic": encode_numpy, "pandas.D
          "pandas.ExtensionArray": lambda value, depth: encode_list([*bounded(value)], depth),
          "collections.deque": encode_list, "sympy.Basic": encode_sympy, "sympy.MatrixBase": encode_text,
          **dict.fromkeys(("pandas.Period", "pandas._Period", "pandas.Interval", "pathlib.PurePath", "uuid.UUID",
-                          "ipaddress._BaseAddress"), encode_text)}
+                          "ipaddress._BaseAddress", "numpy.dtype", "pandas.ExtensionDtype"), encode_text)}
 
 
 def note_types(path, plain, kind, types, top=True):

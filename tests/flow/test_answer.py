@@ -170,12 +170,17 @@ def test_the_notes_go_back_with_an_undone_cell_and_along_with_a_fork(agent):
     other.end()
 
 
-def test_the_functions_are_there_after_a_death(agent):
+@pytest.mark.parametrize("cold", [False, True])
+def test_the_functions_are_there_after_a_death(client, cold):
+    env = {"PYTHONHASHSEED": "1"} if cold else {}   # a cold session keeps no state
+    agent = Session(client, request={**AGENT, "env": {**env, "CUPEL_AGENT": "1"}})
     agent.run("open('sales.csv').close()\nopen('mine.csv', 'w').write('a,b\\n1,2\\n')")
     state = agent.run("import os\nos._exit(1)")["state"]
+    assert not cold or state == "lost"
     told = payload(agent.run("open('mine.csv', 'w').write('a\\n1\\n')\nanswer('{x}', x=1, files=['mine.csv'])"))
     assert [row["path"] for row in told["opened"]] == (["sales.csv"] if state == "rolled_back" else [])
     assert told["files"][0]["rows"] == 1
+    agent.end()
 
 
 def test_an_agents_session_is_warm(agent):
@@ -216,6 +221,7 @@ ERRORS = {
     "payload": ("answer('x', **{f'v{n}': 'y' * 60000 for n in range(20)})", "the maximum is 1048576"),
     "deep": ("a = []\na.append(a)\nanswer('x', a=a)", "holds itself"),
     "a width": ("answer('{x:999999999d}', x=1)", "a width of more than"),
+    "no module": ("class X:\n    __module__ = 5\nanswer('{x}', x=X())", "cannot be shown"),
     "a figure": ("import matplotlib.pyplot as plt\nanswer('x', f=plt.gcf())", "savefig()"),
     "results": ("for n in range(300): display(n)\nanswer('x')", "a cell of its own"),
     "a child": ("import os\nif os.fork() == 0:\n    try:\n        answer('x')\n    except RuntimeError as e:\n"
@@ -289,6 +295,7 @@ BAD = {
     "another path of an input": ("", "['/mnt/data/sales.csv']", "is an input"),
     "outside": ("open('/tmp/a.txt', 'w').write('x')", "['/tmp/a.txt']", "outside of /workspace"),
     "a folder": ("import os; os.mkdir('d')", "['d']", "not there"), "no path": ("", "[5]", "has a int"),
+    "no list": ("", "5", "has a int"),
     "many": ("", "['x'] * 51", "the maximum is 50"),
     "rows": ("open('r.csv', 'w').write('a,b\\n1,2\\n1,2,3\\n')", "'r.csv'", "line 3 has 3 fields, the first has 2"),
     "json": ("open('j.json', 'w').write('{')", "'j.json'", "does not open as json"),
