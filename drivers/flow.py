@@ -328,6 +328,8 @@ class Slice:
         if mark in self.seen:
             return
         self.seen.add(mark)
+        if node.tree in self.program.scopes:
+            return   # the answer is given in it: its lines count one by one
         self.nodes[node.at] = node
         entry = entry_of(node.tree, key)
         self.keys.setdefault(node.at, []).append(entry)

@@ -367,3 +367,38 @@ def check_files(task):
         if name.casefold() not in there and not any([one.endswith(name.casefold()) for one in there]):
             task.problem("file", None, f"the question names the file {name}, and there is none",
                          f"write {name} and pass files=[\"{name}\"] to answer()")
+
+
+# ---- for the judge ----
+AGGREGATES = frozenset("mean sum median std var count max min average corr nlargest nsmallest cumsum quantile".split())
+
+
+def notes(task):
+    """Doubts that are no problems: doubled keys, shares that do not add up, missing values, a zero behind a filter."""
+    for name, value in task.given.items():
+        if task.types.get(name) == "table" and isinstance(value, dict):
+            yield from of_table(name, value.get("columns") or [], value.get("rows") or [])
+    for value in task.traced:
+        if task.given.get(value.name) == 0 and any([part == "select" for _, part, _ in value.scan.constants]):
+            yield f"{value.name} is 0, behind a selection"
+        if AGGREGATES & {last for _, last, _ in value.scan.calls}:
+            used = Used(value.parts, {column.name for column in task.columns}).whole
+            for column in task.columns:
+                if column.missing and column.name in used:
+                    yield f"{value.name} uses {column.name}, which lacks {column.missing} values in {column.file}"
+
+
+def of_table(name, columns, rows):
+    keys = [json.dumps(row[0]) for row in rows if isinstance(row, list) and row]
+    twice = next((key for at, key in enumerate(keys) if key in keys[:at]), None)
+    if twice:
+        yield f"{name} has {json.loads(twice)!r} twice in its first column"
+    missing = sum([cell is None for row in rows if isinstance(row, list) for cell in row])
+    if missing:
+        yield f"{name} has {missing} missing values"
+    for at, column in enumerate(columns):
+        cells = [row[at] for row in rows if isinstance(row, list) and len(row) > at]
+        if re.search(r"%|percent|share|pct", str(column), re.I) and all([type(one) in (int, float) for one in cells]):
+            total = sum(cells)
+            if len(cells) > 1 and abs(total - 100) > 0.5 and abs(total - 1) > 0.005:
+                yield f"{column} of {name} add up to {total:.6g}"

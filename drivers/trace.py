@@ -316,6 +316,7 @@ class Task:
             select.check(self)
         self.check_empty()
         select.check_files(self)
+        self.notes += select.notes(self)
         if isinstance(self.schema, dict):
             for path, message in driver.load("schema").check(self.given, self.schema):
                 self.problem("schema", re.split(r"[.\[]", path)[0] or None, f"{path or 'the values'}: {message}",

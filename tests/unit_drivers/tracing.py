@@ -66,7 +66,7 @@ def answer_of(cells):
         try:
             calls = [node for node in ast.walk(ast.parse(cells[number - 1]))
                      if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "answer"]
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError):
             continue
         if calls:
             call = max(calls, key=lambda node: node.lineno)
