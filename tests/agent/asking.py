@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 
 PYTHON = "/usr/bin/python3"
-EXIT = {"verified": 0, "failed": 1, "unverified": 3, "stuck": 4, "budget_exhausted": 5, "denied": 6}
+EXIT = {"verified": 0, "computed": 0, "failed": 1, "unverified": 3, "stuck": 4, "budget_exhausted": 5, "denied": 6,
+        "unanswerable": 7}
 ASK_S = 90  # a task of these tests that takes longer hangs
 
 # Serves replies.json in order and keeps what it was sent in sent.jsonl; the last reply is repeated.

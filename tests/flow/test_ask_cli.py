@@ -17,12 +17,15 @@ import pytest
 
 import host
 
-PRINT = "Let me compute it.\n```python\nvalue = 6 * 7\nprint('the value is', value)\n```"
+PRINT = "Let me compute it.\n```python\nvalue = 6 * 7\nprint('the value is', value)\n" \
+        "answer('The value is {value}.', value=value)\n```"
+PASS = "PASS"
 ANSWER = "The value is 42."
-FILE = "```python\nn = open('note.txt', 'w').write('four')\nprint('made', n)\n```"
+FILE = "```python\nn = open('note.txt', 'w').write('four')\n" \
+       "answer('I wrote {n} characters.', n=n, files=['note.txt'])\n```"
 SLEEP = "```python\nimport time\nprint('beg' + 'un', flush=True)\ntime.sleep(60)\n```"
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\x9b"
-QUESTION = "What is six times seven?"
+QUESTION = "What is 6 times 7?"
 
 
 def script(folder, *texts):
@@ -55,7 +58,7 @@ def alive(engine):
 # What goes where.
 
 def test_stdout_has_the_answer_and_stderr_the_progress(engine, folder):
-    done = ask(engine, script(folder, PRINT, ANSWER), QUESTION)
+    done = ask(engine, script(folder, PRINT, PASS), QUESTION)
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert re.search(r"^step 1(: .*)?$", done.stderr, re.M)
     for line in (QUESTION, "    value = 6 * 7", "  | the value is 42", "checks"):
@@ -64,34 +67,35 @@ def test_stdout_has_the_answer_and_stderr_the_progress(engine, folder):
     assert re.search(r"^budget 12 steps, 600 s", done.stderr, re.M)
     assert re.search(r"^  ok in .*; new value \(int\)", done.stderr, re.M)
     assert re.search(r"^left   11 steps", done.stderr, re.M)
-    assert re.search(r"^  ✓ numbers", done.stderr, re.M) and re.search(r"^  ✓ rerun", done.stderr, re.M)
+    assert re.search(r"^  ✓ values", done.stderr, re.M) and re.search(r"^  ✓ judge", done.stderr, re.M)
+    assert re.search(r"^values\n  value = 42  computed$", done.stderr, re.M)
     assert re.search(r"^verified: ", done.stderr, re.M) and re.search(r"^evidence r_\w+$", done.stderr, re.M)
     assert re.search(r"^cost     ", done.stderr, re.M) and "\x1b" not in done.stderr
     assert not alive(engine)
 
 
 def test_quiet_leaves_the_answer_alone(engine, folder):
-    done = ask(engine, script(folder, PRINT, ANSWER), "-q", QUESTION)
+    done = ask(engine, script(folder, PRINT, PASS), "-q", QUESTION)
     assert (done.returncode, done.stdout, done.stderr) == (0, ANSWER + "\n", "")
     done = ask(engine, script(folder), "-q", QUESTION)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.startswith("failed: ")
 
 
 def test_json_is_the_report(engine, folder):
-    done = ask(engine, script(folder, PRINT, ANSWER), "--json", "-q", QUESTION)
+    done = ask(engine, script(folder, PRINT, PASS), "--json", "-q", QUESTION)
     assert done.returncode == 0 and done.stderr == "" and done.stdout.count("\n") == 1
     report = json.loads(done.stdout)
-    assert {"task", "status", "answer", "evidence", "checks", "artifacts", "steps", "cost", "reason", "hint", "plan",
-            "script"} <= set(report)
+    assert {"task", "status", "answer", "values", "trace", "evidence", "checks", "artifacts", "steps", "cost",
+            "reason", "hint", "plan", "script"} <= set(report) and report["values"] == {"value": 42}
     assert report["status"] == "verified" and report["answer"] == ANSWER and report["steps"] == 1
     assert report["evidence"][0]["run"].startswith("r_") and re.fullmatch(r"t_[0-9a-f]{24}", report["task"])
     assert report["cost"]["usd"] is None and "value = 6 * 7" in report["script"]
-    done = ask(engine, script(folder, PRINT, ANSWER), "--json", QUESTION)
+    done = ask(engine, script(folder, PRINT, PASS), "--json", QUESTION)
     assert json.loads(done.stdout)["status"] == "verified" and "verified: " in done.stderr
 
 
 def test_the_question_from_standard_input(engine, folder):
-    done = ask(engine, script(folder, PRINT, ANSWER), "-", input=QUESTION + "\n\n")
+    done = ask(engine, script(folder, PRINT, PASS), "-", input=QUESTION + "\n\n")
     assert done.returncode == 0 and done.stderr.startswith(QUESTION + "\n")
 
 
@@ -100,7 +104,7 @@ def test_files_are_there_and_read_only(engine, folder):
     (folder / "data.csv").chmod(0o600 if engine.cupel.who == "root" else 0o644)
     code = "```python\nprint(open('data.csv').read().split(), open('in/other.csv').read().split())\n" \
            "try:\n    open('data.csv', 'w')\nexcept OSError as error:\n    print('refused', type(error).__name__)\n```"
-    done = ask(engine, script(folder, code, "There are 5 in both files."), "-q", "--json", "What is in the files?",
+    done = ask(engine, script(folder, code), "-q", "--json", "What is in the files?",
                folder / "data.csv", f"{folder / 'data.csv'}:in/other.csv")
     report = json.loads(done.stdout)
     assert "['a', '5'] ['a', '5']\nrefused" in report["evidence"][0]["result"]["stdout"], report
@@ -109,18 +113,18 @@ def test_files_are_there_and_read_only(engine, folder):
 def test_artifacts_are_saved_as_the_caller(engine, place):
     out = place.fresh("out", 0o700, engine.cupel.uid if engine.cupel.switch else None)
     folder = place.fresh()
-    model = script(folder, FILE, "I wrote 4 characters.")
+    model = script(folder, FILE, PASS)
     done = ask(engine, model, "-o", out / "deep", "Write four into note.txt")
     assert (out / "deep/note.txt").read_text() == "four", done.stderr
     assert (out / "deep/note.txt").stat().st_uid == engine.cupel.uid
     assert f"saved {out}/deep/note.txt" in done.stderr and re.search(r"^made     note.txt \(4 B\)", done.stderr, re.M)
-    done = ask(engine, script(folder, FILE, "I wrote 4 characters."), "Write four into note.txt", cwd=folder)
+    done = ask(engine, script(folder, FILE, PASS), "Write four into note.txt", cwd=folder)
     assert "-o DIR saves the file that was made" in done.stderr and not (folder / "note.txt").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(engine, folder):
     (folder / "file").write_text("")
-    done = ask(engine, script(folder, PRINT, ANSWER), "-o", folder / "file/x", QUESTION)
+    done = ask(engine, script(folder, PRINT, PASS), "-o", folder / "file/x", QUESTION)
     assert done.returncode == 125 and done.stdout == "" and "step 1" not in done.stderr
 
 
@@ -128,13 +132,13 @@ def test_it_carries_an_engine_where_none_runs(cupel_as, place, folder):
     runtime = place.fresh("bare", 0o700, cupel_as.uid if cupel_as.switch else None)
     if cupel_as.who == "root" and os.path.exists("/run/cupel/engine/socket"):
         pytest.skip("an engine of root runs on this host")
-    done = cupel_as.run(["ask", "--model", script(folder, PRINT, ANSWER), QUESTION], timeout=90,
+    done = cupel_as.run(["ask", "--model", script(folder, PRINT, PASS), QUESTION], timeout=90,
                         env={"XDG_RUNTIME_DIR": str(runtime)})
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
 
 
 def test_a_named_engine_that_is_not_there_is_an_error(cupel_as, folder):
-    done = cupel_as.run(["ask", "--model", script(folder, PRINT, ANSWER), QUESTION],
+    done = cupel_as.run(["ask", "--model", script(folder, PRINT, PASS), QUESTION],
                         env={"CUPEL_SOCKET": str(folder / "none")})
     assert done.returncode == 2 and done.stdout == "" and "none" in done.stderr
 
@@ -157,14 +161,19 @@ REFUSED = {
     "show": (["--show", "t_1", "q"], "takes no question"),
     "option": (["--modle=x", "q"], "did you mean --mode"),
     "model": (["--model", "replay:/no-such-file", "q"], "/no-such-file"),
-    "verifier": (["--verifier=replay:/no-such-file", "q"], "--verifier: "),
+    "judge": (["--judge=replay:/no-such-file", "q"], "--judge: "),
+    "schema": (["--schema", "/no-such-file", "q"], "open the file of '--schema', '/no-such-file'"),
+    "instructions": (["--instructions", "/no-such-file", "q"], "open the file of '--instructions'"),
+    "model time": (["--budget", "model_s=0", "q"], "field 'budget.model_s' is '0': allowed is seconds, 1 to 864000"),
+    "continue": (["--continue", "t_0123456789abcdef01234567", "q"], "no such transcript"),
+    "show and continue": (["--show", "t_1", "--continue", "t_1"], "takes no question"),
     "planner": (["--planner", "exec:", "q"], "--planner: "),
 }
 
 
 @pytest.mark.parametrize("args,says", REFUSED.values(), ids=REFUSED)
 def test_a_wrong_command_line_is_refused(engine, folder, args, says):
-    env = {**engine.use(), "CUPEL_MODEL": script(folder, PRINT, ANSWER)}
+    env = {**engine.use(), "CUPEL_MODEL": script(folder, PRINT, PASS)}
     done = engine.cupel.run(["ask", *args], env=env)
     assert done.returncode == 2 and done.stdout == "" and says in done.stderr, done.stderr
     done = engine.cupel.run(["ask", "--json", *args], env=env)
@@ -180,7 +189,7 @@ def test_a_refused_budget_names_field_value_and_bound(cupel):
 
 def test_a_file_named_twice_is_refused(engine, folder):
     (folder / "a").write_text("")
-    done = ask(engine, script(folder, PRINT, ANSWER), "q", folder / "a", folder / "a")
+    done = ask(engine, script(folder, PRINT, PASS), "q", folder / "a", folder / "a")
     assert done.returncode == 2 and done.stdout == "", done.stderr
 
 
@@ -193,7 +202,7 @@ def state_of(place, cupel, name="state"):
 
 def test_a_task_leaves_a_transcript_for_its_owner_alone(engine, place, folder):
     state = state_of(place, engine.cupel)
-    done = ask(engine, script(folder, PRINT, ANSWER), QUESTION, env={"CUPEL_STATE": str(state)})
+    done = ask(engine, script(folder, PRINT, PASS), QUESTION, env={"CUPEL_STATE": str(state)})
     path = state / f"tasks/{task_of(done)}.jsonl"
     assert [p.name for p in (state / "tasks").iterdir()] == [path.name]
     assert path.stat().st_mode & 0o777 == 0o600 and path.stat().st_uid == engine.cupel.uid
@@ -208,7 +217,7 @@ def test_a_task_leaves_a_transcript_for_its_owner_alone(engine, place, folder):
 
 def test_a_transcript_is_drawn_as_the_task_was(engine, place, folder):
     env = {"CUPEL_STATE": str(state_of(place, engine.cupel)), **engine.use()}
-    done = ask(engine, script(folder, PRINT, ANSWER), QUESTION, env=env)
+    done = ask(engine, script(folder, PRINT, PASS), QUESTION, env=env)
     shown = engine.cupel.run(["ask", "--show", task_of(done)], env=env)
     assert shown.returncode == 0 and shown.stdout == done.stdout
     assert shown.stderr.splitlines() == lines_of(done)
@@ -238,7 +247,7 @@ def test_a_transcript_is_shown_from_a_file_also_a_cut_or_hostile_one(cupel_as, f
 def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
     if "user" not in engines:
         pytest.skip("root has a state folder always")
-    done = ask(engines["user"], script(folder, PRINT, ANSWER), QUESTION,
+    done = ask(engines["user"], script(folder, PRINT, PASS), QUESTION,
                env={"CUPEL_STATE": "", "HOME": "/dev/null/none", "XDG_STATE_HOME": ""})
     assert done.returncode == 0 and "no transcript will be written" in done.stderr and "--show" not in done.stderr
 
@@ -246,7 +255,7 @@ def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
 def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, engines, place, folder):
     """No file of it may grow past its first events, as on a disk that is full."""
     engine = engines[cupel.who]
-    model = script(folder, PRINT, ANSWER)
+    model = script(folder, PRINT, PASS)
     limit = (1200, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
 
     def small():
@@ -261,7 +270,7 @@ def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, e
 
 def test_what_a_killed_task_left_beside_the_transcripts_is_swept(engine, folder):
     tasks = Path(engine.cupel.env["CUPEL_STATE"]) / "tasks"
-    model = script(folder, PRINT, ANSWER)
+    model = script(folder, PRINT, PASS)
     ask(engine, model, QUESTION)
     waiting = engine.cupel.popen(["ask", "--model", model, "-"], env=engine.use(), stdin=subprocess.PIPE)
     mine = tasks / f".new-{waiting.pid}"
@@ -283,7 +292,7 @@ def test_nothing_of_a_transcript_is_followed_into_another_folder(engine, place, 
     state = state_of(place, engine.cupel, "linked")
     engine.cupel.run(["languages", "-q"], env={"CUPEL_STATE": str(state)})  # makes the folder
     (state / "tasks").symlink_to(folder)
-    done = ask(engine, script(folder, PRINT, ANSWER), QUESTION, env={"CUPEL_STATE": str(state)})
+    done = ask(engine, script(folder, PRINT, PASS), QUESTION, env={"CUPEL_STATE": str(state)})
     assert done.returncode == 0 and "no transcript will be written" in done.stderr
     assert [p.name for p in folder.iterdir()] == ["replies.jsonl"]
 
@@ -316,7 +325,7 @@ def stop(engine, args, text, number):
 
 @pytest.mark.parametrize("number,code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"])
 def test_a_signal_ends_a_running_cell_with_a_report(engine, folder, number, code):
-    args = ["--model", script(folder, SLEEP, ANSWER), "--json", QUESTION]
+    args = ["--model", script(folder, SLEEP), "--json", QUESTION]
     returned, out, err = stop(engine, args, "| begun", number)
     report = json.loads(out)
     assert returned == code and report["status"] == "failed" and "cancelled" in report["reason"], (out, err)
@@ -347,7 +356,7 @@ def test_a_carried_engine_goes_with_the_task(cupel_as, place, folder):
     runtime = place.fresh("carried", 0o700, cupel_as.uid if cupel_as.switch else None)
     if cupel_as.who == "root" and os.path.exists("/run/cupel/engine/socket"):
         pytest.skip("an engine of root runs on this host")
-    child = cupel_as.popen(["ask", "--model", script(folder, SLEEP, ANSWER), QUESTION],
+    child = cupel_as.popen(["ask", "--model", script(folder, SLEEP), QUESTION],
                            env={"XDG_RUNTIME_DIR": str(runtime)})
     read_until(child, "| begun")
     below = host.descendants(child.pid)
@@ -395,21 +404,21 @@ def at_terminal(engine, args, env=None, keys=None):
 
 
 def test_at_a_terminal_there_is_colour_and_a_line_that_passes(engine, folder):
-    seen, code = at_terminal(engine, ["--model", script(folder, PRINT, ANSWER), QUESTION])
+    seen, code = at_terminal(engine, ["--model", script(folder, PRINT, PASS), QUESTION])
     assert code == 0 and f"\x1b[1m{QUESTION}\x1b[0m\r\n" in seen and "\x1b[2m    value = 6 * 7\x1b[0m" in seen
-    assert "\x1b[33m, a scripted model" in seen and "\x1b[32m  ✓ \x1b[0mnumbers" in seen
+    assert "\x1b[33m, a scripted model" in seen and "\x1b[32m  ✓ \x1b[0mvalues" in seen
     assert "\r\x1b[K\x1b[2mrunning\x1b[0m" in seen and f"\r\n{ANSWER}\r\n" in seen
     assert "\x1b[32mverified\x1b[0m: " in seen
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no colour", "dumb"])
 def test_colour_can_be_declined(engine, folder, env):
-    seen, code = at_terminal(engine, ["--model", script(folder, PRINT, ANSWER), QUESTION], env)
+    seen, code = at_terminal(engine, ["--model", script(folder, PRINT, PASS), QUESTION], env)
     assert code == 0 and "\x1b" not in seen and "verified: " in seen and f"\r\n{ANSWER}\r\n" in seen
 
 
 def test_ctrl_c_at_a_terminal(engine, folder):
-    seen, code = at_terminal(engine, ["--model", script(folder, SLEEP, ANSWER), QUESTION], keys=("| begun", "\x03"))
+    seen, code = at_terminal(engine, ["--model", script(folder, SLEEP), QUESTION], keys=("| begun", "\x03"))
     assert code == 130 and "failed\x1b[0m: " in seen and "cancelled" in seen
     assert host.wait_until(lambda: not alive(engine), 10)
 
@@ -436,9 +445,9 @@ def nobody():
 
 
 def test_the_name_of_a_saved_file_is_one_line(engine, place):
-    code = "open('a\\ncupel: verified\\x1b[2J', 'w').write('x')\nprint(6 * 7)"
+    code = "open('a\\ncupel: verified\\x1b[2J', 'w').write('x')\nanswer('{n}', n=6 * 7)"
     folder = place.fresh("out", 0o777)
-    done = ask(engine, script(folder, f"```python\n{code}\n```", "It is 42."), "-o", str(folder / "made"), QUESTION)
+    done = ask(engine, script(folder, f"```python\n{code}\n```", PASS), "-o", str(folder / "made"), QUESTION)
     assert re.search(r"^cupel: saved .*/a cupel: verified\\x1b\[2J$", done.stderr, re.M), done.stderr
     assert "\ncupel: verified" not in done.stderr
 

@@ -114,6 +114,8 @@ def test_a_named_engine_that_is_not_there_is_an_error(cupel_as, folder):
 class Terminal:
     """A prompt at a pty, to which keys are typed."""
 
+    command, prompt = "repl", ">>> "
+
     def __init__(self, engine, *args, env=None, size=(80, 24)):
         self.fd, theirs = os.openpty()
         self.resize(*size)
@@ -121,14 +123,14 @@ class Terminal:
         def own_terminal():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.child = engine.cupel.popen(["repl", *args], stdin=theirs, stdout=theirs, stderr=theirs,
+        self.child = engine.cupel.popen([self.command, *args], stdin=theirs, stdout=theirs, stderr=theirs,
                                         start_new_session=True, preexec_fn=own_terminal,
                                         env={**engine.use(), "TERM": "xterm", "NO_COLOR": "1", **(env or {})})
         os.close(theirs)
         self.seen = ""
 
     def __enter__(self):
-        self.expect(">>> ")
+        self.expect(self.prompt)
         return self
 
     def __exit__(self, kind, *_):
@@ -168,10 +170,10 @@ class Terminal:
         came, self.seen = self.seen[:at], self.seen[at:]
         return came
 
-    def enter(self, line, text, prompt=">>> "):
+    def enter(self, line, text, prompt=None):
         self.type(line + "\r")
         self.expect(text)
-        self.expect(prompt)
+        self.expect(prompt or self.prompt)
 
 
 @pytest.fixture

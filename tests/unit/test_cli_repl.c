@@ -190,17 +190,17 @@ TEST(cli_repl_history_is_kept_for_its_owner_alone)
     int seen = 0;
     CHECK(mkdtemp(folder) != NULL);
     CHECK_INT(setenv("CUPEL_STATE", folder, 1), 0);
-    own_fd fd = cli_repl_history_open();
+    own_fd fd = cli_repl_history_open("history");
     CHECK(fd >= 0);
     cli_repl_history_add(fd, STR("x = 1"));
-    own_fd again = cli_repl_history_open();
+    own_fd again = cli_repl_history_open("history");
     cli_repl_history_load(again, count_line, &seen);
     CHECK_INT(seen, 1);
     own_buf path = BUF_INIT(256);
     buf_printf(&path, "%s/history", folder);
     CHECK_INT(unlink(path.at), 0);
     CHECK_INT(symlink("/tmp", path.at), 0);
-    CHECK_INT(cli_repl_history_open(), -1);
+    CHECK_INT(cli_repl_history_open("history"), -1);
     CHECK_INT(unlink(path.at), 0);
     CHECK_INT(rmdir(folder), 0);
 }

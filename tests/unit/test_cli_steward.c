@@ -103,3 +103,39 @@ TEST(cli_steward_says_what_cannot_be_a_folder)
     CHECK_INT(cli_steward_open("", &steward, &err), -1);
     cli_steward_close(&steward);
 }
+
+static bool can_read(struct cli_steward *steward, const char *path, const char *content)
+{
+    struct err err = ERR_INIT;
+    own_fd fd = -1;
+    char text[16] = "";
+    return cli_steward_read(steward, str_of(path), &fd, &err) == 0 && read(fd, text, 15) >= 0 &&
+           write(fd, "x", 1) < 0 && strcmp(text, content) == 0;
+}
+
+TEST(cli_steward_opens_files_of_its_folder_if_it_was_started_to)
+{
+    make_base();
+    char folder[128], link[160];
+    snprintf(folder, sizeof folder, "%s/here", base);
+    struct cli_steward plain = CLI_STEWARD_INIT, reading = CLI_STEWARD_INIT;
+    struct err err = ERR_INIT;
+    CHECK_INT(cli_steward_open(base, &plain, &err), 0);
+    CHECK_INT(cli_steward_write(&plain, STR("secret"), STR("no"), &err), 0);
+    CHECK_INT(cli_steward_open_reading(folder, &reading, &err), 0);
+    CHECK_INT(cli_steward_write(&reading, STR("deep/a"), STR("one"), &err), 0);
+    snprintf(link, sizeof link, "%s/way", folder);
+    CHECK_INT(symlink("../secret", link), 0);
+    snprintf(link, sizeof link, "%s/pipe", folder);
+    CHECK_INT(mkfifo(link, 0600), 0);
+    CHECK(can_read(&reading, "deep/a", "one"));
+    static const char *const refused[] = { "../secret", "way", "deep/../../secret", "/etc/passwd",
+                                           "none",      "deep", "pipe",             "" };
+    for (size_t i = 0; i < array_len(refused); i++)
+        CHECK(!can_read(&reading, refused[i], ""));
+    CHECK(can_read(&reading, "deep/a", "one"));
+    CHECK(!can_read(&plain, "secret", "no"));
+    cli_steward_close(&reading);
+    cli_steward_close(&plain);
+    remove_base();
+}

@@ -138,7 +138,7 @@ static void on_task(struct cli_ask_draw *draw, const json_t *data)
 {
     size_t i;
     json_t *file;
-    if (draw->brief && draw->live) /* the question was typed just now */
+    if (draw->brief && draw->streams) /* the question was typed just now */
         return;
     cli_ask_draw_line(draw, CLI_BOLD, "", json_get_str(data, "question"));
     if (draw->brief)

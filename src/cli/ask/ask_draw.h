@@ -18,7 +18,7 @@ struct cli_ask_draw {
     bool live;    /* at a terminal: draw the status line */
     bool why;     /* the lines behind each value, also when quiet */
     bool brief;   /* of a chat: no head, no budgets, no evidence */
-    bool streams; /* draw the model's text as it comes */
+    bool streams; /* draw the model's text as it comes, for a person who typed the question */
     bool asked;   /* the question to the user stands on the screen already */
     /* private: */
     struct buf out;           /* what is drawn next */

@@ -35,7 +35,8 @@ static void add_value(struct buf *out, const json_t *value)
 {
     const json_t *rows = json_object_get(value, "rows");
     if (json_is_array(rows) && json_is_array(json_object_get(value, "columns"))) {
-        buf_printf(out, "a table of %zu rows", json_array_size(rows));
+        buf_printf(out, "a table of %zu row%s", json_array_size(rows),
+                   json_array_size(rows) == 1 ? "" : "s");
     } else if (json_is_string(value)) {
         cli_visible_line(json_str(value), VALUE_WIDTH, out);
     } else if (value) {
@@ -133,12 +134,14 @@ void cli_ask_draw_values(struct cli_ask_draw *draw, const json_t *report, bool w
     size_t i, j, width = 0;
     json_t *traced, *warning;
     json_array_foreach (trace, i, traced) {
-        size_t len = json_get_str(traced, "name").len;
+        size_t len = why ? 0 : json_get_str(traced, "name").len; /* aligned, line below line */
         width = len > width && len <= NAME_WIDTH ? len : width;
     }
     json_array_foreach (trace, i, traced) {
         if (i == 0)
             cli_ask_draw_line(draw, CLI_BOLD, "values", STR(""));
+        else if (why)
+            buf_add_text(&draw->out, "\n");
         if (!why && i == VALUES_MAX) {
             buf_printf(&draw->out, "  … %zu more\n", json_array_size(trace) - VALUES_MAX);
             break;

@@ -387,7 +387,7 @@ static int prepare(struct chat *chat, struct err *err)
     cli_ask_draw_init(&ask->draw, STDERR_FILENO, STDOUT_FILENO, ask->options.run.quiet, live);
     ask->draw.why = ask->options.why;
     ask->draw.brief = true;
-    ask->draw.streams = isatty(STDERR_FILENO);
+    ask->draw.streams = chat->reader.prompts && isatty(STDERR_FILENO);
     return 0;
 }
 
