@@ -13,6 +13,7 @@
 #define OPENING_MAX (4u << 20)
 #define HEADS_MAX 6     /* files whose first lines are shown */
 #define HEAD_CHARS 500
+#define SCHEMA_CHARS 8000
 
 static const char *const cell_text = "a fenced ```python block.";
 static const char *const cell_tool = "a call of the tool `python`, or a fenced ```python block.";
@@ -104,6 +105,14 @@ static void add_files(const struct agent *agent, size_t from, struct buf *out)
     }
 }
 
+static void add_schema(const struct agent *agent, struct buf *out)
+{
+    own_str schema = agent->task.schema ? json_write(agent->task.schema, JSON_COMPACT) : NULL;
+    if (schema)
+        buf_printf(out, "The values of answer() must satisfy this JSON Schema:\n%.*s\n",
+                   (int)str_cut_utf8(str_of(schema), SCHEMA_CHARS), schema);
+}
+
 char *agent_opening_text(const struct agent *agent)
 {
     own_buf out = BUF_INIT(OPENING_MAX);
@@ -111,6 +120,7 @@ char *agent_opening_text(const struct agent *agent)
         buf_printf(&out, "Asked before, in this conversation:\n%.*s\n", (int)agent->earlier,
                    agent->asked.at);
     buf_printf(&out, "Task:\n%s\n\n", agent->task.question);
+    add_schema(agent, &out);
     add_files(agent, 0, &out);
     return buf_take(&out);
 }

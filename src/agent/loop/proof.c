@@ -120,7 +120,7 @@ static bool repair(struct agent *agent, const char *failed)
     buf_add_text(&text, "The answer was checked, and it is not proven. The checks found:\n");
     agent_observe_data(str_of(told), agent->tag, &text); /* it quotes files and outputs */
     agent_repair_again(times, &text);
-    buf_add_text(&text, "Mend it in a cell that calls answer() again.\n");
+    buf_add_text(&text, "Mend what the checks name, in a cell that calls answer() again.\n");
     agent_tell(agent, "repair",
                json_pack("{s:o, s:i, s:i}", "why", json_text(str_of(failed)), "attempt",
                          agent->verify_repairs, "of", REPAIRS));
@@ -186,7 +186,8 @@ static void refuse(struct agent *agent, const json_t *payload)
     bool looked = agent->task.file_count == 0 || agent_payload_opened(payload);
     set_answer(agent, json_get_str(payload, "reason"));
     if (looked)
-        agent_end(agent, AGENT_UNANSWERABLE, NULL, "the model says that there is no answer");
+        agent_end(agent, AGENT_UNANSWERABLE, NULL,
+                  "the model looked, and found no answer in the data");
     else if (agent->verify_repairs++ || agent->forced)
         agent_end(agent, AGENT_UNVERIFIED, NULL,
                   "the model says that there is no answer, but has not opened the files");

@@ -182,14 +182,29 @@ static void decode(struct str content, size_t max, struct buf *out)
     }
 }
 
+/* Latin-1: every byte is a sign. Other control characters mean that it is no text. */
+static bool decode_latin(struct str content, size_t max, struct buf *out)
+{
+    for (size_t at = 0; at < content.len && out->len < max; at++) {
+        unsigned char c = (unsigned char)content.at[at];
+        if ((c < ' ' && !strchr("\t\r\n", c)) || c == 0 || (c >= 0x7f && c < 0xa0))
+            return false;
+        add_point(out, c);
+    }
+    return true;
+}
+
 int agent_observe_head(struct str content, size_t max, struct buf *out)
 {
     const char *bytes = content.at;
+    struct str head = { bytes, str_cut_utf8(content, max) };
     if (content.len >= 4 && (!memcmp(bytes, "\xff\xfe", 2) || !memcmp(bytes, "\xfe\xff", 2)))
         decode(content, max, out);
-    else if (content.len)
-        buf_add(out, bytes, str_cut_utf8(content, max));
-    if (!out->len || !str_is_utf8(buf_str(out)) || memchr(out->at, 0, out->len))
+    else if (head.len && str_is_utf8(head))
+        buf_add_str(out, head);
+    else if (head.len && !decode_latin(content, max, out))
+        return -1;
+    if (!out->len || memchr(out->at, 0, out->len))
         return -1;
     for (size_t i = 0; i < out->len; i++)
         if (out->at[i] == '\r' && !(i + 1 < out->len && out->at[i + 1] == '\n'))

@@ -12,7 +12,8 @@
 #define TEXT_MAX (256u << 10)
 #define ANSWER_MAX (16u << 10)
 #define VALUE_MAX (2u << 10)
-#define LINES_MAX (6u << 10) /* bytes of the lines of one value */
+#define LINES_COUNT 400
+#define CODE_MAX 2000 /* bytes of one line, or of a function */
 #define REASON_MAX 1000
 
 static void add_cut(struct buf *out, struct str text, size_t most)
@@ -44,24 +45,58 @@ static void add_list(struct buf *out, const char *title, const json_t *texts)
     }
 }
 
-static void add_lines(struct buf *out, const json_t *slice)
+/* The lines of all values and files, each once: a value names its own by their numbers. */
+struct lines {
+    const json_t *at[LINES_COUNT];
+    size_t count;
+    bool cut; /* there are more */
+};
+
+static size_t number_of(struct lines *lines, const json_t *line)
 {
-    own_buf lines = BUF_INIT(TEXT_MAX);
-    size_t i;
-    json_t *line;
-    json_array_foreach (slice, i, line) {
-        struct str code = json_get_str(line, "code");
-        buf_printf(&lines, "  [cell %lld] ",
-                   (long long)json_integer_value(json_object_get(line, "cell")));
-        for (size_t at = 0; at < code.len; at++)
-            buf_add_text(&lines,
-                         code.at[at] == '\n' ? "\n           " : (char[]){ code.at[at], '\0' });
-        buf_add_text(&lines, "\n");
+    for (size_t i = 0; i < lines->count; i++)
+        if (json_equal(lines->at[i], line))
+            return i + 1;
+    if (lines->count == LINES_COUNT) {
+        lines->cut = true;
+        return 0;
     }
-    add_cut(out, buf_str(&lines), LINES_MAX);
+    lines->at[lines->count++] = line;
+    return lines->count;
 }
 
-static void add_value(struct buf *out, const json_t *row, const json_t *values)
+static void add_numbers(struct buf *out, struct lines *lines, const json_t *slice)
+{
+    size_t i;
+    json_t *line;
+    buf_add_text(out, "  lines");
+    json_array_foreach (slice, i, line) {
+        size_t number = number_of(lines, line);
+        if (number)
+            buf_printf(out, " %zu", number);
+    }
+    buf_add_text(out, "\n");
+}
+
+static void add_lines(struct buf *out, const struct lines *lines)
+{
+    for (size_t i = 0; i < lines->count; i++) {
+        struct str code = json_get_str(lines->at[i], "code");
+        code.len = str_cut_utf8(code, CODE_MAX);
+        buf_printf(out, "%3zu [cell %lld] ", i + 1,
+                   (long long)json_integer_value(json_object_get(lines->at[i], "cell")));
+        for (size_t at = 0; at < code.len; at++) {
+            buf_add(out, code.at + at, 1);
+            if (code.at[at] == '\n')
+                buf_add_text(out, "             ");
+        }
+        buf_add_text(out, "\n");
+    }
+    if (lines->cut)
+        buf_add_text(out, "[further lines are left out]\n");
+}
+
+static void add_value(struct buf *out, struct lines *lines, const json_t *row, const json_t *values)
 {
     const char *name = json_string_value(json_object_get(row, "name"));
     own_str value = json_write(json_object_get(values, name), JSON_COMPACT | JSON_ENCODE_ANY);
@@ -75,28 +110,33 @@ static void add_value(struct buf *out, const json_t *row, const json_t *values)
     buf_printf(out, "  origin: %.20s%s%s\n", json_get_str(row, "origin").at,
                files.len ? ", from " : "", buf_str(&files).at);
     add_list(out, "  note: ", json_object_get(row, "warnings"));
-    add_lines(out, json_object_get(row, "slice"));
+    add_numbers(out, lines, json_object_get(row, "slice"));
 }
 
-static void add_files(struct buf *out, const json_t *files)
+static void add_files(struct buf *out, struct lines *lines, const json_t *made,
+                      const json_t *traced)
 {
-    size_t i;
-    json_t *file;
-    json_array_foreach (files, i, file) {
+    size_t i, k;
+    json_t *file, *row;
+    json_array_foreach (made, i, file) {
         char about[VALUE_MAX];
         json_brief(file, about, sizeof about);
-        buf_printf(out, "file made: %s\n", about);
+        buf_printf(out, "file %s\n", about);
+        json_array_foreach (traced, k, row)
+            if (str_eq(json_get_str(row, "path"), json_get_str(file, "path")))
+                add_numbers(out, lines, json_object_get(row, "slice"));
     }
 }
 
 char *agent_judge_text(const struct agent_claim *claim, const json_t *trace, const char *opening,
                        const char *tag)
 {
-    own_buf out = BUF_INIT(TEXT_MAX * 4), part = BUF_INIT(TEXT_MAX);
+    own_buf out = BUF_INIT(TEXT_MAX * 4), part = BUF_INIT(TEXT_MAX), code = BUF_INIT(TEXT_MAX);
     const json_t *values = json_object_get(claim->payload, "values");
+    struct lines lines = { .count = 0 };
     size_t i;
     json_t *row;
-    buf_add_text(&out, opening);
+    buf_printf(&out, "%s\n", opening);
     add_cut(&part, json_get_str(trace, "text"), ANSWER_MAX);
     add_data(&out, tag, "The answer", buf_str(&part));
     part.len = 0;
@@ -104,10 +144,14 @@ char *agent_judge_text(const struct agent_claim *claim, const json_t *trace, con
     add_data(&out, tag, "Its template, as the program wrote it", buf_str(&part));
     part.len = 0;
     json_array_foreach (json_object_get(trace, "values"), i, row)
-        add_value(&part, row, values);
-    add_files(&part, json_object_get(claim->payload, "files"));
+        add_value(&part, &lines, row, values);
+    add_files(&part, &lines, json_object_get(claim->payload, "files"),
+              json_object_get(trace, "files"));
     add_list(&part, "note: ", json_object_get(trace, "notes"));
-    add_data(&out, tag, "Its values, each with the lines that computed it", buf_str(&part));
+    add_data(&out, tag, "Its values, with the numbers of the lines that computed them",
+             buf_str(&part));
+    add_lines(&code, &lines);
+    add_data(&out, tag, "The lines", buf_str(&code));
     buf_add_text(&out, "Your verdict:");
     return buf_take(&out);
 }
@@ -146,7 +190,7 @@ void agent_check_verdict(const struct llm_reply *reply, json_t *checks)
         buf_printf(&detail, "%.*s", shown, reason.at);
         buf_printf(&repair,
                    "A judge who saw the question, the files and the lines of each value says: "
-                   "%.*s. If that is right, mend it and answer again; if not, answer again so that "
+                   "%.*s\nIf that is right, mend it and answer again; if not, answer again so that "
                    "the lines show why.",
                    shown, reason.at);
         agent_checks_add(checks, "judge", "fail", detail.at, repair.at);
