@@ -289,7 +289,9 @@ async function perform(request) {
     const before = request.names ? names.marks() : null;
     const code = await new Promise((resolve) => {
         const mine = cell = { number: request.cell, code: request.code, end: resolve };
-        evaluate(request, mine).catch((error) => (mine === cell ? failure(error) : onUncaught(error)))
+        driver.output.sign = request.sign || '';
+        driver.order().begin(request.cell, () => evaluate(request, mine))
+            .catch((error) => (mine === cell ? failure(error) : onUncaught(error)))
             .then((code) => setImmediate(() => mine === cell && leave(code)));
     });
     const status = exiting ? exiting.code : Number(process.exitCode || code) & 255;
@@ -305,12 +307,11 @@ async function perform(request) {
 function leave(code) {
     const { end } = cell;
     cell = null;
+    driver.order().leave();
     end(code);
 }
 
 function begin(request) {
-    driver.output.sign = request.sign || '';
-    driver.order().begin();
     watch();
     putStdin(request.stdin);
     if (late)

@@ -32,6 +32,7 @@ blocked = False              # by the code itself
 folder = "/workspace"        # the folder at the end of the last cell
 piped = [1, 2]               # the streams that were the engine's pipes then
 may_go_on = False            # tasks of earlier cells
+number, late = 0, None       # of the running cell; the module, once there may be threads
 args, stdin_given, stdin_form = None, False, ("utf-8", "strict")
 
 
@@ -190,11 +191,13 @@ def terminal():
 def take(request):
     """Set up the cell and its world from the line. Arguments stay until new ones arrive, and so do the code's changes
     to sys.argv."""
-    global args
-    driver.source, driver.program = request["code"], f"<cell {request['cell']}>"
+    global args, number
+    number = request["cell"]
+    driver.source, driver.program = request["code"], f"<cell {number}>"
     names.keep_text(request["cell"], request["code"])
     driver.sign = request.get("sign", "")
     "order" in driver.loaded and driver.loaded["order"].expect(1)
+    late and late.begin(number, driver.sign)
     keep_source()
     first = args is None
     if args != request.get("args", []):
@@ -279,6 +282,7 @@ def perform(request):
     guard(flush)
     driver.sign = ""   # later output has no place in a cell's order
     hear_nothing()
+    late and late.leave()
     note_folder()
     piped = [fd for fd, pipe in driver.pipes.items() if pipe_of(fd) == pipe]
     if posix.getpid() != driver.main_pid:   # a child that the code forked and that reached this loop
@@ -391,6 +395,18 @@ def await_asyncio():
         driver.Hooks.after["asyncio.events"] = adopt
 
 
+def await_threads():
+    """Threads and tasks belong to the cells that started them."""
+    def watch(_):
+        global late
+        late = driver.load("late")
+        late.watch(main_thread, number, driver.sign)
+    if "threading" in sys.modules:
+        watch(None)
+    else:
+        driver.Hooks.after["threading"] = watch
+
+
 def serve(scope_, line=None):
     """Serve lines until the last: each is answered before the next. Does not return."""
     global scope, stdin_form, main_thread
@@ -404,6 +420,7 @@ def serve(scope_, line=None):
     driver.our_files.append(serve.__code__.co_filename)
     driver.Hooks.after["linecache"] = fill_linecache
     await_asyncio()
+    await_threads()
     hear_nothing()
     _signal.signal(_signal.SIGURG, lambda *_: None)   # the engine ends a blocking call with it, after an interrupt
     if line is None:

@@ -1,19 +1,23 @@
 // Marks in the output of a JavaScript program at each switch between stdout, stderr and the
-// channel (PROTOCOL.md). Runs as the occupant; driver.cjs loads it at the first use of anything
-// but stdout.
+// channel, and around output of earlier cells (PROTOCOL.md). Runs as the occupant; driver.cjs loads
+// it at the first use of anything but stdout.
 //
 // The stream that was written last writes as usual; the others have a `_write` of their own that
-// notices the switch, puts a mark before its data, and removes itself.
+// notices the switch, puts a mark before its data, and removes itself. In a session all have one:
+// timers and callbacks belong to the cell that made them, by node's AsyncLocalStorage.
 'use strict';
 
 const fs = require('node:fs');
 const { Buffer, Object, process } = globalThis;
 
-const MARKS_MAX = 1 << 20; // as many as the engine reads
+const MARKS_MAX = (1 << 20) - 1; // the engine reads one more
 const pipes = [0, 1, 2].map(pipeOf);
 let output;          // of driver.cjs: {sign, streams}
 let epoch = 0;       // the number of the last mark
 let last = 1;        // the last writer: 1, 2; 0: the channel
+let store = null;    // of a session: the cell whose code runs
+let current = 0;     // the running cell
+let secret = '';     // of marks; also between cells
 
 // The identity of a pipe: a mark must not get into a file of the code.
 function pipeOf(fd) {
@@ -21,6 +25,17 @@ function pipeOf(fd) {
         const stat = fs.fstatSync(fd);
         return stat.isFIFO() ? `${stat.dev} ${stat.ino}` : null;
     } catch { return null; }
+}
+
+const makeMark = (sign, number, cell) =>
+    `\x01${sign}${[number, cell].map((one) => one.toString(16).padStart(8, '0')).join('')}`;
+
+// The two marks around output of an earlier cell; null: it is the running one's, or not known.
+function piece(fd) {
+    const cell = (store && store.getStore()) || 0;
+    if (!cell || cell === current || !secret || pipeOf(fd) !== pipes[fd])
+        return null;
+    return [cell, 0].map((one) => Buffer.from(makeMark(secret, 0, one), 'latin1'));
 }
 
 // The mark of a switch to this writer, or ''.
@@ -34,7 +49,7 @@ function change(writer) {
     if (epoch === MARKS_MAX || !pipe || (writer && pipe !== pipes[writer]))
         return '';
     epoch++;
-    return `\x01${output.sign}${epoch.toString(16).padStart(8, '0')}`;
+    return makeMark(output.sign, epoch, 0);
 }
 
 function notice(fd) {
@@ -43,24 +58,32 @@ function notice(fd) {
         { value, configurable: true, writable: true });
     delete stream._write;
     delete stream._writev;
-    if (fd === last)
+    if (fd === last && !store)
         return;
+    const plain = Object.getPrototypeOf(stream);
+    const around = () => piece(fd) || [Buffer.from(change(fd), 'latin1'), Buffer.alloc(0)];
     hide('_write', (data, encoding, done) => {
-        const mark = change(fd);
-        if (!mark)
-            return Object.getPrototypeOf(stream)._write.call(stream, data, encoding, done);
+        const [first, end] = around();
+        if (!first.length)
+            return plain._write.call(stream, data, encoding, done);
         const bytes = typeof data === 'string' ? Buffer.from(data, encoding) : data;
-        return stream._write(Buffer.concat([Buffer.from(mark, 'latin1'), bytes]), 'buffer', done);
+        return plain._write.call(stream, Buffer.concat([first, bytes, end]), 'buffer', done);
     });
     hide('_writev', (chunks, done) => {
-        const mark = change(fd);
-        if (mark)
-            chunks.unshift({ chunk: Buffer.from(mark, 'latin1'), encoding: 'buffer' });
-        return Object.getPrototypeOf(stream)._writev.call(stream, chunks, done);
+        const [first, end] = around().map((chunk) => ({ chunk, encoding: 'buffer' }));
+        return plain._writev.call(stream, first.chunk.length ? [first, ...chunks, end] : chunks, done);
     });
+}
+
+// Run the code of a cell.
+function begin(cell, code) {
+    store ||= new (require('node:async_hooks').AsyncLocalStorage)();
+    [current, secret, last] = [cell, output.sign, 1];
+    [...output.streams.keys()].forEach(notice);
+    return store.run(cell, code);
 }
 
 module.exports = (given) => {
     output = given;
-    return { change, notice, begin: () => { last = 1; [...output.streams.keys()].forEach(notice); } };
+    return { change, notice, begin, leave: () => { current = 0; } };
 };

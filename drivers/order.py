@@ -9,7 +9,7 @@ import sys
 import _io
 
 driver = None   # the module; set by the loader of this file
-MARKS_MAX = 1 << 20   # as many as the engine reads
+MARKS_MAX = (1 << 20) - 1   # the engine reads one more
 file_write = _io.FileIO.write
 epoch = 0       # the number of the last mark
 
@@ -36,7 +36,7 @@ def switch(writer):
             or writer and pipe_of(writer) != driver.pipes[writer]):
         return ""
     epoch += 1
-    return f"\1{driver.sign}{epoch:08x}"
+    return f"\1{driver.sign}{epoch:08x}00000000"
 
 
 def expect(writer):

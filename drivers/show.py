@@ -226,14 +226,15 @@ def encode(forms, notes):
 # ---- frames ----
 def publish(forms, metadata=None, notes=(), main=False, display_id=None, update=False):
     """Send one bundle as a result, or as an update of one."""
-    if posix.getpid() != driver.main_pid or driver.sent_results >= RESULTS_MAX:
+    if posix.getpid() != driver.main_pid:
         return
     notes, text = list(notes), forms.pop("text/plain", None)
     parts = encode(forms, notes)
     if isinstance(text, str) or notes:
         lines = [driver.clean(text)] if isinstance(text, str) else []
         lines += [driver.clean(note, 1024) for note in notes[:FORMS_MAX]]
-        parts.insert(0, '"text/plain":' + driver.to_json("\n".join(lines)))
+        text = "\n".join(lines)
+        parts.insert(0, '"text/plain":' + driver.to_json(text))
     if not parts:
         return
     told = ',"main":true' if main else ""
@@ -245,6 +246,18 @@ def publish(forms, metadata=None, notes=(), main=False, display_id=None, update=
     except Exception:
         pass   # not JSON: the value counts
     frame = f'{{"op":"result","data":{{{",".join(parts)}}}{told}}}'
+    of_cell(lambda: send(frame, update), text if isinstance(text, str) else f"[{', '.join(forms)}]")
+
+
+def of_cell(step, text=""):
+    """A step for the cell whose code this is: an earlier one's value becomes late output (late.py)."""
+    driver.loaded["late"].show(step, text) if "late" in driver.loaded else step()
+
+
+def send(frame, update):
+    """Send a result, unless there are too many."""
+    if driver.sent_results >= RESULTS_MAX:
+        return
     driver.sent_results, driver.sent_bytes = driver.sent_results + (not update), driver.sent_bytes + len(frame)
     if driver.sent_results == RESULTS_MAX or driver.sent_bytes > RESULTS_BYTES_MAX:
         frame = '{"op":"result","data":{"text/plain":"[this and later results dropped: too many]"}}'
@@ -275,9 +288,10 @@ def show(value, main=False, include=None, exclude=None, metadata=None, display_i
 
 def clear_output(wait=False):
     """Remove what was shown so far; with `wait` only when something new is shown."""
-    if posix.getpid() == driver.main_pid:
+    def clear():
         driver.sent_results = 0
         driver.send(f'{{"op":"clear","wait":{"true" if wait else "false"}}}')
+    posix.getpid() == driver.main_pid and of_cell(clear)
 
 
 # ---- display() ----

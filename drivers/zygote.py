@@ -446,7 +446,7 @@ def arrange_driver():
     scope = driver.set_world()
     names = [driver.load(name) for name in ("show", "order", "pretty", "charts", "patches", "advice", "tasks",
                                             "answer", "values", "made", "proof", "trace", "select", "facts", "flow",
-                                            "origin", "schema", "names")][-1]
+                                            "origin", "schema", "late", "names")][-1]
     cells.driver, cells.names, driver.loaded["cells"] = driver, names, cells   # proof.py loads it, too
     driver.our_files.append(cells.__file__)
     for name in {*driver.Hooks.after} & {*sys.modules}:

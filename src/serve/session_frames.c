@@ -40,9 +40,11 @@ static bool has_used(const struct serve_conn *conn, const char *id)
 void serve_session_told(void *user, const char *id, const json_t *event)
 {
     const struct serve *serve = user;
+    bool output = str_is(json_get_str(event, "event"), "output"); /* a result has it, too */
     for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
         next = conn->after;
-        if (conn->source.fd >= 0 && has_used(conn, id) && serve_conn_unsent(conn) <= SERVE_OUT_MAX)
+        size_t room = output ? serve_conn_room(conn) : SERVE_OUT_MAX;
+        if (conn->source.fd >= 0 && has_used(conn, id) && serve_conn_unsent(conn) <= room)
             serve_conn_say(conn, json_deep_copy(event));
     }
 }

@@ -16,9 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct buf got[ORDER_PIPES];
 
-static void tell(void *user, unsigned pipe, struct str bytes)
+static void tell(void *user, unsigned pipe, uint32_t cell, struct str bytes)
 {
     (void)user;
+    (void)cell;
     buf_add_str(&got[pipe], bytes);
 }
 
@@ -35,7 +36,9 @@ static void make(const uint8_t *data, size_t size, struct buf *given, struct buf
 {
     for (size_t i = 0; i < size; i++) {
         if (data[i] == '@' && i + 1 < size) {
-            buf_printf(given, "%c" SECRET "%08x", ORDER_LEAD, data[++i] * 0x1010101u);
+            buf_printf(given, "%c" SECRET "%08x%08x", ORDER_LEAD, data[i + 1] * 0x1010101u,
+                       data[i + 1] % 3u);
+            i++;
         } else {
             buf_add(given, &data[i], 1);
             buf_add(want, &data[i], 1);
@@ -51,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     order_init(&order, tell, NULL);
     memcpy(order.secret, SECRET, sizeof SECRET);
     for (unsigned i = 0; i < ORDER_PIPES; i++) {
-        given[i] = want[i] = got[i] = BUF_INIT(ROOM * 16);
+        given[i] = want[i] = got[i] = BUF_INIT(ROOM * 17);
         make(data + i * part, part, &given[i], &want[i]);
     }
     for (size_t at = 0, left = 1; left > 0; at += piece) {

@@ -8,11 +8,14 @@
 #include "engine/talk/order.h"
 
 #define SECRET "0123456789abcdef"
-#define MARK(number) "\001" SECRET number
+#define MARK(number) MARK_OF(number, "00000000")
+#define MARK_OF(number, cell) "\001" SECRET number cell
 
-static void tell(void *user, unsigned pipe, struct str bytes)
+static void tell(void *user, unsigned pipe, uint32_t cell, struct str bytes)
 {
     struct buf *out = user;
+    if (cell)
+        buf_printf(out, "(%u)", (unsigned)cell);
     buf_printf(out, "%u:%.*s|", pipe, (int)bytes.len, bytes.at);
 }
 
@@ -178,7 +181,7 @@ TEST(order_of_numbers_that_go_back_stops_nothing)
     add(&told, 0, MARK("ffffffff") "a" MARK("00000001") "b" MARK("00000000") "c");
     add(&told, 1, MARK("00000001") "d");
     turn(&told, 0);
-    check_told(&told, "1:d|0:a|0:b|0:c|");
+    check_told(&told, "1:d|0:abc|");
     CHECK(!order_waits(&told.order));
 }
 
@@ -192,6 +195,19 @@ TEST(order_takes_a_bounded_number_of_marks)
     check_told(&told, "0:" MARK("00000002") "a|");
 }
 
+TEST(order_tells_pieces_of_one_writer_as_one_and_counts_no_mark_of_them)
+{
+    own_told told;
+    begin(&told);
+    add(&told, 0, "a");
+    for (int i = 0; i < 3; i++)
+        add(&told, 0, MARK_OF("00000000", "00000002") "b" MARK("00000000"));
+    add(&told, 0, MARK_OF("00000000", "00000003") "c" MARK("00000000") "d");
+    turn(&told, 0);
+    check_told(&told, "0:a|(2)0:bbb|(3)0:c|0:d|");
+    CHECK_INT(told.order.marks, 0);
+}
+
 TEST(order_without_a_secret_has_no_marks)
 {
     own_told told;
@@ -201,13 +217,17 @@ TEST(order_without_a_secret_has_no_marks)
     check_told(&told, "0:" MARK("00000001") "a|");
 }
 
-TEST(order_strips_exact_marks_where_there_is_no_order)
+TEST(order_tells_the_cell_of_a_mark_until_the_next_one)
 {
-    char text[] = "a" MARK("00000001") "b" MARK("0000000g") MARK("00000002")
-        MARK("00000003") "c"
-                         "\001" SECRET;
-    size_t len = order_strip(SECRET, text, sizeof text - 1);
-    text[len] = 0;
-    CHECK_TEXT(text, "ab" MARK("0000000g") "c\001" SECRET);
-    CHECK_INT(order_strip("", text, len), len);
+    own_told told;
+    begin(&told);
+    CHECK(!add(&told, 0, "a" MARK_OF("00000001", "00000002") "b"));
+    turn(&told, 0);
+    check_told(&told, "0:a|(2)0:b|");
+    CHECK(add(&told, 0, "c"));
+    CHECK(add(&told, 1, "e"));
+    check_told(&told, "(2)0:c|1:e|");
+    add(&told, 0, MARK_OF("00000002", "0000000a") "d" MARK("00000003") "f");
+    turn(&told, 0);
+    check_told(&told, "(10)0:d|0:f|");
 }

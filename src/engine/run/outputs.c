@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,10 +40,13 @@ static void take_output(struct engine_run *run, bool is_err, struct str bytes)
         run_kill(run, RESULT_OUTPUT_LIMIT);
 }
 
-static void tell(void *user, unsigned pipe, struct str bytes)
+static void tell(void *user, unsigned pipe, uint32_t cell, struct str bytes)
 {
     struct engine_run *run = user;
-    if (pipes[pipe] == RUN_WORDS)
+    bool late = run->session && cell > 0 && cell < run->result.cell;
+    if (late && pipes[pipe] != RUN_WORDS)
+        run->cell_ops->late(run, cell, pipes[pipe] == RUN_ERR, bytes);
+    else if (pipes[pipe] == RUN_WORDS)
         driver_feed(&run->driver, bytes.at, bytes.len);
     else
         take_output(run, pipes[pipe] == RUN_ERR, bytes);
@@ -128,6 +132,25 @@ bool run_drain(struct engine_run *run)
             return true;
     }
     return false;
+}
+
+/* The bytes in a pipe, and of those at most what is read below. */
+static int held_by(const struct engine_run *run, unsigned pipe)
+{
+    int fd = run->pipe[pipes[pipe]].source.fd, held = 0;
+    bool known = fd >= 0 && ioctl(fd, FIONREAD, &held) == 0;
+    return known && held < DRAIN_MAX * CHUNK ? held : known ? DRAIN_MAX * CHUNK : 0;
+}
+
+void run_drain_written(struct engine_run *run)
+{
+    bool told = false, more = false;
+    for (unsigned i = 0; i < ORDER_PIPES; i++)
+        for (int left = held_by(run, i); left > 0 && read_pipe(run, i, &told); left -= CHUNK)
+            ;
+    for (unsigned i = 0; i < ORDER_PIPES; i++)
+        more |= held_by(run, i) > 0;
+    order_tell_all(&run->order, /* whole= */ !more); /* an empty pipe ends with no part of a mark */
 }
 
 void run_say(struct engine_run *run, const char *text)

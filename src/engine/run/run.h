@@ -36,6 +36,7 @@ enum run_stage {
 struct run_cell_ops {
     void (*start)(struct engine_run *run); /* the engine admits the cell */
     void (*done)(struct engine_run *run); /* the driver is done */
+    void (*late)(struct engine_run *run, uint32_t cell, bool is_err, struct str bytes);
     void (*swept)(struct engine_run *run); /* every process of the cell is dead */
     void (*ended)(struct engine_run *run); /* on_end was called */
     void (*explain)(struct engine_run *run); /* add what became of the session to the result */
@@ -111,6 +112,8 @@ void run_outputs_init(struct engine_run *run);
 void run_hear(struct engine_run *run, enum run_pipe_id id);
 /* Reads the pipes of a dead or finished box. False: they never end. */
 bool run_drain(struct engine_run *run);
+/* Read what is in the pipes now, and nothing that comes meanwhile. */
+void run_drain_written(struct engine_run *run);
 /* Adds a line of ours to the code's stderr. */
 void run_say(struct engine_run *run, const char *text);
 

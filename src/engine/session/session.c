@@ -118,7 +118,7 @@ struct session *session_make(struct engine *engine, const struct frame_session *
     *request = REQUEST_INIT;
     memset(session->streams.fd, -1, sizeof session->streams.fd);
     memset(session->streams.aside, -1, sizeof session->streams.aside);
-    session->late.source[0].fd = session->late.source[1].fd = -1;
+    session_late_init(session);
     memcpy(session->id, "s_", 2);
     hash_random_hex(session->id + 2, REQUEST_SESSION_LEN - 2);
     session->after = engine->sessions;
@@ -190,6 +190,7 @@ void session_end(struct session *session, const char *why)
     remember(session, why);
     session_late_unwatch(session);
     session_late_drain(session);
+    session_late_forget(session);
     if (!session->life.called_off)
         session_tell_end(session, why);
     session_fork_ended(session, why);

@@ -182,6 +182,7 @@ struct session_streams {
 /* Output that came after the end of its cell (session_late.c), since the last result. */
 struct session_late {
     struct loop_source source[2]; /* stdout and stderr, while the session is idle */
+    struct order order;           /* takes the marks out meanwhile */
     size_t gap[2];                /* bytes read since the last cell */
     struct session_late_entry {
         int64_t cell; /* 0: unknown, or of all further cells */
@@ -382,6 +383,9 @@ void session_fork(struct session *session, struct engine_ask *ask);
 void session_fork_ended(struct session *session, const char *why);
 
 /* --- session_late.c --- */
+void session_late_init(struct session *session);
+/* Other streams come: nothing of a mark is left over. */
+void session_late_forget(struct session *session);
 /* Read the streams of an idle session. */
 void session_late_watch(struct session *session);
 void session_late_unwatch(struct session *session);

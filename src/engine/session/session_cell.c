@@ -76,6 +76,7 @@ void session_cell_go(struct session *session)
     run->box = session->box.id;
     session_late_drain(session); /* of the last cell */
     write_line(session, run);
+    order_hand_over(&session->late.order, &run->order);
     if (session->box.interpreter == SESSION_I_FRESH)
         session->box.interpreter = SESSION_I_USED;
     session->states.stayed[0] = 0;
@@ -136,6 +137,7 @@ static void take_back(struct session *session)
     }
     for (int i = 0; i < BOX_COUNTERS; i++)
         session->streams.fd[RUN_PIPES + i] = take_fd(&run->counter[i]);
+    order_hand_over(&run->order, &session->late.order);
     run_unwatch(run);
     due_set(run->engine->house.broker.due, session->box.id, 0, 0);
     run->box = HOUSE_NOBODY;
@@ -307,8 +309,9 @@ static void cell_done(struct engine_run *run)
     if (run->killed)
         return;
     run_read_counters(run);
-    if (run->stats.oom_kills > 0 || !run_drain(run))
-        run_kill(run, RESULT_OK); /* a part of it was killed, or it floods */
+    run_drain_written(run); /* before its last word; the rest is late */
+    if (run->stats.oom_kills > 0)
+        run_kill(run, RESULT_OK); /* a part of it was killed */
     else
         session_happens(run->session, SESSION_E_DONE);
 }
@@ -345,9 +348,14 @@ static void cell_ended(struct engine_run *run)
         session_end(session, "its cell could not be ended");
 }
 
+static void cell_late(struct engine_run *run, uint32_t cell, bool is_err, struct str bytes)
+{
+    session_late_add(run->session, cell, is_err, bytes);
+}
+
 static const struct run_cell_ops cell_ops = {
-    .start = cell_admitted, .done = cell_done, .swept = cell_swept, .ended = cell_ended,
-    .explain = explain,
+    .start = cell_admitted, .done = cell_done, .late = cell_late, .swept = cell_swept,
+    .ended = cell_ended, .explain = explain,
 };
 
 /* The cell has its turn: now the engine admits it as any run. */

@@ -9,6 +9,7 @@
 #include "engine/session/session.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -275,6 +276,8 @@ static void begin(struct session *session, struct engine_ask *ask)
         child->states.lost |= BOX_LOST_BIT(OUTSIDE);
     child->fork = (struct session_fork){ .parent = session, .ask = ask, .pin = ask->pin };
     child->queue.cells = child->states.cell = session->states.kept[ask->pin.at].cell;
+    /* Tasks in the copy know it. */
+    memcpy(child->streams.secret, session->streams.secret, sizeof child->streams.secret);
     session->fork.child = child;
     session_open_box(child, SESSION_T_FORK);
 }

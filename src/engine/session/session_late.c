@@ -1,5 +1,6 @@
 /* Late output: what threads, timers and processes of a cell write after its end. It never becomes
  * a part of another cell's output: listeners hear of it at once, and the next result has it apart.
+ * Drivers name the cell (talk/order.h), also beside a running one; else it is the last one's.
  * Runs in the engine. Every byte comes from the box: between two cells the engine reads a bounded
  * part of each stream, then the writers wait; a result keeps a bounded text, and counts all. */
 #include "engine/session/session.h"
@@ -71,6 +72,7 @@ json_t *session_late_take(struct session *session)
 void session_late_done(struct session *session)
 {
     json_decref(session_late_take(session));
+    order_done(&session->late.order);
 }
 
 /* --- events --- */
@@ -118,18 +120,40 @@ void session_late_add(struct session *session, int64_t cell, bool is_err, struct
 
 /* --- the streams, while no cell has them --- */
 
-/* Reads once; false if there is nothing more now. The writer is unknown: it is taken for the last
- * cell's. */
+/* An unknown writer is taken for the last cell's. */
+static void on_told(void *user, unsigned pipe, uint32_t cell, struct str bytes)
+{
+    struct session *session = user;
+    bool known = cell > 0 && cell <= session->queue.cells;
+    session_late_add(session, known ? cell : session->queue.cells, pipe == 1, bytes);
+}
+
+void session_late_init(struct session *session)
+{
+    session->late.source[0].fd = session->late.source[1].fd = -1;
+    order_init(&session->late.order, on_told, session);
+}
+
+void session_late_forget(struct session *session)
+{
+    struct order *order = &session->late.order;
+    order_tell_all(order, /* whole= */ true);
+    order_done(order);
+    order_init(order, on_told, session);
+}
+
+/* Reads once; false if there is nothing more now. */
 static bool read_late(struct session *session, bool is_err)
 {
     static char bytes[CHUNK];
     int *fd = fd_of(session, is_err);
     ssize_t n = *fd >= 0 ? read(*fd, bytes, sizeof bytes) : -1;
     if (n > 0) {
+        struct order *order = &session->late.order;
         session->late.gap[is_err] += (size_t)n;
-        /* A thread may have made a mark while its cell ended. */
-        size_t len = order_strip(session->streams.secret, bytes, (size_t)n);
-        session_late_add(session, session->queue.cells, is_err, (struct str){ bytes, len });
+        memcpy(order->secret, session->streams.secret, sizeof order->secret);
+        order_add(order, is_err, (struct str){ bytes, (size_t)n });
+        order_tell_all(order, /* whole= */ false);
     } else if (n == 0) {
         loop_remove(&session->engine->loop, &session->late.source[is_err]);
         own_close_fd(fd);

@@ -31,6 +31,7 @@ void session_go_to_lineage(struct session *session, unsigned lineage)
     if (lineage == streams->lineage)
         return;
     session_late_drain(session);
+    session_late_forget(session);
     bool kept = lineage_is_kept(session, streams->lineage);
     for (int i = 0; i < RUN_PIPES; i++) {
         int *aside = &streams->aside[streams->lineage][i];

@@ -29,6 +29,7 @@ PYTHON(magics);
 PYTHON(report);
 PYTHON(source);
 PYTHON(tasks);
+PYTHON(late);
 PYTHON(terminal);
 PYTHON(answer);
 PYTHON(values);
@@ -80,6 +81,7 @@ static const struct {
     COMPILED_ROW(REPORT_PY, report),
     COMPILED_ROW(SOURCE_PY, source),
     COMPILED_ROW(TASKS_PY, tasks),
+    COMPILED_ROW(LATE_PY, late),
     COMPILED_ROW(TERMINAL_PY, terminal),
     COMPILED_ROW(ANSWER_PY, answer),
     COMPILED_ROW(VALUES_PY, values),

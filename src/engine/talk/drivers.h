@@ -28,6 +28,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_SOURCE_PY, /* read when code is not Python */
     ENGINE_BUILTIN_MAGICS_PY, /* read when it has magics */
     ENGINE_BUILTIN_TASKS_PY, /* read when a cell uses asyncio */
+    ENGINE_BUILTIN_LATE_PY,  /* read when a cell may start threads */
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_ANSWER_PY, /* the agent: read where CUPEL_AGENT is set */
     ENGINE_BUILTIN_VALUES_PY, /* ... its values */

@@ -3,14 +3,12 @@
  * exact marks. */
 #include "engine/talk/order.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HELD_MAX (1u << 20) /* bytes of one pipe that wait; the caller reads far less at once */
 
-void order_init(struct order *order, void (*tell)(void *user, unsigned pipe, struct str bytes),
-                void *user)
+void order_init(struct order *order, order_tells *tell, void *user)
 {
     *order = (struct order){ .tell = tell, .user = user };
     for (unsigned i = 0; i < ORDER_PIPES; i++)
@@ -24,6 +22,18 @@ void order_done(struct order *order)
         free(order->pipe[i].cuts);
         order->pipe[i].cuts = NULL;
         order->pipe[i].cut_count = order->pipe[i].cut_next = 0;
+    }
+}
+
+void order_hand_over(struct order *from, struct order *to)
+{
+    for (unsigned i = 0; i < ORDER_STREAMS; i++) {
+        struct order_pipe *old = &from->pipe[i], *new = &to->pipe[i];
+        new->cell = old->cell;
+        new->torn_len = old->torn_len;
+        memcpy(new->torn, old->torn, old->torn_len);
+        old->cell = 0;
+        old->torn_len = 0;
     }
 }
 
@@ -44,10 +54,10 @@ static size_t agrees(const struct order *order, struct str bytes)
     return i;
 }
 
-static uint32_t number_of(const char *mark)
+static uint32_t number_of(const char *digits)
 {
     uint32_t number = 0;
-    for (const char *c = mark + 1 + ORDER_SECRET; c < mark + ORDER_MARK; c++)
+    for (const char *c = digits; c < digits + ORDER_DIGITS; c++)
         number = number << 4 | (uint32_t)(*c <= '9' ? *c - '0' : *c - 'a' + 10);
     return number;
 }
@@ -77,22 +87,6 @@ static size_t before_mark(const struct order *order, struct str bytes, size_t *o
     return bytes.len;
 }
 
-size_t order_strip(const char *secret, char *bytes, size_t len)
-{
-    struct order order = { .marks = 0 };
-    size_t kept = 0;
-    snprintf(order.secret, sizeof order.secret, "%s", secret);
-    for (size_t at = 0, mark = 0; at < len; at += mark) {
-        size_t before = before_mark(&order, (struct str){ bytes + at, len - at }, &mark);
-        size_t part = mark == ORDER_MARK ? before : len - at;
-        memmove(bytes + kept, bytes + at, part);
-        kept += part;
-        at += part;
-        mark = mark == ORDER_MARK ? mark : 0;
-    }
-    return kept;
-}
-
 /* --- what waits --- */
 
 static size_t left(const struct order_pipe *pipe)
@@ -103,8 +97,10 @@ static size_t left(const struct order_pipe *pipe)
 /* Cuts at the next byte count from here on. */
 static void pass_cuts(struct order_pipe *pipe)
 {
-    while (pipe->cut_next < pipe->cut_count && pipe->cuts[pipe->cut_next].at <= pipe->told)
-        pipe->epoch = pipe->cuts[pipe->cut_next++].epoch;
+    while (pipe->cut_next < pipe->cut_count && pipe->cuts[pipe->cut_next].at <= pipe->told) {
+        pipe->epoch = pipe->cuts[pipe->cut_next].epoch;
+        pipe->cell = pipe->cuts[pipe->cut_next++].cell;
+    }
     if (left(pipe) == 0) {
         pipe->bytes.len = pipe->told = 0;
         pipe->cut_count = pipe->cut_next = 0;
@@ -123,14 +119,26 @@ static uint32_t last_epoch(const struct order_pipe *pipe)
     return pipe->cut_count > pipe->cut_next ? pipe->cuts[pipe->cut_count - 1].epoch : pipe->epoch;
 }
 
-/* A number that goes back is that of the mark before it: so what waits is settled at once. */
-static void cut(struct order *order, struct order_pipe *pipe, uint32_t epoch)
+static uint32_t last_cell(const struct order_pipe *pipe)
 {
-    uint32_t last = last_epoch(pipe);
-    epoch = epoch > last ? epoch : last;
-    order->marks++;
+    return pipe->cut_count > pipe->cut_next ? pipe->cuts[pipe->cut_count - 1].cell : pipe->cell;
+}
+
+/* A number that goes back is that of the mark before it: so what waits is settled at once. Of marks
+ * without a byte between them the last one counts, and one that changes nothing is no cut: so
+ * there are fewer cuts than bytes, and pieces of one writer are told as one. */
+static void cut(struct order *order, struct order_pipe *pipe, const char *mark)
+{
+    uint32_t last = last_epoch(pipe), number = number_of(mark + 1 + ORDER_SECRET);
+    uint32_t epoch = number > last ? number : last;
+    uint32_t cell = number_of(mark + 1 + ORDER_SECRET + ORDER_DIGITS);
+    order->marks += number > 0;
+    if (pipe->cut_count > pipe->cut_next && pipe->cuts[pipe->cut_count - 1].at == pipe->bytes.len)
+        pipe->cut_count--;
+    if (epoch == last_epoch(pipe) && cell == last_cell(pipe))
+        return;
     pipe->cuts = buf_list_room(pipe->cuts, pipe->cut_count, sizeof *pipe->cuts);
-    pipe->cuts[pipe->cut_count++] = (struct order_cut){ pipe->bytes.len, epoch };
+    pipe->cuts[pipe->cut_count++] = (struct order_cut){ pipe->bytes.len, epoch, cell };
     pass_cuts(pipe);
 }
 
@@ -152,7 +160,7 @@ static void mend(struct order *order, struct order_pipe *pipe, struct str *bytes
     *bytes = (struct str){ bytes->at + more, bytes->len - more };
     pipe->torn_len = joined.len < ORDER_MARK ? joined.len : 0;
     if (joined.len == ORDER_MARK)
-        cut(order, pipe, number_of(mark));
+        cut(order, pipe, mark);
     else
         memcpy(pipe->torn, mark, joined.len);
 }
@@ -168,13 +176,13 @@ bool order_add(struct order *order, unsigned id, struct str bytes)
     /* After a mark that came without its bytes, the other pipes must be read first. */
     bool settled = pipe->epoch <= order->settled;
     if (before == bytes.len && !was_torn && settled && !order_waits(order)) {
-        order->tell(order->user, id, bytes);
+        order->tell(order->user, id, pipe->cell, bytes);
         return true;
     }
     while (bytes.len > 0) {
         hold(order, pipe, (struct str){ bytes.at, before });
         if (mark == ORDER_MARK) {
-            cut(order, pipe, number_of(bytes.at + before));
+            cut(order, pipe, bytes.at + before);
         } else {
             memcpy(pipe->torn, bytes.at + before, mark);
             pipe->torn_len = mark;
@@ -237,7 +245,7 @@ static bool tell_one(struct order *order, uint32_t most)
     bool is_cut = pipe->cut_next < pipe->cut_count;
     size_t end = is_cut ? pipe->cuts[pipe->cut_next].at : pipe->bytes.len;
     struct str bytes = { pipe->bytes.at + pipe->told, end - pipe->told };
-    order->tell(order->user, (unsigned)(pipe - order->pipe), bytes);
+    order->tell(order->user, (unsigned)(pipe - order->pipe), pipe->cell, bytes);
     pipe->told = end;
     pass_cuts(pipe);
     return true;
@@ -256,7 +264,7 @@ void order_tell_all(struct order *order, bool whole)
     for (unsigned i = 0; whole && i < ORDER_PIPES; i++) {
         struct order_pipe *pipe = &order->pipe[i];
         if (pipe->torn_len > 0)
-            order->tell(order->user, i, (struct str){ pipe->torn, pipe->torn_len });
+            order->tell(order->user, i, pipe->cell, (struct str){ pipe->torn, pipe->torn_len });
         pipe->torn_len = 0;
     }
 }

@@ -74,13 +74,15 @@ struct language {
         ENGINE_BUILTIN_VALUES_PY, ENGINE_BUILTIN_MADE_PY, ENGINE_BUILTIN_PROOF_PY,                \
         ENGINE_BUILTIN_TRACE_PY, ENGINE_BUILTIN_SELECT_PY, ENGINE_BUILTIN_FACTS_PY,              \
         ENGINE_BUILTIN_FLOW_PY, ENGINE_BUILTIN_ORIGIN_PY, ENGINE_BUILTIN_SCHEMA_PY
+/* And in a session alone. */
+#define PYTHON_SESSION_FILES PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_LATE_PY
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
     [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PY,
                          { [RUN] = { PYTHON_FILES },
-                           [WAITING] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY },
-                           [SESSION] = { PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY } },
+                           [WAITING] = { PYTHON_SESSION_FILES },
+                           [SESSION] = { PYTHON_SESSION_FILES } },
                          { PYTHON, "-S", NULL },
                          false,
                          NULL,
@@ -326,8 +328,8 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
 {
     static const enum engine_builtin_id files[] = {
-        ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO,   ENGINE_BUILTIN_DRIVER_PY,
-        PYTHON_FILES,             ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_MATPLOTLIBRC,
+        ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO, ENGINE_BUILTIN_DRIVER_PY,
+        PYTHON_SESSION_FILES, ENGINE_BUILTIN_MATPLOTLIBRC,
     };
     static const char *const argv[] = { PYTHON, "-S", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
