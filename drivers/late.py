@@ -146,6 +146,7 @@ def begin(cell, sign):
 def leave():
     """The cell has ended. Close the gate behind what its threads have written."""
     global current
+    crowd(crowded or driver.runner is not None)   # the loop may be this cell's
     for _ in range(TRIES if crowded and posix.getpid() == driver.main_pid else 0):
         try:
             if gate.acquire(True, GATE_S):
