@@ -5,7 +5,8 @@ import re
 
 FIGURE = "\0figure"          # the drawing under way, as a name
 PATH = re.compile(r"[\w~./\\ -]{0,120}\.[A-Za-z]\w{0,7}")
-QUIET = frozenset("print display len help type dir repr str id pprint sorted any all sum min max".split())
+QUIET = frozenset("""print display len help type dir repr str id pprint sorted any all sum min max answer
+    cannot_answer ask_user""".split())
 READ_ONLY = frozenset("""head tail describe info sample show savefig keys values items get count copy nunique unique
     value_counts mean sum min max median std var corr groupby isna isnull notna print format strip split join lower
     upper close flush commit startswith endswith index plot hist boxplot display memory_usage duplicated select_dtypes
@@ -113,9 +114,10 @@ def collect(body, above, imports, pieces, wanted):
 class Facts:
     """The names that a piece of code uses, binds and changes."""
 
-    def __init__(self, roots, imports, bound=NONE):
+    def __init__(self, roots, imports, bound=NONE, blind=False):
         self.uses, self.stores, self.changes, self.paths = {}, {}, {}, {}
         self.outer, self.called, self.imports, self.keys, self.generator = set(), [], imports, set(), False
+        self.blind = blind   # to the length of things
         stack = [(root, bound) for root in roots]
         while stack:
             node, bound = stack.pop()
@@ -155,6 +157,8 @@ class Facts:
 
     def attribute(self, node, bound, stack):
         base = node.value
+        if self.blind and node.attr in ("shape", "size", "index"):
+            return
         direct = isinstance(base, ast.Name) and base.id not in bound
         key = node.attr if direct and node.attr not in WHOLE else None
         if node.ctx.__class__ is ast.Load:
@@ -166,6 +170,8 @@ class Facts:
 
     def call(self, node, bound, stack, statement=False):
         func = node.func
+        if self.blind and getattr(func, "id", "") == "len":
+            return
         if isinstance(func, ast.Attribute):
             stack.append((func.value, bound))
             self.method(node, func.attr, root_of(func.value), bound, statement)

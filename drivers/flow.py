@@ -253,9 +253,10 @@ def changes_parameters(tree, imports):
 class Slice:
     """The nodes that the uses of names at a node come from."""
 
-    def __init__(self, program, control=True):
+    def __init__(self, program, control=True, blind=False):
         self.program, self.nodes, self.seen, self.work, self.steps = program, {}, set(), [], 0
         self.control = control   # whether the conditions that a node stands under belong to it
+        self.blind = blind       # whether the length of a thing says nothing of it
         self.looped = {}
         self.keys = {}       # node's place -> the keys it was wanted for; None: the whole of it
 
@@ -333,7 +334,9 @@ class Slice:
         self.nodes[node.at] = node
         entry = entry_of(node.tree, key)
         self.keys.setdefault(node.at, []).append(entry)
-        uses = facts.Facts([entry], self.program.imports).uses if entry else node.uses
+        uses = node.uses
+        if entry or self.blind and not node.unit:
+            uses = facts.Facts([entry] if entry else node.parts, self.program.imports, blind=self.blind).uses
         self.work += [(name, of, node) for name, of in uses]
         self.work += [(name, of, user) for name, of in node.late]
         self.guard(node)

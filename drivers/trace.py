@@ -54,7 +54,7 @@ def respond(request):
     except Exception as problem:
         task.problem("untraced", None, f"the answer cannot be compared with the inputs: {repr(problem)[:200]}",
                      "answer from a shorter and simpler program")
-    return {"text": task.text, "values": task.values, "problems": task.problems[:PROBLEMS_MAX],
+    return {"text": task.text, "values": task.values, "files": task.files, "problems": task.problems[:PROBLEMS_MAX],
             "notes": list(dict.fromkeys(task.notes))[:20]}
 
 
@@ -77,7 +77,7 @@ class Task:
         self.cells = [one for one in request.get("cells") or [] if isinstance(one, dict)]
         self.template, self.given = str(self.payload.get("template") or ""), self.payload.get("values") or {}
         self.types = self.payload.get("types") or {}
-        self.values, self.problems, self.notes, self.traced = [], [], [], []
+        self.values, self.problems, self.notes, self.traced, self.files = [], [], [], [], []
         self.program = self.call = self.place = None
         self.sources, self.trees, self.columns, self.changed = {}, [], [], set()
         self.scanned = {}
@@ -228,14 +228,22 @@ class Task:
                                                   if isinstance(node.tree, ast.ImportFrom)]
         if value.scan.risky or any([name + ".py" in written and name + ".py" not in self.inputs for name in modules]):
             return "unknown", "its lines run code that cannot be traced (exec, eval, or a module written by the cells)"
-        if value.files:
-            return "data", f"computed from {', '.join(value.files[:3])}"
         maker = origin.random(value.scan)
+        if value.files and not (maker and self.only_length(value)):
+            return "data", f"computed from {', '.join(value.files[:3])}"
         if self.inputs and maker:
-            return "invented", f"it comes from {maker}, and its lines read none of the inputs"
+            return "invented", f"it comes from {maker}, not from the inputs"
         if self.inputs:
             return "typed", "its lines read none of the inputs"
         return origin.without_data(value.scan, self.question.casefold(), self.free)
+
+    def only_length(self, value):
+        """Random numbers, as many as the data has rows: the slice without lengths reads no input."""
+        other = Value(value.name, value.tree, facts.Facts([value.tree], self.program.imports, blind=True).uses)
+        found = flow.Slice(self.program, blind=True).want(other.uses, self.place)
+        other.scans, other.own = self.scans_of(found), value.own
+        other.scan = origin.join([one for _, one in other.scans], self.program.imports)
+        return not self.files_of(other)
 
     def check_choice(self, value):
         """A constant that stands under a condition on data is typed, unless the condition chooses among several."""
@@ -259,7 +267,9 @@ class Task:
         for value in self.traced:
             if value.origin == "typed" and good and self.is_parameter(value):
                 value.origin, value.why = "computed", PARAMETER
-            repair = f"compute {{{value.name}}} from the data in code; do not type it"
+            repair = f"compute {{{value.name}}} in code from the numbers of the question; knowledge is no answer"
+            if self.inputs:
+                repair = f"read {', '.join(self.inputs[:3])} and compute {{{value.name}}} from it in code"
             if value.origin == "unknown":
                 self.problem("untraced", value.name, f"{value.name}: {value.why}",
                              "write the steps as plain code, without exec or eval")
@@ -275,7 +285,8 @@ class Task:
             if found and value.origin != "typed":
                 number, cell, line, at = found
                 self.problem("typed", value.name, f"{value.name} rests on {number:.15g} in line {line} of cell {at}, "
-                             f"copied from the output of cell {cell}", f"use a variable in place of {number:.15g}")
+                             f"copied from the output of cell {cell}",
+                             f"in place of the number {number:.15g} use the expression that cell {cell} printed")
 
     def outputs(self):
         """The numbers that each cell printed and that its code and the code before it did not have."""
@@ -299,7 +310,7 @@ class Task:
             source = self.sources.get(node.cell, [])
             if not node.imported and len(lines) < SLICE_MAX:
                 lines.append({"cell": node.cell, "line": node.line, "end": node.end, "code": text_of(source, node)})
-        if not isinstance(value.tree, ast.Name):
+        if value.tree and not isinstance(value.tree, ast.Name):
             code = ast.get_source_segment("\n".join(self.sources.get(self.place.cell, [])), value.tree) or ""
             lines.append({"cell": self.place.cell, "line": value.tree.lineno, "end": value.tree.end_lineno,
                           "code": f"{value.name}={code}"[:SHOWN_MAX]})
@@ -326,7 +337,10 @@ class Task:
         for name, value in self.given.items():
             kind = self.types.get(name)
             rows = value.get("rows") if kind == "table" and isinstance(value, dict) else value
-            if kind in ("nan", "inf", "-inf", "none") or kind in ("list", "dict", "table") and not rows or value == "":
+            chosen = any([one.name == name and any([text == "" for text, _, _ in one.scan.constants])
+                          for one in self.traced])   # "" if prime else "not "
+            empty = kind in ("list", "dict", "table") and not rows or value == "" and not chosen
+            if kind in ("nan", "inf", "-inf", "none") or empty:
                 what = {"nan": "not a number", "inf": "infinite", "-inf": "infinite", "none": "None"}.get(kind, "empty")
                 self.problem("empty", name, f"{name} is {what}", f"find out why {{{name}}} is {what}: look at the rows "
                              "that are selected and at missing values")
@@ -382,10 +396,11 @@ class Task:
     def check_made(self):
         """Files of the answer: made from the inputs, where there are any; False if there is none."""
         names = [str(one.get("path")).rpartition("/")[2] for one in self.payload.get("files") or []]
-        for name in names if self.inputs else ():
+        for name in names:
             value = Value(name, None, {("\0" + name, None): None})
             self.slice(value)
-            if value.nodes and value.origin in ("typed", "invented"):
+            self.files.append({"path": name, "slice": self.shown(value)})
+            if self.inputs and value.nodes and value.origin in ("typed", "invented"):
                 self.problem(value.origin, None, f"the file {name} is not made from the inputs: {value.why}",
                              f"make {name} from the data of the input files")
         return bool(names)
@@ -403,16 +418,23 @@ class Task:
                              f"compute {token!r} in code, pass it as a value and write {{name}} in its place")
 
     def check_names(self, text):
-        """A value of a column that stands in the template and neither in the question nor in a slice."""
+        """A value of a column that stands in the template and neither in the question nor in a slice. A value in small
+        letters is a name where the question has the column's name, and other values of it are not words of the text."""
         split = set(re.findall(r"[^\W_]+", text))
         known = select.words(" ".join([self.question, *self.texts]))
+        question = f" {select.words(self.question)} "
         for column in self.columns:
+            asked = len(column.values) < 100 and f" {select.words(column.name)} " in question
+            typed = []
             for value in column.values:
                 first = re.search(r"[^\W_]+", value)
-                name = first and first[0] in split and len(value) > 2 and value != value.lower()
+                name = first and first[0] in split and len(value) > 2 and (value != value.lower() or asked)
                 if name and select.words(value) not in known and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text):
-                    self.problem("template", None, f"the template has {value!r}, a value of {column.name}; it is typed",
-                                 f"compute {value!r} in code, pass it as a value and write {{name}} in its place")
+                    typed.append(value)
+            few = len([one for one in typed if one == one.lower()]) < 3
+            for value in [one for one in typed if one != one.lower() or few]:
+                self.problem("template", None, f"the template has {value!r}, a value of {column.name}; it is typed",
+                             f"compute {value!r} in code, pass it as a value and write {{name}} in its place")
 
 
 def parse(code, number):
@@ -440,6 +462,6 @@ def text_of(source, node):
     """The lines of a node, without what shares the line with it."""
     tree, lines = node.tree, source[node.line - 1:node.end]
     if node.line == node.end == getattr(tree, "end_lineno", 0) and lines and tree.lineno == node.line:
-        return lines[0].encode()[tree.col_offset:tree.end_col_offset].decode(errors="replace")[:SHOWN_MAX]
-    indent = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
-    return "\n".join([one[indent:] if not one[:indent].strip() else one for one in lines])[:SHOWN_MAX]
+        indent = lines[0][:len(lines[0]) - len(lines[0].lstrip())]
+        lines = [indent + lines[0].encode()[tree.col_offset:tree.end_col_offset].decode(errors="replace")]
+    return "\n".join(lines)[:SHOWN_MAX]

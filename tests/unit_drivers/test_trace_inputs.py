@@ -1,6 +1,7 @@
 """select.py and schema.py: what the inputs hold beside what is selected, files, notes, and the JSON Schema."""
 import json
 import sqlite3
+import zipfile
 
 import pytest
 import tracing
@@ -34,6 +35,24 @@ def test_columns_are_read_from_a_database(tmp_path, monkeypatch):
     base.close()
     assert [(one.name, list(one.values)) for one in select.read_all(["a b.db"])] == [
         ("city", ["Oslo", "Rome"]), ("n", ["1", "2"])]
+
+
+def sheet(rows):
+    cells = [[f'<c r="{"ABC"[at]}1" {cell}</c>' for at, cell in enumerate(row)] for row in rows]
+    return "<sheetData>" + "".join([f'<row r="1">{"".join(row)}</row>' for row in cells]) + "</sheetData>"
+
+
+def test_columns_are_read_from_a_workbook(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("b.xlsx", "w") as book:
+        book.writestr("xl/sharedStrings.xml", "<si><t>city</t></si><si><r><t>Os</t></r><r><t>lo</t></r></si>")
+        book.writestr("xl/worksheets/sheet1.xml", sheet([
+            ['t="s"><v>0</v>', 't="inlineStr"><is><t>A &amp; B</t></is>'],
+            ['s="1" t="s"><v>1</v>', "><f>1+1</f><v>2</v>"]]))
+    found = [(one.name, list(one.values)) for one in select.read_all(["b.xlsx"])]
+    assert found == [("city", ["Oslo"]), ("A & B", ["2"])]
+    (tmp_path / "b.xlsx").write_bytes((tmp_path / "b.xlsx").read_bytes()[:200])
+    assert select.read_all(["b.xlsx"]) == []
 
 
 def test_latin_1_and_a_file_that_is_no_table_are_read_or_left(tmp_path, monkeypatch):

@@ -23,6 +23,25 @@ def test_the_code_of_a_line_is_that_of_its_statement_alone():
     assert [one["code"] for one in found] == ["b = 2", "c = b"]
 
 
+def test_the_code_of_a_line_keeps_its_indentation():
+    found = tracing.trace('t = 0\nfor i in range(3):\n    if i:\n        t += i\nanswer("{x}", x=t)', inputs=[])
+    code = "\n".join([one["code"] for one in found["values"][0]["slice"]])
+    assert code == "t = 0\nfor i in range(3):\n    if i:\n        t += i"
+
+
+def test_an_earlier_answer_is_no_part_of_a_slice():
+    found = tracing.trace('a = [48]\nanswer("{x}", x=a)\n# %%\na.append(1)\nanswer("{x}", x=a)', inputs=[])
+    assert [one["code"] for one in found["values"][0]["slice"]] == ["a = [48]", "a.append(1)"]
+
+
+def test_a_made_file_has_the_lines_that_made_it():
+    code = ('import matplotlib.pyplot as plt\nd = load("sales.csv")\ne = 3\nplt.bar(d.a, d.b)\nplt.savefig("c.png")\n'
+            'answer("See c.png: {n}", n=len(d), files=["c.png"])')
+    found = tracing.trace(code)
+    assert [(one["path"], [line["line"] for line in one["slice"]]) for one in found["files"]] == [("c.png", [2, 4, 5])]
+    assert found["problems"] == []
+
+
 def test_imports_are_followed_and_not_shown():
     found = tracing.trace('import math\nfrom math import *\na = math.sqrt(48)\nanswer("{x}", x=a + 0)', inputs=[])
     assert [one["code"] for one in found["values"][0]["slice"]] == ["a = math.sqrt(48)", "x=a + 0"]
