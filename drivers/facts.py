@@ -10,7 +10,9 @@ QUIET = frozenset("""print display len help type dir repr str id pprint sorted a
 READ_ONLY = frozenset("""head tail describe info sample show savefig keys values items get count copy nunique unique
     value_counts mean sum min max median std var corr groupby isna isnull notna print format strip split join lower
     upper close flush commit startswith endswith index plot hist boxplot display memory_usage duplicated select_dtypes
-    """.split())
+    sort_values reset_index set_index dropna fillna drop rename round astype query filter assign merge pivot pivot_table
+    melt agg aggregate transform apply map isin between nlargest nsmallest quantile cumsum diff pct_change rolling
+    resample cov idxmax idxmin any all abs unstack stack tolist item squeeze most_common""".split())
 CHANGERS = frozenset("""pop popitem popleft fit fit_transform fit_predict setdefault readline readlines read shuffle
     next heappop heappush heapify heapreplace heappushpop insort insort_left insort_right setattr
     partial_fit""".split())
@@ -179,6 +181,7 @@ class Facts:
             stack.append((func, bound))
             if isinstance(func, ast.Name):
                 self.called.append((func.id, names_among(node, bound), statement))
+        self.keys.update([word.arg for word in node.keywords if word.arg])
         order, rests_on = self.imports.results.get(getattr(func, "id", None), ((), None))
         for at, child in enumerate(node.args):
             if rests_on is None or isinstance(child, ast.Starred) or at < len(order) and order[at] in rests_on:

@@ -26,7 +26,8 @@ SELECTORS = frozenset("""isin eq ne gt ge lt le between query contains startswit
     filter xs replace pop fillna loc where execute read_sql read_sql_query sql drop clip search findall""".split())
 RANDOM = re.compile(r"(random|secrets|uuid|faker|mimesis)(\.|$)|numpy\.random|default_rng|(^|\.)make_[a-z_]+$|Faker|"
                     r"(^|\.)(randn?|randint|rand)$|scipy\.stats\.\w+\.rvs")
-EVALS = frozenset("exec eval compile __import__ import_module run_path run_module run_cell".split())
+EVALS = frozenset("exec eval compile __import__ get_ipython".split())
+RUNNERS = frozenset("import_module run_path run_module run_cell".split())
 SMALL = frozenset(["index", "digits", "word"])   # the parts in which a small number means nothing
 OPERANDS = frozenset(["assign", "operand", "element", "arm"])
 LOGIC = (ast.If, ast.For, ast.While, ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.AsyncFor)
@@ -79,10 +80,14 @@ def number_of(value):
     """The number that a constant is or spells, or None."""
     if type(value) in (int, float):
         return value if abs(value) < 1e300 else None
-    if type(value) is str and len(value) < 40 and re.fullmatch(r"\s*[-+]?[\d.,]*\d\s*%?", value):
-        spelled = readings(value.strip(" +-%\t\n").strip(".,")) if NUMBER.fullmatch(value.strip(" +-%.,\t\n")) else ()
-        return min(spelled) if spelled else None
-    return None
+    spelled = spellings(value) if type(value) is str and len(value) < 40 else ()
+    return min(spelled) if spelled else None
+
+
+def spellings(text):
+    """The numbers that the whole of a text may spell."""
+    bare = text.strip(" +-%.,\t\n")
+    return readings(bare) if re.fullmatch(r"\s*[-+]?[\d.,]*\d\s*%?", text) and NUMBER.fullmatch(bare) else set()
 
 
 class Scan:
@@ -122,8 +127,7 @@ class Scan:
         last = name.rpartition(".")[2]
         self.calls.append((full, last, root in self.imports))
         self.arithmetic |= name == "format" or name == "int" and len(node.args) == 2   # to another base
-        bare = "." not in name or root in self.imports
-        self.risky |= last in EVALS and bare and not full.startswith("re.") or name == "get_ipython"
+        self.risky |= name in EVALS and root not in self.imports or last in RUNNERS
         inner = part if part == "select" else "select" if last in SELECTORS else "assign" if last in CONVERT else "arg"
         self.work |= last not in PLAIN and (root in self.imports or last in ("range", "divmod", "Counter"))
         stack.append((node.func.value if isinstance(node.func, ast.Attribute) else node.func, part))
@@ -294,7 +298,7 @@ def copied(trees, outputs, free):
 # ---- digits of a template ----
 TOKEN = re.compile(r"[^\W\d]*\d\w*(?:[.,'’\u00a0\u202f\u066b\u066c]\d+)*\w*")
 MARKER = re.compile(r"(?<![^\s(>*#-])(\d{1,2})[.)](?=\s|\0)")
-GLUED = re.compile(r"\0[:.,]0+(?::00)?(?!\d)")   # {hour}:00
+GLUED = re.compile(r"\0[:.,]0+(?::00)?(?!\d)|(?<=[^\W\d_)])\^\{*-?\d\}*")   # {hour}:00, R^2
 UNIT = re.compile(r"(?:[kcdmµn]?m|ft|in|yd|s|r)[23]")
 
 

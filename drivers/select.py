@@ -39,9 +39,10 @@ class Column:
     def forms(self):
         """The values folded, as words, and as numbers; made when they are needed."""
         if not self.made:
-            numbers = {text: origin.number_of(text) for text in self.values}
+            numbers = [origin.spellings(text) for text in self.values]
+            signed = {-one if text[0] == "-" else one for text, found in zip(self.values, numbers) for one in found}
             self.made = ({text.casefold() for text in self.values}, {words(text): text for text in self.values},
-                         set(numbers.values()) - {None}, None not in numbers.values())
+                         signed, all(numbers))
         return self.made
 
     def has(self, constant, loose=True):
@@ -51,7 +52,8 @@ class Column:
             number is not None and number in self.forms()[2])
 
     def years(self):
-        return {int(found[1]) for found in map(DATE.fullmatch, self.values) if found}
+        """The years of a column of dates."""
+        return {int(found[1]) for found in map(DATE.fullmatch, self.values) if found and len(found[0]) > 4}
 
 
 def words(text):
@@ -184,7 +186,8 @@ class Used:
 
     def __init__(self, parts, names):
         self.names, self.texts, self.numbers = names, [], set()
-        self.compared, self.whole, self.indexed, self.words = [], set(), [], ""
+        self.compared, self.whole, self.indexed, self.words, self.attributes = [], set(), [], "", set()
+        self.years = []
         self.parts, self.mentions = parts, None
         stack = list(parts)
         while stack:
@@ -196,8 +199,9 @@ class Used:
             elif isinstance(node, ast.Call) and facts.dotted(node.func).rpartition(".")[2].startswith("read_"):
                 stack += node.args
                 continue
-            elif isinstance(node, ast.Attribute) and node.attr in names and isinstance(node.value, ast.Name):
-                self.whole.add(node.attr)
+            elif isinstance(node, ast.Attribute):
+                self.attributes.add(node.attr)
+                self.whole |= {node.attr} & names if isinstance(node.value, ast.Name) else set()
             elif isinstance(node, ast.Compare) and self.compare(node):
                 stack += [one for one in (node.left, *node.comparators) if not self.column_of(one)]
                 continue
@@ -253,6 +257,8 @@ class Used:
         sides = [node.left, *node.comparators]
         column = next((name for name in map(self.column_of, sides) if name), None)
         constants = [one for side in sides for one in literals(side)]
+        if any([getattr(side, "attr", None) == "year" for side in sides]) and isinstance(node.ops[0], ast.Eq):
+            self.years += [one for one in constants if type(one) is int]
         if column is None or not constants:
             return False
         equal = all([isinstance(one, (ast.Eq, ast.In)) for one in node.ops])
@@ -296,9 +302,10 @@ def literals(node):
 
 def named_values(question, columns):
     """The values of columns that the question names: [(value, [columns])]."""
-    folded, grams = question.casefold(), set()
-    split = re.findall(r"[^\W_]+", question)
-    for size in range(1, 6):
+    folded, split = question.casefold(), re.findall(r"[^\W_]+", question)
+    first = re.findall(r"(?:^|[.?!:\n])\W*([^\W_]+)", question)   # in capitals anyway: may be no name
+    grams = {word for word in split if split.count(word) > first.count(word)}
+    for size in range(2, 6):
         grams |= {" ".join(split[at:at + size]) for at in range(len(split) - size + 1)}
     own = {words(column.name) for column in columns}
     integers = {int(one) for one in origin.numbers(question) if one == int(one) and 100 <= one < 1e15}
@@ -307,6 +314,8 @@ def named_values(question, columns):
         if len(column.values) < 2:
             continue
         asked = f" {words(column.name)} " in f" {words(question)} "
+        if all([words(value) in words(question) for value in column.values]):
+            continue   # all of them: nothing to choose
         for value in column.values:
             spelled = " ".join(re.findall(r"[^\W_]+", value))
             plain_word = spelled.islower() and not asked and (len(spelled) < 4 or len(column.values) > 12)
@@ -334,7 +343,7 @@ def check(task):
         return
     each = [Used(one.parts, names) for one in values]
     used = Used([], names)
-    for one in each:
+    for one in each + [Used(one.parts, names) for one in task.made_values]:
         used.texts += one.texts
         used.numbers |= one.numbers
         used.whole |= one.whole
@@ -351,11 +360,11 @@ def check(task):
 def warn(task, used, columns, own, question, value):
     """Selections of one value: a problem where no row fulfils it, else a warning if the question does not name it."""
     said, calls = {}, {last for _, last, _ in value.scan.calls}
-    loose = calls & LOOSE or re.search(r"lower *\(|upper *\(|nocase|like", used.text)
+    loose = used.attributes & LOOSE or re.search(r"lower *\(|upper *\(|nocase|like", used.text)
     for name, constant, equal in used.compared:
         places = [column for column in columns if column.name == name]
         named = words(str(constant)) in question or constant in task.free or str(constant).strip() == ""
-        if not equal or not places or like(constant):
+        if not equal or not places or like(constant) or any([one.years() for one in places]):
             continue
         there = any([one.has(constant, loose) and not other_type(one, constant, calls) for one in places])
         if not there and name in own and all([one.whole for one in places]):
@@ -369,6 +378,14 @@ def warn(task, used, columns, own, question, value):
                          f"{places[0].file} has it{hint}", f"select a value as it stands in {name}")
         elif there and not named and type(constant) is str:
             said[f"selects {constant!r} in {name}, which the question does not name"] = None
+    dates = [column for column in columns if column.years()]
+    for year in used.years if dates and all([column.whole for column in dates]) else ():
+        if not any([year in column.years() for column in dates]):
+            found = f"no row of {dates[0].file} has a date in {year}"
+            if year in task.free:
+                task.notes.append(found)
+            else:
+                task.problem("empty", value.name, f"{value.name}: {found}", f"select a year of {dates[0].name}")
     for constant in used.indexed:
         place = next((one for one in columns if type(constant) is str and constant in one.values), None)
         if place and words(constant) not in question and len(constant) > 1:
@@ -391,7 +408,7 @@ def like(constant):
 def check_files(task):
     """Files that the question names and that nobody made."""
     there = {str(one).rpartition("/")[2].casefold() for one in task.inputs + task.made}
-    there |= {str(one.get("path")).rpartition("/")[2].casefold() for one in task.payload.get("files") or []}
+    there |= {str(one.get("path")).rpartition("/")[2].casefold() for one in task.payload["files"]}
     for name in dict.fromkeys(NAMED.findall(task.question)):
         if name.casefold() not in there and not any([one.endswith(name.casefold()) for one in there]):
             task.problem("file", None, f"the question names the file {name}, and there is none",

@@ -73,20 +73,19 @@ class Task:
         self.question = str(request.get("question") or "")[:100_000]
         self.inputs = [str(one) for one in request.get("inputs") or []][:1000]
         self.made = [str(one) for one in request.get("made") or []][:1000]
-        self.payload, self.schema = request.get("answer") or {}, request.get("schema")
+        self.payload, self.schema = clean(request.get("answer")), request.get("schema")
         self.cells = [one for one in request.get("cells") or [] if isinstance(one, dict)]
-        self.template, self.given = str(self.payload.get("template") or ""), self.payload.get("values") or {}
-        self.types = self.payload.get("types") or {}
+        self.template, self.given, self.types = [self.payload[name] for name in ("template", "values", "types")]
         self.values, self.problems, self.notes, self.traced, self.files = [], [], [], [], []
         self.program = self.call = self.place = None
         self.sources, self.trees, self.columns, self.changed = {}, [], [], set()
-        self.scanned = {}
+        self.scanned, self.made_values = {}, []
         self.parameters, self.texts, self.names = set(), set(), set()
         self.free = origin.variants(asked := origin.numbers(self.question)) | origin.rates(asked)
         try:
             self.text = driver.load("answer").render(self.template, self.given, self.types)
         except Exception as problem:
-            self.text = str(self.payload.get("text") or "")
+            self.text = self.payload["text"]
             self.notes.append(f"the text could not be rendered again: {str(problem)[:200]}")
 
     def problem(self, kind, value, message, repair):
@@ -129,7 +128,7 @@ class Task:
                                 "slice": self.shown(value), "warnings": value.warnings})
 
     def find_call(self):
-        cell, line, best = self.payload.get("cell"), self.payload.get("line") or 0, None
+        cell, line, best = self.payload["cell"], self.payload["line"], None
         for number, tree in self.trees:
             stack = [(tree, ())] if number == cell else []
             while stack:
@@ -208,12 +207,11 @@ class Task:
         places = [(node.cell, node.line, node.end) for node, scan in value.scans
                   if scan.calls or node.unit or node.imported]
         if value.own.calls:
-            places.append((self.payload.get("cell"), value.tree.lineno, value.tree.end_lineno))
+            places.append((self.payload["cell"], value.tree.lineno, value.tree.end_lineno))
         opened = {}
-        for one in self.payload.get("opened") or []:
-            for cell, line in one.get("at") or []:
-                if any([cell == of and first <= line <= last for of, first, last in places]):
-                    opened[one.get("path")] = None
+        for path, found in self.payload["opened"]:
+            if any([first <= line <= last for cell, first, last in places for line in found.get(cell, ())]):
+                opened[path] = None
         texts = [text for text, _, _ in value.scan.constants if type(text) is str] if value.scan.calls else []
         for name in self.inputs:
             base = name.rpartition("/")[2]
@@ -395,11 +393,12 @@ class Task:
 
     def check_made(self):
         """Files of the answer: made from the inputs, where there are any; False if there is none."""
-        names = [str(one.get("path")).rpartition("/")[2] for one in self.payload.get("files") or []]
+        names = [str(one.get("path")).rpartition("/")[2] for one in self.payload["files"]]
         for name in names:
             value = Value(name, None, {("\0" + name, None): None})
             self.slice(value)
             self.files.append({"path": name, "slice": self.shown(value)})
+            self.made_values.append(value)
             if self.inputs and value.nodes and value.origin in ("typed", "invented"):
                 self.problem(value.origin, None, f"the file {name} is not made from the inputs: {value.why}",
                              f"make {name} from the data of the input files")
@@ -407,10 +406,10 @@ class Task:
 
     def check_digits(self, text, value):
         known = [one.name for one in self.columns] + self.inputs + self.made + [
-            str(one.get("path")) for one in self.payload.get("files") or []]
+            str(one.get("path")) for one in self.payload["files"]]
         for name in sorted([one for one in known if re.search(r"\d", one)], key=len, reverse=True)[:200]:
             text = text.replace(name, " ").replace(name.rpartition("/")[2], " ")
-        words = set(select.words(" ".join([self.question, *known, *self.texts, *self.names])).split())
+        words = set(select.words(" ".join([self.question, *known, *self.texts, *self.names, *self.given])).split())
         for token in origin.tokens(text):
             if not origin.token_known(token, words, self.free | self.parameters):
                 where = f"the text of {value}" if value else "the template"
@@ -435,6 +434,24 @@ class Task:
             for value in [one for one in typed if one != one.lower() or few]:
                 self.problem("template", None, f"the template has {value!r}, a value of {column.name}; it is typed",
                              f"compute {value!r} in code, pass it as a value and write {{name}} in its place")
+
+
+def clean(payload):
+    """The answer as the box sent it, which the code may have forged: the fields that are read, with their types."""
+    payload = payload if isinstance(payload, dict) else {}
+    fields = {name: payload.get(name) if isinstance(payload.get(name), kind) else kind() for name, kind in (
+        ("template", str), ("text", str), ("values", dict), ("types", dict), ("files", list), ("opened", list),
+        ("cell", int), ("line", int))}
+    fields["files"] = [one for one in fields["files"] if isinstance(one, dict)][:100]
+    places = [(one.get("path"), one.get("at")) for one in fields["opened"][:100] if isinstance(one, dict)]
+    fields["opened"] = []
+    for path, found in places:
+        lines = {}
+        for at in found[:200] if isinstance(path, str) and isinstance(found, list) else ():
+            if isinstance(at, list) and len(at) == 2 and type(at[0]) is type(at[1]) is int:
+                lines.setdefault(at[0], []).append(at[1])
+        fields["opened"].append((path, lines))
+    return fields
 
 
 def parse(code, number):

@@ -1,4 +1,5 @@
 """flow.py: the lines of a slice. A line that belongs to the slice of {x} ends in `#x`; all others do not."""
+import json
 import random
 
 import pytest
@@ -88,6 +89,23 @@ HUGE = {
 def test_a_huge_program_ends_with_a_response(name):
     found = tracing.trace([HUGE[name]], {"x": 1}, template="{x}", inputs=["sales.csv"])
     assert {one["kind"] for one in found["problems"]} & {"typed", "untraced"}
+
+
+def test_a_forged_payload_never_crashes_the_analysis():
+    junk = [None, 0, -1, 1e300, "x", [], {}, [[]], [{}], {"a": None}, [["a"]], {"path": 3, "at": [[1], "x", [1, {}]]}]
+    dice = random.Random(3)
+    fields = "kind cell line template text values types files opened".split()
+    for _ in range(500):
+        payload = {name: dice.choice(junk) for name in fields} if dice.random() < 0.9 else dice.choice(junk)
+        if isinstance(payload, dict) and dice.random() < 0.5:
+            payload = {**payload, "cell": 1, "line": 1, "values": {"x": dice.choice(junk)},
+                       "types": {"x": dice.choice(junk)},
+                       "opened": [dice.choice(junk), {"path": "sales.csv", "at": dice.choice(junk)}]}
+        cell = {"n": 1, "code": 'answer("{x}", x=len(open("sales.csv")))', "output": dice.choice(junk)}
+        request = {"question": dice.choice(junk), "inputs": ["sales.csv"], "answer": payload,
+                   "schema": dice.choice(junk), "cells": [cell]}
+        tracing.DRIVER.load("trace").main(json.dumps(request))
+        assert "Error" not in str(tracing.DRIVER.shown.pop().response["problems"]), payload
 
 
 def test_too_many_cells_are_untraced():
