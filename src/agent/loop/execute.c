@@ -332,6 +332,11 @@ static void run(struct agent *agent, const struct agent_action *action, double s
 void agent_execute(struct agent *agent, const struct agent_action *action)
 {
     const json_t *before = same_before(agent, action->code);
+    if (before && agent_payload_of(json_object_get(before, "result"))) {
+        agent_end(agent, AGENT_UNVERIFIED, NULL,
+                  "the checks had failed, and the model sent the same answer again");
+        return;
+    }
     if (before) {
         repeat(agent, action, before);
         return;

@@ -129,7 +129,7 @@ char *agent_opening_text(const struct agent *agent)
 static void go_on(struct agent *agent)
 {
     own_buf out = BUF_INIT(OPENING_MAX);
-    buf_printf(&out, "The user goes on; names and files are still there. Task:\n%s\n\n",
+    buf_printf(&out, "The user goes on; names and files are still there.\n\nTask:\n%s\n\n",
                agent->task.question);
     if (agent->task.file_count > agent->files_told)
         add_files(agent, agent->files_told, &out);

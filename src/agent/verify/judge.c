@@ -2,10 +2,12 @@
  * not write the answer: it sees the question, the beginnings of the files, and for each value the
  * lines that made it. It sees nothing of the conversation. All of it is data between marks. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/read/observe.h"
 #include "agent/verify/verify.h"
+#include "base/attr.h"
 #include "base/json.h"
 #include "base/own.h"
 
@@ -52,30 +54,54 @@ struct lines {
     bool cut; /* there are more */
 };
 
-static size_t number_of(struct lines *lines, const json_t *line)
+static void note_lines(struct lines *lines, const json_t *slice)
 {
-    for (size_t i = 0; i < lines->count; i++)
-        if (json_equal(lines->at[i], line))
-            return i + 1;
-    if (lines->count == LINES_COUNT) {
-        lines->cut = true;
-        return 0;
+    size_t i, k;
+    json_t *line;
+    json_array_foreach (slice, i, line) {
+        for (k = 0; k < lines->count && !json_equal(lines->at[k], line); k++)
+            ;
+        if (k < lines->count)
+            continue;
+        lines->cut = lines->cut || lines->count == LINES_COUNT;
+        if (!lines->cut)
+            lines->at[lines->count++] = line;
     }
-    lines->at[lines->count++] = line;
-    return lines->count;
 }
 
-static void add_numbers(struct buf *out, struct lines *lines, const json_t *slice)
+static json_int_t place_of(const json_t *line)
 {
-    size_t i;
+    return json_integer_value(json_object_get(line, "cell")) * 1000000 +
+           json_integer_value(json_object_get(line, "line"));
+}
+
+static int by_place(const void *a, const void *b)
+{
+    json_int_t left = place_of(*(const json_t *const *)a), right = place_of(*(json_t *const *)b);
+    return left < right ? -1 : left > right;
+}
+
+static void add_numbers(struct buf *out, const struct lines *lines, const json_t *slice)
+{
+    size_t i, k;
     json_t *line;
     buf_add_text(out, "  lines");
-    json_array_foreach (slice, i, line) {
-        size_t number = number_of(lines, line);
-        if (number)
-            buf_printf(out, " %zu", number);
-    }
+    json_array_foreach (slice, i, line)
+        for (k = 0; k < lines->count; k++)
+            if (json_equal(lines->at[k], line))
+                buf_printf(out, " %zu", k + 1);
     buf_add_text(out, "\n");
+}
+
+static void collect(struct lines *lines, const json_t *trace)
+{
+    static const char *const lists[] = { "values", "files" };
+    size_t i, k;
+    json_t *row;
+    for (k = 0; k < array_len(lists); k++)
+        json_array_foreach (json_object_get(trace, lists[k]), i, row)
+            note_lines(lines, json_object_get(row, "slice"));
+    qsort(lines->at, lines->count, sizeof *lines->at, by_place);
 }
 
 static void add_lines(struct buf *out, const struct lines *lines)
@@ -96,7 +122,8 @@ static void add_lines(struct buf *out, const struct lines *lines)
         buf_add_text(out, "[further lines are left out]\n");
 }
 
-static void add_value(struct buf *out, struct lines *lines, const json_t *row, const json_t *values)
+static void add_value(struct buf *out, const struct lines *lines, const json_t *row,
+                      const json_t *values)
 {
     const char *name = json_string_value(json_object_get(row, "name"));
     own_str value = json_write(json_object_get(values, name), JSON_COMPACT | JSON_ENCODE_ANY);
@@ -113,7 +140,7 @@ static void add_value(struct buf *out, struct lines *lines, const json_t *row, c
     add_numbers(out, lines, json_object_get(row, "slice"));
 }
 
-static void add_files(struct buf *out, struct lines *lines, const json_t *made,
+static void add_files(struct buf *out, const struct lines *lines, const json_t *made,
                       const json_t *traced)
 {
     size_t i, k;
@@ -136,6 +163,7 @@ char *agent_judge_text(const struct agent_claim *claim, const json_t *trace, con
     struct lines lines = { .count = 0 };
     size_t i;
     json_t *row;
+    collect(&lines, trace);
     buf_printf(&out, "%s\n", opening);
     add_cut(&part, json_get_str(trace, "text"), ANSWER_MAX);
     add_data(&out, tag, "The answer", buf_str(&part));
