@@ -15,7 +15,9 @@ NAMED = re.compile(r"[\w-]+\.(?:csv|tsv|txt|jsonl?|xlsx?|png|jpe?g|svg|pdf|html|
                    r"db|sqlite|npy|pkl|ics|geojson)\b", re.I)
 DATE = re.compile(r"(?:\d{1,2}[./-]){0,2}((?:1[89]|20|21)\d\d)(?:[./-]\d{1,2}){0,2}(?:[T ][\d:.]+Z?)?")
 LOOSE = frozenset("lower upper casefold title capitalize strip swapcase".split())   # calls after which case is free
-COMPARERS = frozenset("isin eq ne gt ge lt le between".split())
+COMPARERS = {"isin": "is", "eq": "is", "contains": "part", "startswith": "start", "endswith": "end", "get": "get",
+             **dict.fromkeys("ne gt ge lt le between".split(), "")}
+FITS = {"part": str.__contains__, "start": str.startswith, "end": str.endswith}
 QUERIED = re.compile(r"[`\"]?([^\W\d]\w*)[`\"]?\s*(?:==?|\bin\b|\bIN\b|\blike\b|\bLIKE\b)\s*[\[(]?\s*'([^'\n]{1,80})'"
                      r"|[`]?([^\W\d]\w*)[`]?\s*(?:==?|\bin\b)\s*[\[(]?\s*\"([^\"\n]{1,80})\"")
 
@@ -45,11 +47,20 @@ class Column:
                          signed, all(numbers))
         return self.made
 
-    def has(self, constant, loose=True):
-        """Whether a row has the constant: exactly, or but for case; numbers by value."""
+    def has(self, constant, loose=True, how="is"):
+        """Whether a row has the constant: exactly, or but for case; numbers by value; or as a part, start or end."""
         text, number = str(constant).strip(), origin.number_of(constant)
+        if how in FITS:
+            fits, among = FITS[how], self.forms()[0] if loose else self.values
+            return any([fits(one, text.casefold() if loose else text) for one in among])
         return text in self.values or loose and text.casefold() in self.forms()[0] or (
             number is not None and number in self.forms()[2])
+
+    def near(self, constant, how="is"):
+        """A value that differs in case or marks alone."""
+        text = words(str(constant))
+        parts = [one for one in self.values if text in words(one)] if how in FITS else []
+        return self.forms()[1].get(text) or next(iter(parts), None)
 
     def years(self):
         """The years of a column of dates."""
@@ -187,7 +198,7 @@ class Used:
     def __init__(self, parts, names):
         self.names, self.texts, self.numbers = names, [], set()
         self.compared, self.whole, self.indexed, self.words, self.attributes = [], set(), [], "", set()
-        self.years = []
+        self.years, self.looked = [], []
         self.parts, self.mentions = parts, None
         stack = list(parts)
         while stack:
@@ -238,7 +249,7 @@ class Used:
         for found in QUERIED.finditer(text):
             name, value = found[1] or found[3], found[2] or found[4]
             if name in self.names:
-                self.compared.append((name, value, True))
+                self.compared.append((name, value, "is"))
                 spans.append(name)
         if " " in text:
             for name in set(re.findall(r"[^\W\d]\w*", text)) & self.names:
@@ -261,16 +272,26 @@ class Used:
             self.years += [one for one in constants if type(one) is int]
         if column is None or not constants:
             return False
-        equal = all([isinstance(one, (ast.Eq, ast.In)) for one in node.ops])
-        self.compared += [(column, one, equal) for one in constants]
+        kinds = {type(one) for one in node.ops}
+        part = kinds == {ast.In} and isinstance(node.left, ast.Constant)   # "Os" in row["city"]
+        how = "part" if part else "is" if kinds <= {ast.Eq, ast.In} else ""
+        self.compared += [(column, one, how) for one in constants]
         return True
 
     def is_in(self, node):
-        named = isinstance(node.func, ast.Attribute) and node.func.attr in COMPARERS
-        column = self.column_of(node.func.value) if named else None
+        """Note `column.isin([constant])` and the like; True if it was one."""
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in COMPARERS:
+            return False
+        of, how = node.func.value, COMPARERS[node.func.attr]
+        column = self.column_of(of.value if isinstance(of, ast.Attribute) and of.attr == "str" else of)
         constants = [one for arg in node.args for one in literals(arg)]
+        if how == "get":
+            self.looked += [one for one in constants[:1] if type(one) is str]
+            return False
         if column and constants:
-            self.compared += [(column, one, node.func.attr in ("isin", "eq")) for one in constants]
+            simple = not node.keywords and all([re.fullmatch(r"[\w -]+", str(one)) for one in constants])
+            plain = how in ("is", "") or simple
+            self.compared += [(column, one, how if plain else "") for one in constants]
         return bool(column and constants)
 
     def has(self, value):
@@ -322,10 +343,11 @@ def named_values(question, columns):
             if spelled in grams and not plain_word and spelled.casefold() not in own and len(spelled) > 1 and (
                     origin.number_of(value) is None and spelled.casefold() != "" and value.casefold() in folded):
                 found.setdefault(value, []).append(column)
-        for number in integers:
+        years = column.years()
+        for number in integers if not years or years - integers else ():
             if column.has(number):
                 found.setdefault(str(number), []).append(column)
-            elif number in (years := column.years()) and len(years) > 1:
+            elif number in years:
                 found.setdefault(str(number), []).append(column)
     return found
 
@@ -361,15 +383,14 @@ def warn(task, used, columns, own, question, value):
     """Selections of one value: a problem where no row fulfils it, else a warning if the question does not name it."""
     said, calls = {}, {last for _, last, _ in value.scan.calls}
     loose = used.attributes & LOOSE or re.search(r"lower *\(|upper *\(|nocase|like", used.text)
-    for name, constant, equal in used.compared:
+    for name, constant, how in used.compared:
         places = [column for column in columns if column.name == name]
         named = words(str(constant)) in question or constant in task.free or str(constant).strip() == ""
-        if not equal or not places or like(constant) or any([one.years() for one in places]):
+        if not how or not places or like(constant) or how == "is" and any([one.years() for one in places]):
             continue
-        there = any([one.has(constant, loose) and not other_type(one, constant, calls) for one in places])
+        there = any([one.has(constant, loose, how) and not other_type(one, constant, calls) for one in places])
         if not there and name in own and all([one.whole for one in places]):
-            spelled = [one.forms()[1].get(words(str(constant))) for one in places]
-            near = next((one for one in spelled if one), None)
+            near = next((one for column in places for one in [column.near(constant, how)] if one), None)
             if named and not near:
                 task.notes.append(f"no row has {constant!r} in {name}, which the question names")
                 continue
@@ -378,6 +399,11 @@ def warn(task, used, columns, own, question, value):
                          f"{places[0].file} has it{hint}", f"select a value as it stands in {name}")
         elif there and not named and type(constant) is str:
             said[f"selects {constant!r} in {name}, which the question does not name"] = None
+    for constant in used.looked if not loose else ():
+        near = next((one for one in [column.near(constant) for column in columns] if one), None)
+        if near and not any([constant in column.values for column in columns]) and constant not in task.changed:
+            task.problem("empty", value.name, f"{value.name} looks up {constant!r}, and the data has {near!r}",
+                         f"look up {near!r} as it stands in the data")
     dates = [column for column in columns if column.years()]
     for year in used.years if dates and all([column.whole for column in dates]) else ():
         if not any([year in column.years() for column in dates]):
