@@ -45,14 +45,15 @@ _cupel()
         esac
         ;;
     ask)
-        fill=files options='--model --planner --judge --cross-check --mode --schema --instructions --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --show --json --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
         --judge) options='' fill='' ;;
         --mode) options='' fill=words words='code tools' ;;
-        --schema) options='' fill=files ;;
         --instructions) options='' fill=files ;;
+        --schema) options='' fill=files ;;
+        --show) options='' fill=files ;;
         --out | -o) options='' fill=folders ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
@@ -60,7 +61,6 @@ _cupel()
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
         --continue) options='' fill=files ;;
-        --show) options='' fill=files ;;
         esac
         ;;
     chat)

@@ -50,11 +50,11 @@ void cli_ask_draw_code(struct cli_ask_draw *draw, const json_t *data)
     size_t count = count_lines(rest);
     bool cut = count > CODE_LINES;
     char before[48];
+    if (is_streamed(draw, rest))
+        purpose = rest = STR("");
     snprintf(before, sizeof before, "step %" JSON_INTEGER_FORMAT "%s",
              json_integer_value(json_object_get(data, "n")), purpose.len > 0 ? ": " : "");
     cli_ask_draw_line(draw, CLI_BOLD, before, purpose);
-    if (is_streamed(draw, rest))
-        rest = STR("");
     for (size_t number = 1; rest.len > 0; number++) {
         struct str line = cli_ask_draw_next(&rest);
         if (cut && number == CODE_HEAD + 1) {

@@ -24,6 +24,8 @@ void cli_ask_draw_check(struct cli_ask_draw *draw, const json_t *data)
     size_t i = 0;
     while (i + 1 < array_len(outcomes) && !str_is(outcome, outcomes[i].outcome))
         i++;
+    if (draw->brief && i == 0) /* the status says it */
+        return;
     if (!draw->checking)
         cli_ask_draw_line(draw, CLI_BOLD, "checks", STR(""));
     draw->checking = true;

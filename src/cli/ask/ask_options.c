@@ -11,66 +11,42 @@
 
 #define AT(member) offsetof(struct cli_ask_options, member)
 
-#define ROW_MODEL                                                                                  \
-    { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" }
-#define ROW_PLANNER                                                                                \
-    { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" }
-#define ROW_JUDGE                                                                                  \
-    { "judge", 0, "MODEL|off", OPT_TEXT, AT(judge),                                                \
-      "the model that judges the answer; the task's own by default" }
-#define ROW_CROSS                                                                                  \
-    { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check),                                           \
-      "let a second program compute the values, and compare" }
-#define ROW_MODE                                                                                   \
-    { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" }
-#define ROW_INSTRUCTIONS                                                                           \
-    { "instructions", 0, "FILE", OPT_TEXT, AT(instructions), "house rules for the model, as text" }
-#define ROW_BUDGET                                                                                 \
-    { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" }
-#define ROW_STEPS                                                                                  \
-    { "max-steps", 0, "N", OPT_NUMBER, AT(max_steps), "cells that may run, 12 by default" }
-#define ROW_TIMEOUT                                                                                \
-    { "timeout", 't', "S", OPT_NUMBER, AT(run.timeout), "wall-clock seconds of a cell" }
-#define ROW_PROFILE                                                                                \
-    { "profile", 0, "NAME", OPT_TEXT, AT(run.profile), "defaults of cells: analysis, unless named" }
-#define ROW_CONTINUE                                                                               \
-    { "continue", 0, "ID|FILE", OPT_TEXT, AT(again), "ask further in a task, by its transcript" }
-#define ROW_WHY                                                                                    \
-    { "why", 0, NULL, OPT_FLAG, AT(why), "show the lines of code behind each value" }
-#define ROW_YES                                                                                    \
-    { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" }
-#define ROW_QUIET { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" }
+/* The rows of both commands. */
+#define ROWS_WHO                                                                                   \
+    { "model", 0, "MODEL", OPT_TEXT, AT(model), "the model that answers, see cupel models" },      \
+        { "planner", 0, "[MODEL]", OPT_TEXT, AT(planner), "plan in a separate call" },             \
+        { "judge", 0, "MODEL|off", OPT_TEXT, AT(judge),                                            \
+          "the model that judges the answer; the task's own by default" },                         \
+        { "cross-check", 0, NULL, OPT_FLAG, AT(cross_check),                                       \
+          "let a second program compute the values, and compare" },                                \
+        { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" },                 \
+        { "instructions", 0, "FILE", OPT_TEXT, AT(instructions),                                   \
+          "house rules for the model, as text" }
+#define ROWS_HOW                                                                                   \
+    CLI_RUN_ROW_OUT,                                                                               \
+        { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" },  \
+        { "max-steps", 0, "N", OPT_NUMBER, AT(max_steps), "cells that may run, 12 by default" },   \
+        { "timeout", 't', "S", OPT_NUMBER, AT(run.timeout), "wall-clock seconds of a cell" },      \
+        CLI_RUN_ROW_MEMORY,                                                                        \
+        { "profile", 0, "NAME", OPT_TEXT, AT(run.profile),                                         \
+          "defaults of cells: analysis, unless named" },                                           \
+        { "continue", 0, "ID|FILE", OPT_TEXT, AT(again),                                           \
+          "ask further in a task, by its transcript" },                                            \
+        { "why", 0, NULL, OPT_FLAG, AT(why), "show the lines of code behind each value" },         \
+        { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" },   \
+        { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" },          \
+        CLI_RUN_ROW_HELP
 
 const struct opt cli_ask_options_table[] = {
-    ROW_MODEL,
-    ROW_PLANNER,
-    ROW_JUDGE,
-    ROW_CROSS,
-    ROW_MODE,
+    ROWS_WHO,
     { "schema", 0, "FILE", OPT_TEXT, AT(schema), "JSON Schema that the answer's values satisfy" },
-    ROW_INSTRUCTIONS,
-    CLI_RUN_ROW_OUT,
-    ROW_BUDGET,
-    ROW_STEPS,
-    ROW_TIMEOUT,
-    CLI_RUN_ROW_MEMORY,
-    ROW_PROFILE,
-    ROW_CONTINUE,
-    ROW_WHY,
     { "show", 0, "ID|FILE", OPT_TEXT, AT(show), "show a task again, from its transcript" },
     { "json", 0, NULL, OPT_FLAG, AT(run.json), "print the report as JSON in place of the answer" },
-    ROW_YES,
-    ROW_QUIET,
-    CLI_RUN_ROW_HELP,
+    ROWS_HOW,
 };
 const size_t cli_ask_options_rows = array_len(cli_ask_options_table);
 
-const struct opt cli_chat_options_table[] = {
-    ROW_MODEL,  ROW_PLANNER, ROW_JUDGE,   ROW_CROSS,          ROW_MODE,
-    ROW_INSTRUCTIONS, CLI_RUN_ROW_OUT, ROW_BUDGET, ROW_STEPS, ROW_TIMEOUT,
-    CLI_RUN_ROW_MEMORY, ROW_PROFILE, ROW_CONTINUE, ROW_WHY,   ROW_YES,
-    ROW_QUIET,  CLI_RUN_ROW_HELP,
-};
+const struct opt cli_chat_options_table[] = { ROWS_WHO, ROWS_HOW };
 const size_t cli_chat_options_rows = array_len(cli_chat_options_table);
 
 void cli_ask_options_help(void)
@@ -356,13 +332,18 @@ int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, st
     return out->run.help ? 0 : take_operands(out, err);
 }
 
+bool cli_chat_options_is_input(const char *file)
+{
+    return file[0] == '-' && (file[1] == 0 || file[1] == ':');
+}
+
 int cli_chat_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)
 {
     if (parse(cli_chat_options_table, cli_chat_options_rows, argc, argv, out, err) < 0)
         return -1;
     take_files(out, 0);
     for (size_t i = 0; i < out->run.files.count; i++)
-        if (strcmp(out->run.files.at[i], "-") == 0)
+        if (cli_chat_options_is_input(out->run.files.at[i]))
             return err_set(err, ERR_USAGE, "standard input holds the questions: '-' is no file");
     return 0;
 }

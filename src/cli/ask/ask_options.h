@@ -32,6 +32,8 @@ extern const size_t cli_chat_options_rows;
 /* As cli_run_options_parse. --planner needs no value; the next word is taken if it can only be a
  * model. Without --judge the task's model judges; --judge off is NULL. */
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
+/* Is this file our standard input: "-" or "-:PATH"? */
+bool cli_chat_options_is_input(const char *file);
 /* The same for a chat: all operands are files, and there is no question. */
 int cli_chat_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err);
 void cli_ask_options_done(struct cli_ask_options *options);

@@ -179,7 +179,7 @@ static int open_file(struct chat *chat, const char *text, struct cli_run_inputs 
     struct cli_run_file *file = &out->files[0];
     cli_run_spec_done(&file->spec);
     file->spec = (struct cli_run_spec){ 0 };
-    if (cli_run_spec_parse(text, is_never, &file->spec, &other) < 0 ||
+    if (cli_run_spec_parse(text, is_never, &file->spec, &other) < 0 || !file->spec.host ||
         cli_steward_read(&chat->here, str_of(below_here(chat, file->spec.host)), &file->fd,
                          &other) < 0) {
         err_hint(err,
@@ -196,7 +196,7 @@ static int do_add(struct chat *chat, const char *rest, struct err *err)
     struct cli_ask *ask = &chat->ask;
     struct cli_run_inputs inputs = CLI_RUN_INPUTS_INIT;
     size_t before = ask->made_of.file_count;
-    if (!rest[0] || strcmp(rest, "-") == 0)
+    if (!rest[0] || cli_chat_options_is_input(rest))
         return err_set(err, ERR_USAGE, "':add' needs the name of a file");
     own_buf bytes = BUF_INIT((size_t)ask->made_of.limits.value[LIMITS_INPUT]);
     int rc = open_file(chat, rest, &inputs, err);
