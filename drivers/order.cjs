@@ -3,8 +3,9 @@
 // it at the first use of anything but stdout.
 //
 // The stream that was written last writes as usual; the others have a `_write` of their own that
-// notices the switch, puts a mark before its data, and removes itself. In a session all have one:
-// timers and callbacks belong to the cell that made them, by node's AsyncLocalStorage.
+// notices the switch, puts a mark before its data, and removes itself. When a cell of a session has
+// left a timer or request behind, all have one: what comes later belongs to the cell that made it,
+// by node's AsyncLocalStorage, which makes each await slower and is not used before.
 'use strict';
 
 const fs = require('node:fs');
@@ -15,7 +16,8 @@ const pipes = [0, 1, 2].map(pipeOf);
 let output;          // of driver.cjs: {sign, streams}
 let epoch = 0;       // the number of the last mark
 let last = 1;        // the last writer: 1, 2; 0: the channel
-let store = null;    // of a session: the cell whose code runs
+let store = null;    // of a session: the cell whose code runs; null until one left something
+let leaver = 0;      // the first cell that did: its code has no store
 let current = 0;     // the running cell
 let secret = '';     // of marks; also between cells
 
@@ -32,7 +34,7 @@ const makeMark = (sign, number, cell) =>
 
 // The two marks around output of an earlier cell; null: it is the running one's, or not known.
 function piece(fd) {
-    const cell = (store && store.getStore()) || 0;
+    const cell = store ? store.getStore() || leaver : 0;
     if (!cell || cell === current || !secret || pipeOf(fd) !== pipes[fd])
         return null;
     return [cell, 0].map((one) => Buffer.from(makeMark(secret, 0, one), 'latin1'));
@@ -75,15 +77,27 @@ function notice(fd) {
     });
 }
 
+// What node waits for, but pipes: stdout and stderr are opened at their first use.
+const waits = () => process.getActiveResourcesInfo().filter((one) => one !== 'PipeWrap').length;
+
 // Run the code of a cell.
 function begin(cell, code) {
-    store ||= new (require('node:async_hooks').AsyncLocalStorage)();
     [current, secret, last] = [cell, output.sign, 1];
     [...output.streams.keys()].forEach(notice);
-    return store.run(cell, code);
+    return store ? store.run(cell, code) : code();
+}
+
+// The cell has ended.
+function leave() {
+    if (!store && waits() > 0) {
+        store = new (require('node:async_hooks').AsyncLocalStorage)();
+        leaver = current;
+        [...output.streams.keys()].forEach(notice);
+    }
+    current = 0;
 }
 
 module.exports = (given) => {
     output = given;
-    return { change, notice, begin, leave: () => { current = 0; } };
+    return { change, notice, begin, leave };
 };
