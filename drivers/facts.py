@@ -79,6 +79,12 @@ class Imports(dict):
     def __init__(self):
         self.results = {}
 
+    def note_lambda(self, target, tree):
+        of = tree.args
+        if isinstance(target, ast.Name) and not (of.vararg or of.kwarg or of.posonlyargs):
+            used = {name for name, _ in Facts([tree.body], self).uses}
+            self.results[target.id] = [one.arg for one in of.args], used & set(parameters(tree))
+
     def note(self, tree):
         """A function: with parameters in order, and those that its returns use, whatever happens on the way."""
         of = tree.args

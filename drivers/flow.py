@@ -89,6 +89,8 @@ class Program:
         if node.jump:
             for loop in loops:
                 loop.jumps.append(node)
+        if isinstance(tree, ast.Assign) and isinstance(tree.value, ast.Lambda):
+            self.imports.note_lambda(tree.targets[0], tree.value)
         if isinstance(tree, (ast.Assign, ast.AnnAssign)) and tree.value:
             targets = tree.targets if isinstance(tree, ast.Assign) else [tree.target]
             self.link(node, targets, tree.value)
@@ -361,7 +363,7 @@ def entry_of(tree, key):
     if isinstance(value, ast.Dict) and all([isinstance(one, ast.Constant) for one in value.keys]):
         found = [one for name, one in zip(value.keys, value.values) if name.value == key]
         return found[-1] if found else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict" and not value.args:
+    if isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("dict", "SimpleNamespace") and not value.args:
         return next((word.value for word in value.keywords if word.arg == key), None)
     if isinstance(value, (ast.List, ast.Tuple)) and type(key) is int and -len(value.elts) <= key < len(value.elts):
         one = value.elts[key]

@@ -190,6 +190,12 @@ def parameters(scans):
     return variants(found | {number for text in texts for number in numbers(text)}, levels=True)
 
 
+def ordinals(scans):
+    """The places that code takes by their index, counted from 1."""
+    found = [value for scan in scans for value, part, _ in scan.constants if part == "index" and type(value) is int]
+    return {float(value + 1) for value in found if 0 <= value < 99}
+
+
 def texts_of(scans):
     return {text[:2000] for scan in scans for text, part, _ in scan.constants if type(text) is str and part != "format"}
 
@@ -316,7 +322,7 @@ def tokens(text):
 
 def token_known(token, words, numbers):
     folded = plain(token).casefold()
-    if token.casefold() in words or UNIT.fullmatch(folded):
+    if token.casefold() in words or UNIT.fullmatch(folded) or re.fullmatch("000?", folded):
         return True
     if re.fullmatch("q[123]", folded) and {0.25, 0.75} & numbers:   # quartiles
         return True

@@ -80,7 +80,7 @@ class Task:
         self.program = self.call = self.place = None
         self.sources, self.trees, self.columns, self.changed = {}, [], [], set()
         self.scanned, self.made_values = {}, []
-        self.parameters, self.texts, self.names = set(), set(), set()
+        self.parameters, self.texts, self.names, self.ordinals = set(), set(), set(), set()
         self.free = origin.variants(asked := origin.numbers(self.question)) | origin.rates(asked)
         try:
             self.text = driver.load("answer").render(self.template, self.given, self.types)
@@ -259,6 +259,7 @@ class Task:
         good = [one for one in self.traced if one.origin in ("data", "computed")]
         self.parameters = origin.parameters([one.scan for one in good])
         self.texts = origin.texts_of([one.scan for one in good])
+        self.ordinals = origin.ordinals([one.scan for one in good])
         self.names = {word for one in good for node in one.nodes for word, _ in node.uses} | {
             word for one in good for full, _, _ in one.scan.calls for word in full.split(".")}
         outputs = self.outputs()
@@ -366,7 +367,10 @@ class Task:
         self.check_digits(text, None)
         for value in self.traced if self.inputs else ():
             if self.types.get(value.name) == "text":
-                texts = [one for one, part, _ in value.own.constants if part == "format" and type(one) is str]
+                name = getattr(value.tree, "id", None)
+                bound = [scan for node, scan in value.scans if name in [one[0] for one in node.defs] and not node.unit]
+                texts = [one for scan in [value.own, *bound] for one, part, _ in scan.constants
+                         if part == "format" and type(one) is str]
                 self.check_digits("\0".join(texts), value.name)
         self.check_names(text)
 
@@ -411,7 +415,8 @@ class Task:
             text = text.replace(name, " ").replace(name.rpartition("/")[2], " ")
         words = set(select.words(" ".join([self.question, *known, *self.texts, *self.names, *self.given])).split())
         for token in origin.tokens(text):
-            if not origin.token_known(token, words, self.free | self.parameters):
+            counted = self.ordinals if not token.isdigit() else set()   # 2nd for [1]
+            if not origin.token_known(token, words, self.free | self.parameters | counted):
                 where = f"the text of {value}" if value else "the template"
                 self.problem("template", value, f"{where} has {token!r}, which is typed, not computed",
                              f"compute {token!r} in code, pass it as a value and write {{name}} in its place")

@@ -71,16 +71,16 @@ HUGE = {
     "deep parentheses": 'x = ' + '(' * 150 + '1' + ')' * 150 + '\nanswer("{x}", x=x)',
     "deep attributes": 'x = a' + '.b' * 5000 + '\nanswer("{x}", x=x)',
     "many elifs": 'if a: x = 1\n' + 'elif a: x = 2\n' * 2000 + 'answer("{x}", x=x)',
-    "many weak bindings": 'x = 0\n' + 'if x: x = 1\n' * 5000 + 'answer("{x}", x=x)',
-    "many changes": 'x = []\n' + 'x.append(x)\n' * 10000 + 'answer("{x}", x=x)',
-    "a loop of changes": 'x = []\nwhile x:\n' + '    x.append(y); y = x\n' * 5000 + 'answer("{x}", x=x)',
-    "many names": ''.join([f'a{n} = a{n - 1}\n' for n in range(1, 8000)]) + 'answer("{x}", x=a7999)',
+    "many weak bindings": 'x = 0\n' + 'if x: x = 1\n' * 2000 + 'answer("{x}", x=x)',
+    "many changes": 'x = []\n' + 'x.append(x)\n' * 3000 + 'answer("{x}", x=x)',
+    "a loop of changes": 'x = []\nwhile x:\n' + '    x.append(y); y = x\n' * 2000 + 'answer("{x}", x=x)',
+    "many names": ''.join([f'a{n} = a{n - 1}\n' for n in range(1, 3000)]) + 'answer("{x}", x=a2999)',
     "many functions": ''.join([f'def f{n}(a): return f{n - 1}(a)\n' for n in range(1, 1500)])
                       + 'answer("{x}", x=f1499(1))',
     "nested functions": ''.join(['  ' * n + f'def f{n}():\n' for n in range(60)])
                         + '  ' * 60 + 'pass\nanswer("{x}", x=f0())',
     "a long text": 'x = "' + 'a.b ' * 100000 + '"\nanswer("{x}", x=x)',
-    "many columns": ''.join([f'd["a{n}"] = d["a{n - 1}"]\n' for n in range(1, 5000)]) + 'answer("{x}", x=d)',
+    "many columns": ''.join([f'd["a{n}"] = d["a{n - 1}"]\n' for n in range(1, 2000)]) + 'answer("{x}", x=d)',
     "too much code": 'x = 1\n' + '#' * (1 << 20) + '\nanswer("{x}", x=x)',
 }
 
