@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import engine as engine_module  # noqa: E402
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "warm")]
 import host  # noqa: E402
 import selection  # noqa: E402
+import shared as shared_engines  # noqa: E402
 from sessions import Session  # noqa: E402
 
 # CUPEL_WHO=user leaves root's half out.
@@ -59,10 +60,16 @@ def place():
 
 
 @pytest.fixture(scope="session")
-def cupels(place):
+def cold_cupels(place):
+    """{who: cupel}, whatever a folder makes of `cupels`."""
     if not host.PROGRAM.exists():
         pytest.fail(f"'{host.PROGRAM}' is not built: run make", pytrace=False)
     return {who: host.Cupel(who, place) for who in WHO}
+
+
+@pytest.fixture(scope="session")
+def cupels(cold_cupels):
+    return cold_cupels
 
 
 @pytest.fixture
@@ -88,13 +95,17 @@ def folder(place):
     return place.fresh()
 
 
+@pytest.fixture(scope="session")
+def lasting(cold_cupels, place):
+    with shared_engines.Shared(cold_cupels, place) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
-    """{who: `cupel serve`}, each started when a test of the file first asks for it."""
-    def start(who):
-        return engine_module.Engine(cupels[who], engine_module.socket_path(place, cupels[who]))
-    with engine_module.Started(cupels, start) as running:
-        yield running
+def engines(lasting, left_behind):
+    """{who: `cupel serve`, warm}, each lent when a test of the file first asks for it."""
+    with lasting.lend_all() as lent:
+        yield lent
 
 
 @pytest.fixture

@@ -249,15 +249,15 @@ def process(pid):
             "started": int(rest[19])}
 
 
-def descendants(root):
-    """Every live process below `root`, nearest first; zombies are dead."""
+def descendants(root, without=()):
+    """Every live process below `root`, nearest first; zombies are dead. `without` some and all below them."""
     rows = [process(p) for p in os.listdir("/proc") if p.isdigit()]
     children = {}
     for row in filter(None, rows):
         children.setdefault(row["parent"], []).append(row)
     found, queue = [], [root]
     while queue:
-        below = children.get(queue.pop(0), [])
+        below = [row for row in children.get(queue.pop(0), []) if row["pid"] not in without]
         found += below
         queue += [row["pid"] for row in below]
     return [row for row in found if row["state"] not in "ZX"]
@@ -274,10 +274,13 @@ def same_alive(rows):
     return alive
 
 
+LASTING = set()  # engines that outlive a test file (shared.py)
+
+
 def ours():
-    """Live cupel processes and box processes below this test run."""
+    """Live cupel processes and box processes below this test run, without lasting engines."""
     reap_orphans()
-    return [row for row in descendants(os.getpid())
+    return [row for row in descendants(os.getpid(), LASTING)
             if row["comm"].startswith("cupel") or in_another_pid_namespace(row["pid"])]
 
 
@@ -329,9 +332,9 @@ def mounts():
 
 
 def network_namespaces():
-    """Those of our own descendants."""
+    """Those of our own descendants, as above."""
     found = set()
-    for row in descendants(os.getpid()):
+    for row in descendants(os.getpid(), LASTING):
         try:
             found.add(os.readlink(f"/proc/{row['pid']}/ns/net"))
         except OSError:
@@ -348,7 +351,7 @@ def stray_files():
     for folder in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
         if os.path.isdir(folder):
             found |= {os.path.join(folder, name) for name in os.listdir(folder)
-                      if "cupel" in name and not name.startswith(OF_TESTS)}
+                      if "cupel" in name and not name.startswith(OF_TESTS) and not name.endswith(".o")}
     return found
 
 

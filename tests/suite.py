@@ -22,7 +22,8 @@ NO_TESTS = 5  # exit code of pytest
 def run(args, form, took):
     """pytest's exit code; adds the durations to `took`."""
     with tempfile.NamedTemporaryFile("r") as times:
-        env = {**os.environ, "CUPEL_TESTS": form, "CUPEL_TEST_TIMES": times.name}
+        env = {**os.environ, "CUPEL_TESTS": form, "CUPEL_TEST_TIMES": times.name, "PYTHONDONTWRITEBYTECODE": "",
+               "PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}  # the second part need not compile the tests again
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
         code = subprocess.run(command, env=env).returncode
         took.update(json.loads(times.read() or "{}"))

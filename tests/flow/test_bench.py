@@ -142,6 +142,7 @@ def test_rows_in_sessions_are_measured_or_say_that_nothing_is_protected(bench_as
     assert {name for name, row in rows.items() if row["gate"]} == judged
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", ["session-cell", "session-new"])
 def test_rows_against_ipykernel_are_measured_or_say_how_to_get_it(bench, row):
     rows = measured(bench, row)
@@ -178,7 +179,7 @@ def test_the_peer_says_when_there_is_no_ipykernel():
 
 
 @needs_kernel
-@pytest.mark.parametrize("end", [b"q", b""])
+@pytest.mark.parametrize("end", [b"q", pytest.param(b"", marks=pytest.mark.full)])
 def test_the_peer_times_what_it_is_asked(place, monkeypatch, end):
     folder = place.fresh()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -188,6 +189,7 @@ def test_the_peer_times_what_it_is_asked(place, monkeypatch, end):
 
 
 @needs_kernel
+@pytest.mark.full
 def test_the_peer_and_its_kernel_end_with_whoever_measures(bench):
     process = bench.popen(["--rounds", "100000", "session-gaps"], stdout=subprocess.DEVNULL)
     try:

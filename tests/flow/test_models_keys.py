@@ -39,9 +39,9 @@ def said_of(asked, secret):
 
 
 def test_the_key_goes_to_the_server_in_its_header_alone(asker):
-    asker.fake.say(python(LOOK), {"text": "nothing there"})
+    asker.fake.say(python(LOOK), *[{"text": "nothing there"}] * 3)  # what it prints is never twice the same
     asked = asker(question="Look around.")
-    assert len(asker.fake.completions) == 2, asked.why()
+    assert len(asker.fake.completions) >= 2, asked.why()
     for seen in asker.fake.completions:
         carriers = [name for name, value in seen.headers.items() if asker.fake.key in value]
         assert len(carriers) == 1 and carriers[0] in ("x-api-key", "authorization")

@@ -5,19 +5,16 @@ from contextlib import ExitStack
 
 import pytest
 
-from engine import Engine
 from models.asking import SETUPS, Asker, fake_of, python
 
 
 @pytest.fixture(scope="module")
-def ready(cupels, place, left_behind):
-    """`cupel serve` for whoever runs the tests; gone before it is looked what is left behind."""
-    cupel = next(iter(cupels.values()))
-    folder = place.fresh("e")
+def ready(engines, place):
+    """`cupel serve` for whoever runs the tests."""
+    engine, folder = engines.first(), place.fresh("e")
     (folder / "warm").write_text("".join(json.dumps(reply) + "\n" for reply in (python("1"), {"text": "1"})))
-    with Engine(cupel, folder / "s") as engine:
-        cupel.run(["ask", "--json", "--model", f"replay:{folder}/warm", "?"], env=engine.use())
-        yield engine
+    engine.cupel.run(["ask", "--json", "--model", f"replay:{folder}/warm", "?"], env=engine.use())
+    return engine
 
 
 @pytest.fixture(scope="module")

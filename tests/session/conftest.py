@@ -1,5 +1,5 @@
-"""Tests of sessions: engines that are warm before the first session is made, one for each user
-and test file, and what the kernel shows of their processes."""
+"""Tests of sessions: engines that are warm before the first session is made, and what the kernel shows of their
+processes."""
 import sys
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import cells  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def engines(cupels, place, left_behind):
+def engines(lasting, left_behind):
     """{who: an engine with ready zygotes}."""
-    with cells.engines(cupels, place) as running:
-        yield running
+    with lasting.lend_all(cells.POOL) as lent:
+        yield lent

@@ -1,4 +1,4 @@
-"""In this folder `cupel` is warm: every run goes to an engine of the test file's own, and what
+"""In this folder `cupel` is warm: every run goes to an engine, and what
 may be forked from the zygote must be. The cold one is `cupel.cold`."""
 import contextlib
 import sys
@@ -9,16 +9,14 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("wall", "flow", "ecosystem"))]
 import watched  # noqa: E402
-from engine import Started, socket_path  # noqa: E402
+from engine import Started  # noqa: E402
 
 @pytest.fixture(scope="module")
-def cupels(cupels, place):
+def cupels(cold_cupels, engines):
     """As above in the tree, but each with an engine that has ready zygotes."""
-    @contextlib.contextmanager
     def start(who):
-        with watched.Watched(cupels[who], socket_path(place, cupels[who])) as running:
-            yield watched.WarmCupel(cupels[who], running)
-    with Started(cupels, start) as warm:
+        return contextlib.nullcontext(watched.WarmCupel(cold_cupels[who], engines[who]))
+    with Started(cold_cupels, start) as warm:
         yield warm
 
 

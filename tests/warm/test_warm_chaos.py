@@ -13,7 +13,7 @@ import pytest
 from watched import Watched
 
 import host
-from engine import socket_path
+from engine import Engine, socket_path
 from selection import LONG
 
 pytestmark = [pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes"),
@@ -123,7 +123,7 @@ def test_the_engine_outlives_what_it_can_do_without(cupel_as, place):
                 assert last["result"]["stdout"] == f"{n}\n", (told, last)
             assert last["result"]["metrics"]["warm"] is True, (told, engine.state())
         assert host.wait_until(lambda: engine.spare_boxes() == 0, 20), (told, engine.state())
-    assert host.wait_until(lambda: not [row for row in host.ours() if not of_an_engine(row, cupel_as)], 5)
+    assert host.wait_until(lambda: not host.ours(), 5), host.ours()
     swept(cupel_as, groups, told)
 
 
@@ -131,21 +131,6 @@ def swept(cupel, before, told):
     """Control groups are left where the janitor died as well; the next start takes them away."""
     assert cupel.cold.request({"code": "print(1)"}, ["--cold"])["stdout"] == "1\n"
     host.check_no_growth({"cgroups": before}, told, seconds=5)
-
-
-def of_an_engine(row, cupel):
-    """The test file's own engines go on beside."""
-    engines = {cupel.running.process.pid, *OTHERS}
-    return row["pid"] in engines | {other["pid"] for pid in engines for other in host.descendants(pid)}
-
-
-OTHERS = set()
-
-
-@pytest.fixture(autouse=True)
-def others(cupels):
-    OTHERS.clear()
-    OTHERS.update(cupel.running.process.pid for cupel in cupels.values())
 
 
 @pytest.mark.parametrize("turn", range(12 if LONG else 1))
@@ -167,7 +152,7 @@ def test_the_end_of_the_engine_is_told_and_leaves_nothing(cupel_as, place, kind,
     others = [row for row in everything if row["comm"] != "cupel-janitor"]  # that one has work yet
     assert host.wait_until(lambda: not host.same_alive(others), 5), (told, host.same_alive(others))
     assert kind != "cupel-broker" or "broker" in engine.said, (told, engine.said)
-    with Watched(cupel_as.cold, path) as second:  # what is left does not stand in its way, and is swept
+    with Engine(cupel_as.cold, path) as second:  # what is left does not stand in its way, and is swept
         with second.client() as client:
             assert client.run("print(5)")[1]["result"]["stdout"] == "5\n", told
     assert host.wait_until(lambda: not host.same_alive(everything), 5), (told, host.same_alive(everything))
@@ -268,6 +253,6 @@ def test_nothing_of_a_dead_engine_keeps_its_socket(cupel_as, place):
                 pass
         engine.process.wait(timeout=20)
     assert host.wait_until(lambda: not host.same_alive(rows), 5), host.same_alive(rows)
-    with Watched(cupel_as.cold, path) as second, second.client() as client:
+    with Engine(cupel_as.cold, path) as second, second.client() as client:
         assert client.run("print(2)")[1]["result"]["stdout"] == "2\n"
     swept(cupel_as, groups, f"seed {host.SEED}")
