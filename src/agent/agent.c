@@ -112,8 +112,7 @@ static void keep_row(json_t *rows, json_t *row)
     json_array_append(rows, row);
 }
 
-/* A rewritten file is now too large: our content is outdated. */
-static void forget(struct agent *agent, const char *path)
+void agent_forget_artifact(struct agent *agent, const char *path)
 {
     struct embed_artifact *place = path ? kept_of(agent, path) : NULL;
     size_t i;
@@ -138,8 +137,8 @@ void agent_keep_artifacts(struct agent *agent, const json_t *result)
         if (path && strncmp(path, ".cupel/", 7) != 0)
             keep_row(agent->artifacts, row);
     }
-    json_array_foreach (json_object_get(result, "skipped"), i, row)
-        forget(agent, json_string_value(json_object_get(row, "path")));
+    json_array_foreach (json_object_get(result, "skipped"), i, row) /* rewritten, now too large */
+        agent_forget_artifact(agent, json_string_value(json_object_get(row, "path")));
     for (i = 0; i < agent->box.artifact_count; i++)
         if (strncmp(agent->box.artifacts[i].path, ".cupel/", 7) != 0)
             keep_content(agent, &agent->box.artifacts[i]);

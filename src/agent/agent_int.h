@@ -13,7 +13,7 @@
 #define AGENT_TAG_ROOM 20
 
 struct agent_mark {
-    size_t messages, steps, asked, artifacts, files_told; /* as they were before a question */
+    size_t messages, steps, asked, files_told; /* as they were before a question */
     bool kept; /* the session has a checkpoint of it */
 };
 
@@ -59,6 +59,8 @@ void agent_end(struct agent *agent, enum agent_status status, const char *hint, 
                ...) attr_printf(4, 5);
 /* Adds the last cell's artifacts to the task's. */
 void agent_keep_artifacts(struct agent *agent, const json_t *result);
+/* Our content of the file is outdated. */
+void agent_forget_artifact(struct agent *agent, const char *path);
 
 /* --- call.c: one request to a model, paid and accounted for --- */
 struct agent_call {

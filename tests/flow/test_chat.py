@@ -74,6 +74,27 @@ def test_undo_takes_a_question_back_with_its_state(engine, folder):
     assert "there is no question to take back" in done.stderr
 
 
+def test_undo_forgets_the_files_of_the_question(engine, place):
+    folder = place.fresh("undone", 0o777)
+    made = [cell(f"open('a.txt', 'w').write('{i}')\nopen('{i}.txt', 'w').write('{i}')\nanswer('{{x}}', x=6 * 7)")
+            for i in range(2)]
+    done = chat(engine, script(folder, *made), f"{ASKED}\n{ASKED}\n:undo\n:files\n:save out\n", cwd=folder)
+    if "not kept" in done.stderr:
+        return
+    assert [path.name for path in (folder / "out").iterdir()] == ["0.txt"], done.stderr
+    assert "1.txt" not in done.stdout and "a.txt" not in done.stdout
+
+
+@pytest.mark.full
+def test_eight_questions_can_be_taken_back(engine, folder):
+    model = script(folder, *(cell(f"v{i} = 6 * 7\nanswer('{{x}}', x=v{i})") for i in range(10)), FIRST)
+    done = chat(engine, model, f"{ASKED}\n" * 10 + ":undo\n" * 10 + f"{ASKED}\n")
+    if "the state before this question was not kept" in done.stderr and "is taken back" not in done.stderr:
+        return
+    assert done.stderr.count("the last question is taken back") == 8, done.stderr
+    assert done.stderr.count("the state before this question was not kept") == 2 and "It is 42." in done.stdout
+
+
 def test_commands(engine, place):
     folder = place.fresh("chat", 0o777)
     (folder / "sales.csv").write_text(TABLE)

@@ -48,9 +48,10 @@ void agent_turn_mark(struct agent *agent)
     *mark = (struct agent_mark){ .messages = json_array_size(agent->history.messages),
                                  .steps = json_array_size(agent->steps),
                                  .asked = agent->earlier ? agent->earlier - 1 : 0,
-                                 .artifacts = json_array_size(agent->artifacts),
                                  .files_told = agent->files_told };
     mark->kept = agent_box_checkpoint(&agent->box, name, &unheard) == 0;
+    if (agent->mark_count >= CHECKPOINTS) /* its name was taken just now */
+        agent->marked[agent->mark_count - CHECKPOINTS].kept = false;
     agent->mark_count++;
 }
 
@@ -78,6 +79,18 @@ static void cut(json_t *list, size_t count)
         json_array_remove(list, json_array_size(list) - 1);
 }
 
+/* The files that these steps wrote, also over older ones: nobody has those contents any more. */
+static void forget_files(struct agent *agent, size_t from)
+{
+    size_t i;
+    json_t *row;
+    for (; from < json_array_size(agent->steps); from++) {
+        const json_t *result = json_object_get(json_array_get(agent->steps, from), "result");
+        json_array_foreach (json_object_get(result, "artifacts"), i, row)
+            agent_forget_artifact(agent, json_string_value(json_object_get(row, "path")));
+    }
+}
+
 int agent_undo(struct agent *agent, struct err *err)
 {
     char name[32];
@@ -91,9 +104,9 @@ int agent_undo(struct agent *agent, struct err *err)
         return -1;
     cut(agent->history.messages, mark->messages);
     cut(agent->history.briefs, mark->messages);
+    forget_files(agent, mark->steps);
     cut(agent->steps, mark->steps);
     cut(agent->marks, mark->steps);
-    cut(agent->artifacts, mark->artifacts);
     agent->asked.len = mark->asked;
     agent->files_told = mark->files_told;
     agent->mark_count--;
