@@ -160,10 +160,6 @@ class Program:
 
     def settle(self, nodes):
         """The bindings of the nodes, and the index of each scope, when all functions are known."""
-        paths = {}
-        for node in nodes:
-            for path in node.facts.paths:
-                paths.setdefault(path, []).append(node)
         for node in nodes:
             changes = dict(node.facts.changes)
             changes.update({("\0" + path, None): None for path in node.facts.paths if path not in self.inputs})

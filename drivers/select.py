@@ -2,8 +2,10 @@
 # take part in a slice, selections that no row fulfils, files that the question names. Runs in the box of trace.py, on
 # files that anybody may have written: at most READ_MAX bytes and ROWS_MAX rows of each are looked at.
 import ast
+import collections
 import csv
 import io
+import itertools
 import json
 import re
 
@@ -11,6 +13,7 @@ origin = facts = driver = None   # set by the loader of this file
 
 READ_MAX, ROWS_MAX, DISTINCT_MAX = 4 << 20, 50_000, 2_000
 FILES_MAX, COLUMNS_MAX = 20, 200
+BLANK = (None, "", " ", "NA", "NaN", "nan", "null", "None")
 NAMED = re.compile(r"[\w-]+\.(?:csv|tsv|txt|jsonl?|xlsx?|png|jpe?g|svg|pdf|html|md|parquet|docx|pptx|zip|xml|ya?ml|gif|"
                    r"db|sqlite|npy|pkl|ics|geojson)\b", re.I)
 DATE = re.compile(r"(?:\d{1,2}[./-]){0,2}((?:1[89]|20|21)\d\d)(?:[./-]\d{1,2}){0,2}(?:[T ][\d:.]+Z?)?")
@@ -27,16 +30,14 @@ class Column:
 
     def __init__(self, file, name):
         self.file, self.name, self.values, self.missing, self.whole = file, name, {}, 0, True
-        self.made = None
+        self.made = self.dated = None
 
-    def add(self, value):
-        text = "" if value is None else str(value)[:200].strip()
-        if not text or text in ("NA", "NaN", "nan", "null", "None"):
-            self.missing += 1
-        elif len(self.values) < DISTINCT_MAX or text in self.values:
-            self.values[text] = None
-        else:
-            self.whole = False
+    def fill(self, cells, whole):
+        found = collections.Counter(cells)
+        self.missing = sum([found.pop(one, 0) for one in BLANK])
+        texts = [str(value)[:200].strip() for value in itertools.islice(found, DISTINCT_MAX)]
+        self.values = dict.fromkeys([text for text in texts if text])
+        self.whole = whole and len(found) <= DISTINCT_MAX
 
     def forms(self):
         """The values folded, as words, and as numbers; made when they are needed."""
@@ -64,7 +65,9 @@ class Column:
 
     def years(self):
         """The years of a column of dates."""
-        return {int(found[1]) for found in map(DATE.fullmatch, self.values) if found and len(found[0]) > 4}
+        if self.dated is None:
+            self.dated = {int(found[1]) for found in map(DATE.fullmatch, self.values) if found and len(found[0]) > 4}
+        return self.dated
 
 
 def words(text):
@@ -145,12 +148,9 @@ def text_in(xml):
 
 
 def fill(columns, rows, whole):
-    count = 0
-    for count, row in enumerate(rows, 1):
-        for column, value in zip(columns, row):
-            column.add(value)
-    for column in columns:
-        column.whole &= whole and count < ROWS_MAX
+    rows = list(itertools.islice(rows, ROWS_MAX))
+    for at, column in enumerate(columns):
+        column.fill([row[at] for row in rows if len(row) > at], whole and len(rows) < ROWS_MAX)
     return columns
 
 
@@ -166,7 +166,8 @@ def read_table(name, data, whole):
     if start in ("{", "["):
         rows = read_json(text, whole)
         header = list(dict.fromkeys([key for row in rows[:1000] for key in row]))[:COLUMNS_MAX]
-        records = ([row.get(key) for key in header] for row in rows)
+        records = ([cell if isinstance(cell, (str, int, float)) or cell is None else str(cell)[:200]
+                    for cell in map(row.get, header)] for row in rows)
     else:
         lines = text.splitlines()[:ROWS_MAX + 1]
         mark = max(",;\t|", key=lambda one: min([line.count(one) for line in lines[:5] if line.strip()] or [0]))
@@ -322,30 +323,30 @@ def literals(node):
 
 
 def named_values(question, columns):
-    """The values of columns that the question names: [(value, [columns])]."""
+    """The values of columns that the question names: {value: [columns]}."""
     folded, split = question.casefold(), re.findall(r"[^\W_]+", question)
     first = re.findall(r"(?:^|[.?!:\n])\W*([^\W_]+)", question)   # in capitals anyway: may be no name
-    grams = {word for word in split if split.count(word) > first.count(word)}
+    grams = set(collections.Counter(split) - collections.Counter(first))
     for size in range(2, 6):
         grams |= {" ".join(split[at:at + size]) for at in range(len(split) - size + 1)}
     own = {words(column.name) for column in columns}
     integers = {int(one) for one in origin.numbers(question) if one == int(one) and 100 <= one < 1e15}
-    found = {}
+    found, spoken = {}, f" {words(question)} "
     for column in columns:
         if len(column.values) < 2:
             continue
-        asked = f" {words(column.name)} " in f" {words(question)} "
-        if all([words(value) in words(question) for value in column.values]):
+        asked = f" {words(column.name)} " in spoken
+        if len(column.values) < 50 and all([f" {words(value)} " in spoken for value in column.values]):
             continue   # all of them: nothing to choose
         for value in column.values:
             spelled = " ".join(re.findall(r"[^\W_]+", value))
             plain_word = spelled.islower() and not asked and (len(spelled) < 4 or len(column.values) > 12)
             if spelled in grams and not plain_word and spelled.casefold() not in own and len(spelled) > 1 and (
-                    origin.number_of(value) is None and spelled.casefold() != "" and value.casefold() in folded):
+                    origin.number_of(value) is None and value.casefold() in folded):
                 found.setdefault(value, []).append(column)
         years = column.years()
         for number in integers if not years or years - integers else ():
-            if column.has(number):
+            if str(number) in column.values or f"{number}.0" in column.values:
                 found.setdefault(str(number), []).append(column)
             elif number in years:
                 found.setdefault(str(number), []).append(column)
