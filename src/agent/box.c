@@ -92,7 +92,7 @@ static json_t *files_of(const struct agent_box *box, size_t from, struct err *er
     return files;
 }
 
-/* The request of every box of the task: its profile, limits and files. */
+/* The request of every box of the task: its profile, limits, files, and answer() for its code. */
 static json_t *request_of(const struct agent_box *box, struct err *err)
 {
     json_t *request = box->limits ? json_deep_copy(box->limits) : json_object();
@@ -104,6 +104,7 @@ static json_t *request_of(const struct agent_box *box, struct err *err)
     if (!json_object_get(request, "profile"))
         json_object_set_new(request, "profile", json_string("analysis"));
     json_object_set_new(request, "files", files);
+    json_object_set_new(request, "env", json_pack("{s:s}", "CUPEL_AGENT", "1"));
     return request;
 }
 
@@ -152,7 +153,6 @@ int agent_box_open(struct agent_box *box, struct err *err)
     int cancel_fd = box->cancel_fd;
     if (!request)
         return -1;
-    json_object_set_new(request, "env", json_pack("{s:s}", "CUPEL_AGENT", "1"));
     box->cancel_fd = -1; /* a cancel now would leave a session without a known id */
     own_json answer = ask(
         box, json_pack("{s:s, s:s, s:o}", "op", "session", "do", "new", "request", request), err);

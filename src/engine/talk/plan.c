@@ -212,6 +212,25 @@ static int add_font_list(struct plan *plan, const char *font_list, int font_fd, 
     return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
+static bool same_name(struct str a, const char *b)
+{
+    size_t len = strcspn(b, "=") + 1;
+    return a.len >= len && memcmp(a.at, b, len) == 0;
+}
+
+/* The agent's files are many: a run gets them only if it is the agent's. */
+static bool is_left_out(enum engine_builtin_id id, const struct request *request,
+                        enum purpose purpose)
+{
+    if (purpose != RUN || id < ENGINE_BUILTIN_AGENT_FIRST || id > ENGINE_BUILTIN_AGENT_LAST)
+        return false;
+    for (size_t i = 0; i < request->env_count; i++) {
+        if (same_name(request->env[i], "CUPEL_AGENT="))
+            return false;
+    }
+    return true;
+}
+
 static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
                       const char *font_list, int font_fd, struct err *err)
 {
@@ -222,7 +241,8 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
         add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, compiled, err) < 0)
         return -1;
     for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
-        if (add_builtin(plan, beside[i], compiled, err) < 0)
+        if (!is_left_out(beside[i], request, purpose) &&
+            add_builtin(plan, beside[i], compiled, err) < 0)
             return -1;
     }
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
@@ -233,12 +253,6 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
             return -1;
     }
     return add_font_list(plan, font_list, font_fd, err);
-}
-
-static bool same_name(struct str a, const char *b)
-{
-    size_t len = strcspn(b, "=") + 1;
-    return a.len >= len && memcmp(a.at, b, len) == 0;
 }
 
 static void add_string(struct buf *block, uint32_t *count, struct str text)
