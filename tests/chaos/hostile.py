@@ -124,11 +124,54 @@ if not os.fork():
     os._exit(0)
 """
 
+# Marks of the order of outputs (drivers/PROTOCOL.md), one for each byte, by processes that go on after the end.
+MARKS = """
+import os
+sign, ready, go = display.__globals__["sign"], os.pipe(), os.pipe()
+for fd in (1, 2):
+    if not os.fork():
+        data = memoryview("".join(f"\\1{sign}{n:08x}{1:08x}x" for n in range(fd, 1 << 18, 2)).encode())
+        os.write(ready[1], b"r")
+        os.read(go[0], 1)
+        while data: data = data[os.write(fd, data[:65536]):]
+        os._exit(0)
+os.read(ready[0], 1), os.read(ready[0], 1)
+os.write(go[1], b"gg")
+"""
+# All terminals that there are, full in both directions; resized, flushed, changed and hung up at random.
+TERMINALS = """
+import fcntl, os, random, signal, struct, termios, time
+pairs = []
+try:
+    while True: pairs.append(os.openpty())
+except OSError: pass
+for fd in sum(pairs, ()):
+    os.set_blocking(fd, False)
+    try:
+        while True: os.write(fd, b"x" * 4096)
+    except OSError: pass
+ACTS = [lambda a, b: fcntl.ioctl(b, termios.TIOCSWINSZ, os.urandom(8)), lambda a, b: termios.tcflush(b, 2),
+        lambda a, b: os.write(a, b"\\3\\4\\x1a\\x13\\x11"), lambda a, b: os.write(b, os.urandom(4096)),
+        lambda a, b: termios.tcsetattr(b, 0, [random.getrandbits(16) for _ in range(4)] + termios.tcgetattr(b)[4:]),
+        lambda a, b: termios.tcflow(b, random.randrange(4)), lambda a, b: os.close(os.openpty()[0])]
+for n in range(24):
+    if os.fork(): continue
+    os.setsid()
+    for number in (1, 2, 3, 20, 21, 22): signal.signal(number, signal.SIG_IGN)
+    try: fcntl.ioctl(pairs[n % len(pairs)][1], termios.TIOCSCTTY, 0)
+    except OSError: pass
+    while True:
+        try: random.choice(ACTS)(*random.choice(pairs))
+        except (OSError, termios.error): pass
+time.sleep(0.3)
+for leader, _ in pairs[::2]: os.close(leader)
+"""
+
 PROGRAMS = {"linger": LINGER, "sparse": SPARSE, "empty": EMPTY, "links": LINKS, "deep": DEEP, "sync": SYNC,
             "forks": FORKS, "memory": MEMORY, "flood": FLOOD, "forged": FORGED, "tables": PAGE_TABLES,
-            "stopped": STOPPED, "results": BIG_RESULTS}
+            "stopped": STOPPED, "results": BIG_RESULTS, "marks": MARKS, "terminals": TERMINALS}
 CELLS = {"linger": LINGER, "forged": FORGED, "lease": LEASE, "filter": FILTER, "limited": LIMITED,
-         "self-kill": SELF_KILL, "late": LATE, "sparse": SPARSE, "forks": FORKS}
+         "self-kill": SELF_KILL, "late": LATE, "sparse": SPARSE, "forks": FORKS, "marks": MARKS, "terminals": TERMINALS}
 
 
 def program(code, language="python"):

@@ -151,3 +151,61 @@ def test_honest_clients_beside_attackers_get_every_answer(cupel_as, place):
             assert statistics.median(all_) < max(MEDIAN * idle[work], worst / 8), told_of
             assert max(all_) < worst, told_of
         assert host.wait_until(lambda: engine.spare_boxes() == 0, 30), (told, engine.state())
+
+
+@pytest.mark.alone
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["run marks", "cell marks", "run terminals", "cell terminals"])
+def test_an_attack_by_output_or_terminals_does_not_stop_the_loop(engine, name):
+    """No turn of the engine's loop takes a second; a client beside it gets its answers."""
+    engine.wait_until_full()
+
+    def judge():
+        before, attacker = engine.state()["stalls"], Attacker(engine, random.Random(host.SEED))
+        attacker.chance.choice = lambda _: name
+        attacker.start()
+        honest = Honest(engine, 0, rounds=20)
+        honest.start()
+        ended([honest], name, 60)
+        ended([attacker], name, 60)
+        stalls = engine.state()["stalls"] - before
+        return f"{stalls} stalls, {attacker.made}" if stalls else None
+    host.in_one_of(3, judge)
+
+
+# (code, does it obey an interrupt)
+OVERDUE = [("time.sleep(60)", True), ("while True: pass", True),
+           ("while True:\n    try: time.sleep(60)\n    except BaseException: pass", False),
+           ("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)", False)]
+
+
+@pytest.mark.alone
+@pytest.mark.full
+def test_sessions_that_time_out_at_once_end_as_each_would_alone(cupel_as, place):
+    many, at_s = (56, 6) if LONG else (32, 4)
+    with Watched(cupel_as, socket_path(place, cupel_as), ["--runs", str(many + 4), "--pool", "1"]) as engine, \
+            engine.client() as client:
+        sessions = [Session(client) for _ in range(many)]
+        for one in sessions:
+            one.run("import time; old = [1]")
+        honest, began = Honest(engine, 0), time.monotonic()
+        for n, one in enumerate(sessions):  # a loop begins to use its processor only then
+            left = at_s - (time.monotonic() - began)
+            code = f"old.append(2)\ntime.sleep({left - 0.1 if n % 4 == 1 else 0})\n{OVERDUE[n % 4][0]}"
+            client.start(f"o{n}", {"session": one.id, "code": code, "limits": {"timeout_s": left}})
+        honest.start()
+        ends = {}
+        while len(ends) < many:
+            frame = client.receive()
+            if "result" in frame or "error" in frame:
+                ends[frame["id"]] = frame
+        ended([honest], "the client beside them", 60)
+        states = [ends[f"o{n}"]["result"]["state"] for n in range(many)]
+        assert {ends[f"o{n}"]["result"]["status"] for n in range(many)} == {"timeout"}
+        for n, (one, state) in enumerate(zip(sessions, states)):
+            assert state in ("kept", "rolled_back", "lost") and (OVERDUE[n % 4][1] or state != "kept"), (n, state)
+            result = one.run("old")
+            shown = result["results"][0]["text/plain"] if result["results"] else result["error"]["name"]
+            assert shown == {"kept": "[1, 2]", "rolled_back": "[1]", "lost": "NameError"}[state], (n, state, result)
+        assert "kept" in states
+        assert max(max(all_) for all_ in honest.times.values()) < 2 * at_s * host.slowness(), honest.times

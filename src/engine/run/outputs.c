@@ -13,6 +13,8 @@
 
 #define CHUNK 65536 /* a pipe's capacity: one read takes all that was written before it */
 #define DRAIN_MAX 64 /* chunks read from a box that may still write */
+#define DRAIN_TOLD (1u << 14) /* ... and portions told; what an honest one has left is less */
+#define LINE_LEAST 16 /* bytes of a driver's line that costs as much as a portion */
 #define TELL_MAX 512 /* portions in one turn */
 
 /* By the numbers of struct order. */
@@ -43,6 +45,7 @@ static void take_output(struct engine_run *run, bool is_err, struct str bytes)
 static void tell(void *user, unsigned pipe, uint32_t cell, struct str bytes)
 {
     struct engine_run *run = user;
+    run->told += pipes[pipe] == RUN_WORDS ? bytes.len / LINE_LEAST + 1 : 1;
     bool late = run->session && cell > 0 && cell < run->result.cell;
     if (late && pipes[pipe] != RUN_WORDS)
         run->cell_ops->late(run, cell, pipes[pipe] == RUN_ERR, bytes);
@@ -123,8 +126,11 @@ void run_hear(struct engine_run *run, enum run_pipe_id id)
 
 bool run_drain(struct engine_run *run)
 {
+    size_t before = run->told;
     for (int chunks = 0; chunks <= DRAIN_MAX || run->empty; chunks++) {
         bool more = false, told = false;
+        if (run->told - before > DRAIN_TOLD && !run->empty)
+            return false;
         for (unsigned i = 0; i < ORDER_PIPES; i++)
             more |= read_pipe(run, i, &told);
         order_tell_all(&run->order, /* whole= */ !more);

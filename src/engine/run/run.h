@@ -71,6 +71,7 @@ struct engine_run {
     struct str to_stdin, to_driver;
     struct driver driver;
     struct order order;
+    size_t told; /* portions and lines so far */
     struct notify notify;
     struct buf spill[2]; /* complete stdout and stderr, up to the artifact cap */
     struct box_stats stats;
