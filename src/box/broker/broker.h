@@ -277,6 +277,16 @@ void broker_watch_tallied(struct broker *broker, uint32_t id, int code);
 
 /* The next process of the broker's own /proc and its pid namespace; 0: the end. */
 pid_t broker_tally_next(DIR *proc, uint64_t *out_space);
+/* Those of one pid namespace, as they were some milliseconds ago; close it after every open. */
+struct broker_pids {
+    DIR *proc;
+    bool listed;
+    size_t at;
+    uint64_t space;
+};
+int broker_tally_open(struct broker_pids *pids, uint64_t space);
+pid_t broker_tally_of(struct broker_pids *pids);
+void broker_tally_close(struct broker_pids *pids);
 struct broker_glance broker_tally_glance(const struct broker_box *box);
 /* Bytes held by the box's processes and files, without sockets; may stop above `enough`. `resting`:
  * only of the waiting occupant and the parked copies; only this form cannot be delayed by user

@@ -16,6 +16,7 @@
 
 #include "base/io.h"
 #include "base/attr.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "box/broker/sockets.h"
 #include "box/wall/clone.h"
@@ -24,6 +25,8 @@
 #define FEW_FILES 64      /* descriptors of a process that are not counted */
 #define FILE_BYTES 4096   /* for each more: half of a pipe's buffer under memory pressure */
 #define WATCH_BYTES 192   /* for each file that an epoll descriptor watches */
+#define LISTED_MAX 16384  /* processes in one list for all boxes */
+#define LISTED_MS 5       /* how long it is used */
 
 pid_t broker_tally_next(DIR *proc, uint64_t *out_space)
 {
@@ -39,6 +42,67 @@ pid_t broker_tally_next(DIR *proc, uint64_t *out_space)
         return (pid_t)strtol(entry->d_name, NULL, 10);
     }
     return 0;
+}
+
+/* One pass over /proc for all boxes that are looked at in the same moment: a pass for each of many
+ * busy boxes would keep the broker from everything else. Only estimates use it: a tally and a sweep
+ * look for themselves. */
+static struct {
+    int64_t since_ns; /* its pass began; 0: there is none */
+    size_t count;
+    struct {
+        pid_t pid;
+        uint64_t space;
+    } at[LISTED_MAX];
+} listed;
+
+/* Too many processes: no list, and each box looks for itself. */
+static void make_list(DIR *proc, int64_t now)
+{
+    uint64_t space = 0;
+    listed.count = 0;
+    for (pid_t pid; listed.count < LISTED_MAX && (pid = broker_tally_next(proc, &space)) > 0;) {
+        listed.at[listed.count].pid = pid;
+        listed.at[listed.count++].space = space;
+    }
+    listed.since_ns = listed.count < LISTED_MAX ? now : 0;
+    rewinddir(proc);
+}
+
+int broker_tally_open(struct broker_pids *pids, uint64_t space)
+{
+    const int64_t now = clock_now_ns();
+    *pids = (struct broker_pids){ .space = space, .listed = true };
+    if (listed.since_ns > 0 && now - listed.since_ns < LISTED_MS * CLOCK_MS)
+        return 0;
+    pids->proc = opendir("/proc");
+    if (!pids->proc)
+        return -1;
+    make_list(pids->proc, now);
+    pids->listed = listed.since_ns > 0;
+    return 0;
+}
+
+pid_t broker_tally_of(struct broker_pids *pids)
+{
+    uint64_t space = 0;
+    pid_t pid = 0;
+    while (pids->listed && pids->at < listed.count) {
+        size_t i = pids->at++;
+        if (listed.at[i].space == pids->space)
+            return listed.at[i].pid;
+    }
+    while (!pids->listed && (pid = broker_tally_next(pids->proc, &space)) > 0)
+        if (space == pids->space)
+            break;
+    return pid;
+}
+
+void broker_tally_close(struct broker_pids *pids)
+{
+    if (pids->proc)
+        closedir(pids->proc);
+    pids->proc = NULL;
 }
 
 /* The start of a file as text. It holds the user's groups, which may be many. */
@@ -133,11 +197,9 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
     static const char *const tasks[] = { "\nThreads:" };
     struct broker_glance glance = { .more = sockets_used(box->init) != 0 };
     int64_t pages = -box->shared_bytes;
-    uint64_t space = 0;
-    own_dirp proc = opendir("/proc");
-    for (pid_t pid; proc && (pid = broker_tally_next(proc, &space)) > 0;) {
-        if (space != box->pid_ns_ino)
-            continue;
+    struct broker_pids pids;
+    bool opened = broker_tally_open(&pids, box->pid_ns_ino) == 0;
+    for (pid_t pid; opened && (pid = broker_tally_of(&pids)) > 0;) {
         const char *status = read_proc(pid, "status");
         pages += sum_of(status, kept, array_len(kept)) << 10;
         const int64_t threads = sum_of(status, tasks, array_len(tasks));
@@ -145,6 +207,7 @@ struct broker_glance broker_tally_glance(const struct broker_box *box)
         glance.own_tasks += pid == box->occupant ? threads : 0;
         glance.more |= open_files(pid) > FEW_FILES;
     }
+    broker_tally_close(&pids);
     glance.bytes = (pages > 0 ? pages : 0) + disk_bytes(box);
     return glance;
 }

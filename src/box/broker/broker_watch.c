@@ -29,16 +29,14 @@ static int64_t sum(const struct broker_box *box, measure *one, bool *out_alone)
 {
     int64_t total = 0;
     bool alone = true;
-    uint64_t space = 0;
-    own_dirp proc = opendir("/proc");
-    if (!proc)
+    struct broker_pids pids;
+    if (broker_tally_open(&pids, box->pid_ns_ino) < 0)
         return -1;
-    for (pid_t pid; (pid = broker_tally_next(proc, &space)) > 0;) {
-        if (space != box->pid_ns_ino)
-            continue;
+    for (pid_t pid; (pid = broker_tally_of(&pids)) > 0;) {
         total += one(pid);
         alone = alone && (pid == box->occupant || broker_sweep_spares(box, pid));
     }
+    broker_tally_close(&pids);
     if (out_alone)
         *out_alone = alone;
     return total;
