@@ -166,14 +166,14 @@ def test_a_forged_mark_spoils_only_the_order(cupel):
     code = """
 import os, sys
 sign = sys.stderr.buffer.raw.write.__globals__["sign"]
-mark = lambda number, secret=sign: f"\\1{secret}{number}".encode()
+mark = lambda number, secret=sign: f"\\1{secret}{number}00000000".encode()
 for data in (mark("ffffffff"), b"A", mark("00000000"), b"B", mark("0000000g"), mark("00000001", "f" * 16), mark("0000"),
              b"C", mark("00000002")[:9]):
     os.write(1, data), os.write(2, data)
 """
     result = cupel.run_json(code)
     assert result["status"] == "ok", result
-    none = "\1{0}0000000g\1" + "f" * 16 + "00000001\1{0}0000C\1"
+    none = "\1{0}0000000g00000000\1" + "f" * 16 + "0000000100000000\1{0}000000000000C\1"
     for stream in (result["stdout"], result["stderr"]):
         sign = stream[3:19]
         assert stream == "AB" + none.format(sign) + sign[:8]

@@ -375,3 +375,15 @@ def test_closed_streams_leave_an_idle_engine(client, engine):
     assert ticks() - first < 50, "half a core for nothing"
     assert client.info()["state"]["stalls"] == before
     session.end()
+
+
+def test_late_output_is_kept_though_the_disk_is_full(client):
+    session = Session(client, request={"limits": {"disk_bytes": 16 << 20}})
+    fill = "try:\n    with open('fill', 'wb') as file:\n        while True: file.write(bytes(1 << 20))\n"
+    result = session.run(f"{THREAD}later('late')\n{fill}except OSError as error:\n    print(error.errno)")
+    assert result["stdout"] == "28\n", result
+    assert [event["text"] for event in events_until(client, 5)] == ["late\n"]
+    result = session.run("import os\nos.statvfs('.').f_bavail")
+    assert late_of(result) == {(1, "stdout"): "late\n"}, result
+    assert result["results"][0]["text/plain"] == "0", result
+    session.end()
