@@ -330,7 +330,7 @@ class Task:
         if isinstance(self.schema, dict):
             for path, message in driver.load("schema").check(self.given, self.schema):
                 self.problem("schema", re.split(r"[.\[]", path)[0] or None, f"{path or 'the values'}: {message}",
-                             f"make {path or 'the values'} fit the schema: {message}")
+                             f"make {path or 'the values'} fit the schema")
 
     def check_empty(self):
         for name, value in self.given.items():

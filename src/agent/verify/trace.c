@@ -141,8 +141,9 @@ static void add_check(const json_t *problems, const char *check, const char *pas
             message = STR("a problem that is not named");
         buf_printf(&detail, "%s%.*s", detail.len ? "; " : "", (int)str_cut_utf8(message, 600),
                    message.at);
-        buf_printf(&repair, "%s%.*s", repair.len ? "\n- " : "", (int)str_cut_utf8(mend, 600),
-                   mend.at);
+        buf_printf(&repair, "%s%.*s%s%.*s", repair.len ? "\n- " : "",
+                   (int)str_cut_utf8(message, 600), message.at, mend.len ? ". Mend: " : "",
+                   (int)str_cut_utf8(mend, 600), mend.at);
     }
     agent_checks_add(checks, check, detail.len ? "fail" : "pass", detail.len ? detail.at : passed,
                      repair.len ? repair.at : NULL);

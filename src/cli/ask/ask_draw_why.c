@@ -16,6 +16,7 @@
 #define SLICE_TAIL 6
 #define VALUE_WIDTH 48
 #define NAME_WIDTH 24
+#define SHARED_MIN 2 /* parts that two values share, from which they are drawn once */
 #define PLACE_WIDTH 11 /* "cell 12:345" */
 
 static const struct {
@@ -87,23 +88,49 @@ static void draw_value(struct cli_ask_draw *draw, const json_t *traced, const js
     add_origin(draw, traced);
 }
 
-static size_t lines_of(const json_t *slice)
+/* How many parts at its beginning a slice shares with the same ones of another. */
+static size_t shared_by(const json_t *slice, const json_t *other)
 {
-    size_t i, count = 0;
-    json_t *part;
-    json_array_foreach (slice, i, part)
-        for (struct str rest = json_get_str(part, "code"); rest.len > 0; count++)
+    size_t i = 0;
+    while (i < json_array_size(slice) && i < json_array_size(other) &&
+           json_equal(json_array_get(slice, i), json_array_get(other, i)))
+        i++;
+    return i;
+}
+
+/* The value drawn before that shares most of its beginning; NULL: not worth a word. */
+static const json_t *sharer_of(const json_t *trace, size_t at, size_t *out_shared)
+{
+    const json_t *best = NULL, *slice = json_object_get(json_array_get(trace, at), "slice");
+    *out_shared = 0;
+    for (size_t i = 0; i < at; i++) {
+        const json_t *other = json_array_get(trace, i);
+        size_t shared = shared_by(slice, json_object_get(other, "slice"));
+        if (shared >= SHARED_MIN && shared > *out_shared) {
+            *out_shared = shared;
+            best = other;
+        }
+    }
+    return best;
+}
+
+static size_t lines_of(const json_t *slice, size_t from)
+{
+    size_t count = 0;
+    for (size_t i = from; i < json_array_size(slice); i++)
+        for (struct str rest = json_get_str(json_array_get(slice, i), "code"); rest.len > 0;
+             count++)
             cli_ask_draw_next(&rest);
     return count;
 }
 
-/* Each line of code with its place; the middle of a long slice is left out. */
-static void draw_slice(struct cli_ask_draw *draw, const json_t *slice)
+/* Each line of code with its place, from a part on; the middle of a long slice is left out. */
+static void draw_slice(struct cli_ask_draw *draw, const json_t *slice, size_t from)
 {
-    size_t i, number = 0, count = lines_of(slice);
-    json_t *part;
+    size_t number = 0, count = lines_of(slice, from);
     char place[64], before[96];
-    json_array_foreach (slice, i, part) {
+    for (size_t i = from; i < json_array_size(slice); i++) {
+        const json_t *part = json_array_get(slice, i);
         struct str rest = json_get_str(part, "code");
         snprintf(place, sizeof place, "cell %" JSON_INTEGER_FORMAT ":%" JSON_INTEGER_FORMAT,
                  json_integer_value(json_object_get(part, "cell")),
@@ -125,6 +152,20 @@ static void draw_slice(struct cli_ask_draw *draw, const json_t *slice)
             cli_ask_draw_line(draw, CLI_PLAIN, before, line);
         }
     }
+}
+
+/* The lines of a value; those it begins with like one drawn before are only counted. */
+static void draw_lines(struct cli_ask_draw *draw, const json_t *trace, size_t at)
+{
+    const json_t *slice = json_object_get(json_array_get(trace, at), "slice");
+    size_t shared = 0;
+    const json_t *sharer = sharer_of(trace, at, &shared);
+    char before[96];
+    if (sharer) {
+        snprintf(before, sizeof before, "    %-*s  … %zu lines as for ", PLACE_WIDTH, "", shared);
+        cli_ask_draw_line(draw, CLI_DIM, before, json_get_str(sharer, "name"));
+    }
+    draw_slice(draw, slice, shared);
 }
 
 void cli_ask_draw_values(struct cli_ask_draw *draw, const json_t *report, bool why)
@@ -149,7 +190,7 @@ void cli_ask_draw_values(struct cli_ask_draw *draw, const json_t *report, bool w
         draw_value(draw, traced, values, width);
         if (!why)
             continue;
-        draw_slice(draw, json_object_get(traced, "slice"));
+        draw_lines(draw, trace, i);
         json_array_foreach (json_object_get(traced, "warnings"), j, warning)
             cli_ask_draw_line(draw, CLI_YELLOW, "    ! ",
                               json_is_string(warning) ? json_str(warning) : STR("?"));
