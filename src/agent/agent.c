@@ -186,6 +186,8 @@ void agent_done(struct agent *agent)
     agent_repair_done(&agent->repair);
     embed_artifacts_free(agent->kept, agent->kept_count);
     buf_done(&agent->asked);
+    for (size_t i = 0; i < agent->mark_count; i++)
+        json_decref(agent->marked[i].said);
     free(agent->marked);
     free(agent->answer);
     free(agent->instructions);

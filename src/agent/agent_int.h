@@ -13,7 +13,8 @@
 #define AGENT_TAG_ROOM 20
 
 struct agent_mark {
-    size_t messages, steps, asked, files_told; /* as they were before a question */
+    size_t steps, asked, files_told; /* as they were before a question */
+    json_t *said; /* the question in the conversation, or NULL */
     bool kept; /* the session has a checkpoint of it */
 };
 

@@ -8,6 +8,7 @@ import pytest
 
 import host
 from test_ask_cli import EVIL, alive, script
+from test_ask_why import sent, watching
 from test_repl import Terminal
 
 
@@ -83,6 +84,22 @@ def test_undo_forgets_the_files_of_the_question(engine, place):
         return
     assert [path.name for path in (folder / "out").iterdir()] == ["0.txt"], done.stderr
     assert "1.txt" not in done.stdout and "a.txt" not in done.stdout
+
+
+@pytest.mark.full
+def test_undo_in_a_long_talk_takes_the_right_messages_back(engine, folder):
+    """The oldest messages of a long talk are dropped."""
+    long = "# " + "x" * 90
+    replies = [cell(f"v{i} = 6 * 7\nanswer('{{x}}', x=v{i})\n" + f"{long}\n" * 200) for i in range(12)]
+    asked = [f"Number {i:02}: what is 6 times 7?" for i in range(12)]
+    text = "\n".join([*asked[:10], ":undo", ":undo", asked[10]]) + "\n"
+    done = chat(engine, watching(folder, *replies), text)
+    if "not kept" in done.stderr:
+        return
+    told = json.dumps(sent(folder)[-1]["messages"])
+    there = [line for line in asked if line in told]
+    assert asked[10] in there and asked[7] in there and not {asked[8], asked[9]} & set(there), (there, done.stderr)
+    assert asked[2] not in there  # it was dropped, else the test shows nothing
 
 
 @pytest.mark.full

@@ -45,8 +45,7 @@ void agent_turn_mark(struct agent *agent)
     struct agent_mark *mark = &agent->marked[agent->mark_count];
     char name[32];
     snprintf(name, sizeof name, "question-%zu", agent->mark_count % CHECKPOINTS);
-    *mark = (struct agent_mark){ .messages = json_array_size(agent->history.messages),
-                                 .steps = json_array_size(agent->steps),
+    *mark = (struct agent_mark){ .steps = json_array_size(agent->steps),
                                  .asked = agent->earlier ? agent->earlier - 1 : 0,
                                  .files_told = agent->files_told };
     mark->kept = agent_box_checkpoint(&agent->box, name, &unheard) == 0;
@@ -102,8 +101,9 @@ int agent_undo(struct agent *agent, struct err *err)
         return err_set(err, ERR_INPUT, "the state before this question was not kept");
     if (agent_box_undo(&agent->box, name, err) < 0)
         return -1;
-    cut(agent->history.messages, mark->messages);
-    cut(agent->history.briefs, mark->messages);
+    if (mark->said)
+        agent_history_cut(&agent->history, mark->said);
+    json_decref(mark->said);
     forget_files(agent, mark->steps);
     cut(agent->steps, mark->steps);
     cut(agent->marks, mark->steps);

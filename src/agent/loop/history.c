@@ -186,3 +186,32 @@ bool agent_history_drop(struct agent_history *history, size_t spared)
     }
     return true;
 }
+
+json_t *agent_history_last(const struct agent_history *history)
+{
+    size_t count = json_array_size(history->messages);
+    json_t *parts = json_object_get(json_array_get(history->messages, count - 1), "content");
+    return json_array_get(parts, json_array_size(parts) - 1);
+}
+
+static void shorten(json_t *list, size_t count)
+{
+    while (json_array_size(list) > count)
+        json_array_remove(list, json_array_size(list) - 1);
+}
+
+void agent_history_cut(struct agent_history *history, const json_t *part)
+{
+    size_t i, j, left = 1; /* if it was dropped, all but the first message is younger */
+    json_t *message, *each;
+    json_array_foreach (history->messages, i, message) {
+        json_t *parts = json_object_get(message, "content");
+        json_array_foreach (parts, j, each)
+            if (each == part) {
+                shorten(parts, j);
+                left = i + (j > 0);
+            }
+    }
+    shorten(history->messages, left);
+    shorten(history->briefs, left);
+}

@@ -32,5 +32,9 @@ bool agent_history_shrink(struct agent_history *history, size_t spared);
 /* Removes the oldest reply and what followed it, but never the first message or the last `spared`
  * messages. False: there was none. */
 bool agent_history_drop(struct agent_history *history, size_t spared);
+/* The part that was said last; its pointer names it for ever. */
+json_t *agent_history_last(const struct agent_history *history);
+/* Takes back the part and all after it. */
+void agent_history_cut(struct agent_history *history, const json_t *part);
 
 #endif

@@ -185,6 +185,9 @@ void agent_opening(struct agent *agent)
         own_str text = agent_opening_text(agent);
         agent_history_say(&agent->history, text);
     }
+    if (agent->mark_count)
+        agent->marked[agent->mark_count - 1].said = json_incref(
+            agent_history_last(&agent->history));
     agent->files_told = agent->task.file_count;
     if (!agent->planned)
         return;
