@@ -67,5 +67,7 @@ def test_the_judge_sees_what_convicts(ask, case):
     assert case["ask"] in text
     for convicts in case["judge"]:
         assert convicts in text, text
+    proof = text.partition("\nThe answer:\n")[2]
+    assert any(convicts in proof for convicts in case["judge"]), "the beginnings of the files alone convict nobody"
     assert failed(checks) == {"judge": case["fail"]}
     assert any(case["fail"] in report.told(turn) for turn in range(len(report.sent))), "the reason did not go back"
