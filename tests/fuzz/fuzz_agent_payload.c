@@ -47,7 +47,7 @@ static void judge(const struct agent_claim *claim, const json_t *trace)
 {
     own_str text = agent_judge_text(claim, trace, "", TAG);
     struct str reason;
-    if (!text || count(text, "<data tag=" TAG ">") != 3 || count(text, "</data tag=" TAG ">") != 3)
+    if (!text || count(text, "<data tag=" TAG ">") != 4 || count(text, "</data tag=" TAG ">") != 4)
         abort();
     agent_verdict_read(json_get_str(trace, "text").at, &reason);
 }
