@@ -20,19 +20,19 @@ ask() {
 
 printf 'The agent: a question about a sales table, answered by code that is run and checked\n\n'
 if "$cupel" models -q 2>/dev/null | grep -q '^\*'; then
-    ask -o "$out"
+    ask --why -o "$out"
     code=$?
     case $code in
     1 | 2) ;;                 # it could not be reached, or used
-    0 | [3-6]) exit 0 ;;      # the model's own end
+    0 | [3-7]) exit 0 ;;      # the model's own end
     *) exit "$code" ;;
     esac
     printf '\nThe configured model did not answer; here are the scripted replies.\n\n'
 fi
-ask --model "replay:$case/replies.jsonl" -o "$out"
+ask --why --model "replay:$case/replies.jsonl" -o "$out"
 code=$?
 if [ "$code" -ne 0 ] || [ ! -s "$out/chart.png" ]; then
     echo "NOT as promised: exit code $code, or no chart; 'cupel doctor' says what this host lacks"
     exit 1
 fi
-printf '\nAs promised: an answer that is proven, and the chart in %s.\n' "$out"
+printf '\nAs promised: an answer that is proven, the lines behind each value, and the chart in %s.\n' "$out"

@@ -31,12 +31,8 @@ def fence(code, before=""):
     return f"{before}\n```python\n{code.strip()}\n```\n"
 
 
-def plan(*requirements, needs_code=True, steps=("compute it",)):
-    return "<plan>" + json.dumps({"needs_code": needs_code, "steps": steps, "requirements": requirements}) + "</plan>\n"
-
-
-def requirement(text, **check):
-    return {"text": text, "check": check or None}
+def plan(*steps):
+    return "<plan>\n" + "\n".join(steps or ["compute it"]) + "\n</plan>\n"
 
 
 def reply(one):
@@ -53,8 +49,8 @@ class Answer(dict):
         return [(check["check"], check["outcome"]) for check in self["checks"]]
 
     def outcome(self, name):
-        """Of all checks whose name begins so: the worst."""
-        found = [outcome for check, outcome in self.kinds if check == name or check.startswith(name + ":")]
+        """Of all checks of that name: the worst."""
+        found = [outcome for check, outcome in self.kinds if check == name]
         return next((word for word in ("fail", "no_verdict", "skip", "pass") if word in found), None)
 
     def observation(self, step=-1):

@@ -25,9 +25,10 @@ SOLUTION = re.compile(r"<solution>(.*?)</solution>", re.S)
 UNHEARD, LATE = "nothing was recorded", "time over"
 HELD = "held back"           # by the check before running
 SEARCH = "wikipedia_search"  # a function of the recorder's, which no session has
-STEPS = 5                    # turns that a model had, when they were recorded
+STEPS = 5 + 1                # turns that a model had, when they were recorded; the last step is the answer's
 TASK_S = 300
-ANSWERED = {"verified", "unverified"}
+ANSWERED = {"unverified"}     # nobody had told these models of answer(): they type
+TYPED = "the answer was typed"
 
 
 @dataclass
@@ -100,10 +101,10 @@ class Own:
 
 
 def own_run(report, events):
-    """From the transcript: what came before the first check of an answer."""
+    """From the transcript: what came before the first answer, which is typed."""
     own = Own(report["status"], report.get("reason") or "", [], [], 0, 0, report["answer"])
     for event in events:
-        if event["kind"] == "check" or event["kind"] == "phase" and event["data"]["phase"] == "verify":
+        if event["kind"] == "repair" and event["data"]["why"] == TYPED:
             break
         if event["kind"] != "step":
             continue

@@ -13,19 +13,20 @@ import csv
 rows = {row["tree"]: float(row["amount"]) for row in csv.DictReader(open("trees.csv"))}
 """
 SUM = READ + "total = sum(rows.values())\nprint('total', total)"
+TELL = 'answer("The total amount is {total:,.3f}.", total=total)'
+ANSWER = "The total amount is 1,262.625."
+PASS = "PASS"                        # the judge's verdict
 
 
 def top(count):
-    return READ + f"for name in sorted(rows, key=rows.get, reverse=True)[:{count}]:\n    print(name, rows[name])"
+    """Code that has the largest as `best`, [{tree, amount}]."""
+    return READ + f"best = [dict(tree=n, amount=rows[n]) for n in sorted(rows, key=rows.get, reverse=True)[:{count}]]\n"
 
 
-def listing(names, amounts=TREES):
-    return "\n".join(f"{place}. {name}: {amounts[name]}" for place, name in enumerate(names, 1))
+def total(code=SUM, tell=TELL, verdict=PASS):
+    """Replies that compute the total, tell it, and judge it right."""
+    return [fence(code), fence(tell), verdict]
 
 
-def total(answer="The total amount is 1,262.625.", code=SUM):
-    """Replies that compute the total."""
-    return [fence(code), answer]
-
-
+END = total()[1:]                    # of a session that has the total
 QUESTION = "What is the total amount in trees.csv?"

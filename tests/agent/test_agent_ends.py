@@ -11,10 +11,10 @@ import host
 import models
 import tables
 from asking import fence
-from tables import FILES, QUESTION, SUM
+from tables import ANSWER, END, FILES, QUESTION, SUM, TELL
 
 ID = re.compile(r"t_[0-9a-f]+")
-FIELDS = {"task", "status", "answer", "evidence", "checks", "artifacts", "steps", "cost"}
+FIELDS = {"task", "status", "answer", "values", "trace", "evidence", "checks", "artifacts", "steps", "cost"}
 COSTS = {"usd", "input_tokens", "cached_tokens", "output_tokens", "requests", "model_s", "execution_s", "wall_s"}
 FAILS = fence("raise ValueError('the same again')")
 
@@ -23,31 +23,74 @@ def test_verified(ask_as):
     report = ask_as(QUESTION, tables.total(), FILES)
     assert report["status"] == "verified" and FIELDS <= set(report)
     assert ID.fullmatch(report["task"]) and COSTS <= set(report["cost"])
-    assert report["cost"]["requests"] == 2 and report["cost"]["usd"] is None
-    step, = report["evidence"]
+    assert report["cost"]["requests"] == 3 and report["cost"]["usd"] is None
+    assert report["answer"] == ANSWER and report["values"] == {"total": 1262.625}
+    step, told = report["evidence"]
     assert step["run"].startswith("r_") and (step["status"], step["state"], step["n"]) == ("ok", "kept", 1)
+    assert (told["status"], told["n"], told["code"]) == ("ok", 2, TELL)
     assert step["result"]["stdout"] == "total 1262.625\n" and step["code"].strip() == SUM.strip()
 
 
+def test_computed(ask):
+    """Nobody judged it: by the caller's wish, or because the judge says neither PASS nor FAIL."""
+    report = ask(QUESTION, tables.total()[:2], FILES, args=["--judge", "off"])
+    assert report["status"] == "computed" and report["answer"] == ANSWER, report["checks"]
+    assert report.outcome("judge") is None and "nobody judged" in report["reason"]
+    report = ask(QUESTION, tables.total(verdict="It looks right to me."), FILES)
+    assert report["status"] == "computed" and report.outcome("judge") == "no_verdict", report["checks"]
+    assert "no verdict" in report["reason"]
+
+
+def test_unanswerable(ask):
+    """After a look at the data the model says that it holds no answer: its own status, never verified."""
+    replies = [fence(tables.READ + "print(list(rows)[:3])"), fence("cannot_answer('there are no years')")]
+    report = ask("Which tree grew most in 1990?", replies, FILES, watch=True)
+    assert (report["status"], report["answer"]) == ("unanswerable", "there are no years"), report
+    assert report["values"] is None and report["checks"] == [] and report["reason"] and len(report.sent) == 2
+
+
+def test_a_refusal_without_a_look_is_refused_once(ask):
+    refusal = fence("cannot_answer('I do not know')")
+    report = ask(QUESTION, [refusal, fence(SUM), *END], FILES, watch=True)
+    assert report["status"] == "verified" and "not opened any of the files" in report.told(1), report
+    report = ask(QUESTION, [refusal, fence("x = 1\ncannot_answer('I do not know')")], FILES)
+    assert report["status"] == "unverified" and "has not opened the files" in report["reason"], report
+
+
+def test_a_question_back_has_no_reply_here(ask):
+    """No terminal: the model is told so, and decides."""
+    replies = [fence(SUM + "\nask_user('Which total?')"), *END]
+    report = ask(QUESTION, replies, FILES, watch=True)
+    assert report["status"] == "verified" and "Nobody can reply" in report.told(1), report
+    asked, = (event["data"] for event in ask.transcript(report) if event["kind"] == "asked")
+    assert asked == {"question": "Which total?", "reply": None}
+
+
 def test_tokens_are_counted_and_unknown_is_null(ask):
-    replies = [{"text": fence(SUM), "usage": {"input_tokens": 900, "output_tokens": 50}},
-               {"text": "The total is 1,262.63.", "usage": {"input_tokens": 1000, "output_tokens": 12}}]
+    usage = [{"input_tokens": 900, "output_tokens": 50}, {"input_tokens": 1000, "output_tokens": 12},
+             {"input_tokens": 500, "output_tokens": 1}]
+    replies = [{"text": text, "usage": used} for text, used in zip(tables.total(), usage)]
     cost = ask(QUESTION, replies, FILES)["cost"]
-    assert (cost["input_tokens"], cost["output_tokens"], cost["usd"]) == (1900, 62, None)
+    assert (cost["input_tokens"], cost["output_tokens"], cost["usd"]) == (2400, 63, None)
     cost = ask(QUESTION, tables.total(), FILES)["cost"]
     assert cost["input_tokens"] is cost["output_tokens"] is cost["usd"] is None
 
 
-def test_a_plain_question_runs_nothing(ask):
+def test_a_typed_answer_is_asked_once_to_be_a_call(ask):
+    """It is shown, but nothing proves it."""
     report = ask("What does CSV stand for?", ["Comma-separated values."], watch=True)
     assert (report["status"], report["steps"], report["evidence"]) == ("unverified", 0, [])
-    assert report["answer"] == "Comma-separated values." and "nothing was computed" in report["reason"]
-    assert len(report.sent) == 1
+    assert report["answer"] == "Comma-separated values." and report["reason"] == "typed, not computed"
+    assert len(report.sent) == 2 and "calls answer(template" in report.told(1)
+    report = ask(QUESTION, [fence(SUM), ANSWER, *END], FILES)
+    assert report["status"] == "verified" and report["values"] == {"total": 1262.625}, report
 
 
-def test_a_plain_answer_to_a_question_with_files_is_not_verified(ask):
-    report = ask(QUESTION, ["The total is 1,262.625."], FILES, watch=True)
-    assert report["status"] == "unverified" and report["steps"] == 0
+def test_a_typed_answer_to_a_question_with_files_is_not_verified(ask):
+    report = ask(QUESTION, [fence(SUM), ANSWER], FILES, watch=True)
+    assert report["status"] == "unverified" and report["steps"] == 1 and report["answer"] == ANSWER
+    report = ask(QUESTION, [fence(SUM), ANSWER], FILES)  # and the replies are at their end
+    assert report["status"] == "unverified" and "typed, not computed" in report["reason"]
 
 
 def test_stuck(ask):
@@ -113,7 +156,7 @@ def test_an_endless_reply_ends(ask, folder):
 
 
 def test_a_model_that_never_answers_ends_with_the_budget(ask, folder):
-    report = ask(QUESTION, model=ask.program(folder, "#!/bin/sh\nsleep 600\n"), args=["--budget", "wall_s=2"])
+    report = ask(QUESTION, model=ask.program(folder, "#!/bin/sh\nsleep 600\n"), args=["--budget", "model_s=2"])
     assert report["status"] in ("failed", "budget_exhausted") and report["cost"]["wall_s"] < 30
 
 
@@ -184,7 +227,8 @@ def test_the_transcript_shows_it_again(ask):
 
 def test_artifacts_are_saved_with_their_hashes(ask, folder):
     code = "import csv\nopen('a.txt', 'w').write('5 trees\\n' * len(list(csv.reader(open('trees.csv')))))\nprint(5)"
-    report = ask("Write a.txt from trees.csv.", [fence(code), "a.txt is written."], FILES, args=["-o", folder / "out"])
+    tell = fence("answer('a.txt is written.', files=['a.txt'])")
+    report = ask("Write a.txt from trees.csv.", [fence(code), tell], FILES, args=["-o", folder / "out"])
     row, = report["artifacts"]
     written = subprocess.run(["sha256sum", folder / "out/a.txt"], capture_output=True, text=True).stdout.split()[0]
     assert (row["path"], row["size_bytes"]) == ("a.txt", 104) and row["sha256"].endswith(written)

@@ -17,10 +17,10 @@ WAIT_S = 60 + 3 * AT_ONCE
 
 def model_of(folder, number):
     """Replies with a total of its own, so that answers cannot be exchanged unseen."""
-    code = tables.READ + f"total = sum(rows.values()) + {number}\nprint('total', total)"
+    code = tables.READ + f"total = sum(rows.values()) + {number}\n{tables.TELL}"
     path = folder / f"r{number}.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n"
-                            for text in (fence(code), f"The total and {number} is {tables.TOTAL + number:,.3f}.")))
+                            for text in (fence(code), tables.PASS)))
     path.chmod(0o644)
     return f"replay:{path}"
 

@@ -7,12 +7,12 @@ import time
 import pytest
 
 import models
-from models.asking import SETUPS, environment, fake_of, python
+from models.asking import PASS, SETUPS, environment, fake_of, python, told
 from models.faults import GARBAGE, HTML
 from models.fixtures import asker, fakes, ready  # noqa: F401
 
 pytestmark = pytest.mark.sample(short=3)
-STEPS = [python("print(6 * 7)"), {"text": "It is 42."}]
+STEPS = [python("product = 6 * 7"), told("It is {product}.", product="product"), PASS]
 USUAL = len(STEPS)  # requests of a task in which nothing is wrong
 
 
@@ -109,7 +109,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_stream_is_read(asker, name):
-    asker.fake.say({**STEPS[0], "text": "Gr\u00fc\u00dfe \u4e16\u754c \U0001f600"}, STEPS[1])
+    asker.fake.say({**STEPS[0], "text": "Gr\u00fc\u00dfe \u4e16\u754c \U0001f600"}, *STEPS[1:])
     asker.fake.fail(*[STRANGE[name]] * USUAL)
     asked = asker()
     assert asked.answers("42") and requests(asker) == USUAL and not asker.fake.rejected, asked.why()
@@ -132,7 +132,7 @@ def test_servers_at_home_have_ways_of_their_own(asker, fault):
 @pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
 def test_thinking_aloud_is_not_the_answer(asker, name):
     asker.fake.thinks_in = name
-    asker.fake.say({**STEPS[0], "thinking": "hm, 43?"}, {**STEPS[1], "thinking": "surely 43"})
+    asker.fake.say({**STEPS[0], "thinking": "hm, 43?"}, {**STEPS[1], "thinking": "surely 43"}, *STEPS[2:])
     asked = asker()
     assert asked.answers("42") and "43" not in asked.report["answer"] and not asker.fake.rejected, asked.why()
 
@@ -222,11 +222,11 @@ def test_a_window_that_ends_the_reply_is_said(asker):
 
 
 def test_a_silent_server_costs_no_more_than_the_budget(asker):
-    for wall_s in (1, 5, 25):  # on a busy host the first may pass before anything is sent
+    for model_s in (1, 5, 25):  # on a busy host the first may pass before anything is sent
         asker.fake.reset()
         asker.fake.say(*STEPS)
         asker.fake.fail(models.Fault(stall_after=300))
-        asked = asker(args=["--budget", f"wall_s={wall_s}"])
+        asked = asker(args=["--budget", f"model_s={model_s}"])
         assert asked.status == "budget_exhausted" and asked.done.returncode == 5, asked.why()
         if requests(asker):
             break
@@ -236,7 +236,7 @@ def test_a_silent_server_costs_no_more_than_the_budget(asker):
 def test_nobody_listens(asker):
     with fake_of(asker.setup) as gone:
         env = environment(asker.setup, gone)
-    asked = asker(env=env, args=["--budget", "wall_s=1"])
+    asked = asker(env=env, args=["--budget", "model_s=1"])
     assert asked.status in ("failed", "budget_exhausted"), asked.why()
     assert "network" in asked.report["reason"] or asked.status == "budget_exhausted"
 

@@ -6,11 +6,11 @@ import pytest
 
 import host
 import models
-from models.asking import SETUPS, Asker, python
+from models.asking import PASS, SETUPS, Asker, python, told
 from models.fixtures import asker, fakes, ready  # noqa: F401
 
 pytestmark = pytest.mark.sample(short=3)
-STEPS = [python("print(6 * 7)"), {"text": "It is 42."}]
+STEPS = [python("product = 6 * 7"), told("It is {product}.", product="product"), PASS]
 NAMES = {"anthropic": "ANTHROPIC_API_KEY", "responses": "OPENAI_API_KEY", "chat": "CUPEL_API_KEY"}
 LOOK = """
 import os
@@ -39,9 +39,9 @@ def said_of(asked, secret):
 
 
 def test_the_key_goes_to_the_server_in_its_header_alone(asker):
-    asker.fake.say(python(LOOK), *[{"text": "nothing there"}] * 3)  # what it prints is never twice the same
+    asker.fake.say(python(LOOK), {"text": "nothing there"}, {"text": "nothing at all"})
     asked = asker(question="Look around.")
-    assert len(asker.fake.completions) >= 2, asked.why()
+    assert len(asker.fake.completions) == 3, asked.why()
     for seen in asker.fake.completions:
         carriers = [name for name, value in seen.headers.items() if asker.fake.key in value]
         assert len(carriers) == 1 and carriers[0] in ("x-api-key", "authorization")

@@ -55,7 +55,7 @@ class Asked:
 
     def answers(self, words):
         """It came to an answer; whether that is proven is not the model's affair."""
-        return self.status in ("verified", "unverified") and words in self.report["answer"]
+        return self.status in ("verified", "computed", "unverified") and words in self.report["answer"]
 
     def why(self):
         """For an assertion: how it ended, in short."""
@@ -78,6 +78,14 @@ class Asker:
 def python(code, **fields):
     """A reply that runs this."""
     return {"tool_calls": [{"name": "python", "arguments": {"code": code}}], **fields}
+
+
+def told(template, **values):
+    """A reply that answers with these expressions."""
+    return {"tool_calls": [{"name": "answer", "arguments": {"template": template, "values": values}}]}
+
+
+PASS = {"text": "PASS"}  # the judge's verdict
 
 
 def fenced(code, **fields):
