@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The figures of the agent: what its loop costs beside model and code, how soon the model is asked, many tasks at
-once, the length of the prompt, and the check before running. As ratios to a peer in the same interleaved rounds:
-cells of a session by hand, /bin/true, a session's start."""
+once, the length of the prompt and of the first request, the check before running, and the analysis of an answer. As
+ratios to a peer in the same interleaved rounds: cells of a session by hand, /bin/true, a session's start."""
 import concurrent.futures
 import contextlib
 import json
@@ -23,11 +23,28 @@ FEW, MANY = 2, 32            # cells of the tasks whose difference is the cost o
 STEP_MOST = 3                # × a session's cell
 START_MOST = 5               # × /bin/true plus a session's start
 PROMPT_MOST = 3600
+FIRST_MOST, TOKEN = 1300, 4  # tokens of the first request, by characters of its JSON
+TRACE_MOST = 2               # × a session's cell
 CHECK_MOST_MS = 2
 GROWTH_MOST = 1.1            # memory of the engine after the last wave, over that when it was full
 WAVES, FULL = 8, 5           # an engine remembers its last 1,000 sessions: it grows until then
 READY_S = 60
 QUESTION = "How many steps are there?"
+CASE = common.REPO / "examples" / "sales"
+# A task of twelve cells: it looks, cleans, computes, and answers.
+TRACED = """import pandas as pd
+sales = pd.read_csv("sales.csv", parse_dates=["date"])
+print(sales.shape, sales.dtypes)
+print(sales.head())
+print(sales.isna().sum())
+sales = sales.drop_duplicates("order")
+sales["revenue"] = sales["quantity"] * sales["unit_price"]
+by_customer = sales.groupby("customer")["revenue"].sum().sort_values(ascending=False)
+top = by_customer.head(5)
+share = top.sum() / by_customer.sum()
+monthly = sales.groupby(sales["date"].dt.month)["revenue"].sum()
+answer("{top} {share:.1%} {best}", top=top.index.tolist(), share=share, best=int(monthly.idxmax()))""".splitlines()
+ANSWER, TRACE = "application/vnd.cupel.answer+json", "application/vnd.cupel.trace+json"
 # A hundred lines of what models write.
 CELL = "\n".join(["import math", "rows = [(n, n * n) for n in range(10)]"]
                  + [f"def f{n}(x):\n    y = x * {n} + len(rows)\n    return math.sqrt(abs(y))" for n in range(30)]
@@ -157,7 +174,8 @@ def start(bench, figures):
 
 def crowd(bench, figures):
     """Waves of tasks at once: every one ends well, and the engine does not grow."""
-    model = bench.replies("crowd", ["```python\nprint('steps', 6 * 7)\n```", "There are 42 steps."])
+    code = "steps = 6 * 7\nanswer('There are {steps} steps.', steps=steps)"
+    model = bench.replies("crowd", [f"```python\n{code}\n```", "PASS"])
     broken, held = 0, []
     for _ in range(WAVES):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -173,11 +191,56 @@ def crowd(bench, figures):
 
 
 def prompt(bench, figures):
-    """What a model is sent first: tee writes it down."""
-    seen = bench.folder / "request.json"
-    bench.ask(f"exec:/usr/bin/tee {seen}")
-    text = json.JSONDecoder().raw_decode(seen.read_text())[0]["system"]
-    figures.promise("length of the system prompt", len(text), PROMPT_MOST, " characters", always=True)
+    """What a model is sent first, about a file: tee writes it down."""
+    seen = bench.folder / "requests"
+    subprocess.run([common.CUPEL, "ask", "-q", "--model", f"exec:/usr/bin/tee -a {seen}",
+                    (CASE / "question.txt").read_text(), CASE / "sales.csv"], env=bench.env, cwd=bench.folder,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    request = json.JSONDecoder().raw_decode(seen.read_text())[0]
+    figures.promise("length of the system prompt", len(request["system"]), PROMPT_MOST, " characters", always=True)
+    figures.promise("first request, with a file and its tools, four characters a token",
+                    len(json.dumps(request, ensure_ascii=False)) / TOKEN, FIRST_MOST, " tokens", always=True)
+
+
+def traced_task(session):
+    """The request of the trace, after the cells have run; and the milliseconds of each cell."""
+    cells, times, result = [], [], None
+    for number, code in enumerate(TRACED, 1):
+        began = time.perf_counter()
+        result = session.run(code)
+        times.append((time.perf_counter() - began) * 1000)
+        assert result["status"] == "ok", result
+        cells.append({"n": number, "code": code, "output": result["stdout"]})
+    payload = next(shown[ANSWER] for shown in result["results"] if ANSWER in shown)
+    return {"question": (CASE / "question.txt").read_text(), "inputs": ["sales.csv"], "cells": cells, "answer": payload,
+            "made": [], "schema": None}, times
+
+
+def analysis(bench, figures):
+    """The run that traces the values of a task of twelve cells, beside those cells by hand. The rerun is not in it."""
+    files = [{"path": "sales.csv", "text": (CASE / "sales.csv").read_text(), "readonly": True}]
+    box = {"language": "python", "profile": "analysis", "files": files}
+    ratios, bare, own, peer = [], [], [], []
+    for _ in range(ROUNDS):
+        with bench.client() as client:
+            session = Session(client, request={**box, "env": {"CUPEL_AGENT": "1"}})
+            request, times = traced_task(session)
+            began = time.perf_counter()
+            session.run("step = 1")
+            empty = (time.perf_counter() - began) * 1000
+            code = f"__import__('builtins').display.__globals__['this'].load('trace').main({json.dumps(request)!r})"
+            began = time.perf_counter()
+            answer = session.call({"op": "run", "request": {**box, "code": code}})[0]["result"]
+            own.append((time.perf_counter() - began) * 1000)
+            assert any(TRACE in shown for shown in answer["results"]), answer
+            session.end()
+        peer.append(sum(times) / len(times))
+        ratios.append(own[-1] / peer[-1])
+        bare.append(own[-1] / empty)
+    print(f"  {'':>10}  the analysis {common.spread(own)[0]:.3g} ms, one of its cells {common.spread(peer)[0]:.3g} ms")
+    figures.note("the analysis of a task of 12 cells over a cell that does nothing", value=common.spread(bare)[0])
+    figures.promise("the analysis of a task of 12 cells over one of its cells by hand, p50", common.spread(ratios)[0],
+                    TRACE_MOST, " ×")
 
 
 def check(bench, figures):
@@ -199,7 +262,7 @@ def main():
     figures = common.Figures("ask", f"{ROUNDS} rounds against a warm engine; the model is a file of replies or a "
                              "program")
     with common.Scratch() as scratch, Bench(scratch) as bench:
-        for part in (step_cost, start, check, prompt, crowd):
+        for part in (step_cost, start, check, prompt, analysis, crowd):
             part(bench, figures)
     return figures.broken
 
