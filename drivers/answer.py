@@ -172,10 +172,19 @@ def read_by_child(parts):
     return named or ([*inputs] if any([sign in text for sign in OVER_ALL]) else [])
 
 
+def is_import(frame):
+    """Does an import of the code read or list files, and not the code itself?"""
+    while frame and not frame.f_code.co_filename.startswith("<cell "):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def read_by(event, args, frame):
     """The inputs that an event reads."""
     caller = frame.f_code.co_filename
-    if caller.startswith("<frozen importlib") or caller in driver.our_files:
+    if caller in driver.our_files or is_import(frame):
         return []
     if event == "open":
         if type(args[0]) is int or type(args[2]) is int and args[2] & 3 == 1:   # a descriptor; only for writing

@@ -81,6 +81,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (agent_payload_is(payload, "answer"))
         prove(payload, json_array_get(all, 1), json_array_get(all, 2));
     else if (payload)
-        agent_payload_opened(payload);
+        agent_payload_opened(payload, "a.csv");
     return 0;
 }

@@ -93,7 +93,8 @@ TEST(verify_payload_tells_who_has_looked)
                   { "{\"opened\":\"a.csv\"}", false }, { "{}", false } };
     for (size_t i = 0; i < array_len(cases); i++) {
         own_json payload = read_json(cases[i].payload);
-        CHECK_INT(agent_payload_opened(payload), cases[i].opened);
+        CHECK_INT(agent_payload_opened(payload, "a.csv"), cases[i].opened);
+        CHECK(!agent_payload_opened(payload, "b.csv"));
     }
 }
 

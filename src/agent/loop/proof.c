@@ -177,22 +177,26 @@ static void prove(struct agent *agent, json_t *payload)
 
 /* --- the other calls --- */
 
-/* A refusal counts only from somebody who has looked at the files. */
+/* A refusal counts only from somebody who has looked at every file. */
 static void refuse(struct agent *agent, const json_t *payload)
 {
-    static const char unseen[] =
-        "You have not opened any of the files yet. Look at them before you "
-        "say that they do not hold the answer.\n";
-    bool looked = agent->task.file_count == 0 || agent_payload_opened(payload);
+    own_buf unseen = BUF_INIT(4096), text = BUF_INIT(8192);
+    for (size_t i = 0; i < agent->task.file_count; i++)
+        if (!agent_payload_opened(payload, agent->task.files[i].path))
+            buf_printf(&unseen, "%s%.200s", unseen.len ? ", " : "", agent->task.files[i].path);
     set_answer(agent, json_get_str(payload, "reason"));
-    if (looked)
+    if (!unseen.len) {
         agent_end(agent, AGENT_UNANSWERABLE, NULL,
                   "the model looked, and found no answer in the data");
-    else if (agent->verify_repairs++ || agent->forced)
+    } else if (agent->verify_repairs++ || agent->forced) {
         agent_end(agent, AGENT_UNVERIFIED, NULL,
-                  "the model says that there is no answer, but has not opened the files");
-    else
-        agent_history_say(&agent->history, unseen);
+                  "the model says that there is no answer, but has not opened %.300s", unseen.at);
+    } else {
+        buf_printf(&text,
+                   "You have not opened %.3000s. Look before you say that there is no answer.\n",
+                   unseen.at);
+        agent_history_say(&agent->history, text.at);
+    }
 }
 
 static void ask_user(struct agent *agent, const json_t *payload)

@@ -53,9 +53,15 @@ json_t *agent_payload_of(const json_t *result)
     return NULL;
 }
 
-bool agent_payload_opened(const json_t *payload)
+bool agent_payload_opened(const json_t *payload, const char *path)
 {
-    return json_array_size(json_object_get(payload, "opened")) > 0;
+    size_t i;
+    json_t *input;
+    json_array_foreach (json_object_get(payload, "opened"), i, input) {
+        if (str_is(json_get_str(input, "path"), path))
+            return true;
+    }
+    return false;
 }
 
 static bool numbers_are_near(double a, double b, double relative)

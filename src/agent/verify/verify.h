@@ -34,8 +34,8 @@ char *agent_script(const json_t *steps);
  * is one of these three, and its members have their types. */
 json_t *agent_payload_of(const json_t *result);
 bool agent_payload_is(const json_t *payload, const char *kind);
-/* Has the code opened any of the task's files? */
-bool agent_payload_opened(const json_t *payload);
+/* Has the code opened this file of the task? */
+bool agent_payload_opened(const json_t *payload, const char *path);
 /* Equal, or numbers within `relative`; in containers member by member. */
 bool agent_value_same(json_t *a, json_t *b, double relative);
 /* The names whose values differ, with both values in words; "": none. */
