@@ -158,7 +158,8 @@ print("c")
     result = cupel.run_json(code)
     assert result["status"] == "ok", result
     assert result["stdout"] == "a\nchild\nc\n" and result["stderr"] == "b\nchild\nchild\n"
-    assert order(result)[:2] == ["a\n", "B\n"]
+    first, second = order(result)[:2]   # the child has no marks: its lines may be read together with those before
+    assert first.startswith("a\n") and second.startswith("B\n")
 
 
 def test_a_forged_mark_spoils_only_the_order(cupel):
