@@ -127,6 +127,12 @@ def test_the_picture_of_the_processes_is_the_one_that_its_text_gives():
     assert done.returncode == 0, done.stderr
 
 
+def test_the_picture_of_a_terminal_is_what_the_command_prints(place):
+    env = {**os.environ, "CUPEL": str(PROGRAM), "CUPEL_STATE": str(place.fresh("state", 0o777))}
+    done = subprocess.run([REPO / "dev/screenshot", "--check"], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_path_from_main_to_clone3_is_the_one_in_the_sources():
     """Each function on the path calls the next one, but where the page says callback or message."""
     text = " ".join((REPO / "docs/architecture.md").read_text().split())
