@@ -118,6 +118,8 @@ json_t *agent_rerun_read(const struct agent_claim *claim, const json_t *result, 
         buf_add_text(&faults, "the cells did not call answer()");
     else
         agent_payload_differs(claim->payload, payload, NEAR, &faults);
+    if (!faults.len) /* and no value that is new */
+        agent_payload_differs(payload, claim->payload, NEAR, &faults);
     compare_files(claim, result, &faults);
     if (faults.len) {
         say_faults(&faults, checks);
