@@ -52,7 +52,7 @@ def test_unanswerable(ask):
 def test_a_refusal_without_a_look_is_refused_once(ask):
     refusal = fence("cannot_answer('I do not know')")
     report = ask(QUESTION, [refusal, fence(SUM), *END], FILES, watch=True)
-    assert report["status"] == "verified" and "not opened any of the files" in report.told(1), report
+    assert report["status"] == "verified" and "not opened trees.csv" in report.told(1), report
     report = ask(QUESTION, [refusal, fence("x = 1\ncannot_answer('I do not know')")], FILES)
     assert report["status"] == "unverified" and "has not opened the files" in report["reason"], report
 

@@ -12,7 +12,7 @@ def test_there_are_many_styles():
     assert len(CASES) >= 110 and len({case.kind for case in CASES}) >= 15
 
 
-@pytest.mark.sample(short=4)
+@pytest.mark.sample(short=8)
 @pytest.mark.parametrize("case", CASES, ids=recorded.name_of)
 def test_it_is_computed_at_the_first_try(ask, case):
     report = ask(case["ask"], case.told, case.files, args=["--judge", "off"])

@@ -40,7 +40,7 @@ def test_every_kind_has_cases():
         assert case["judge"] and case["fail"], recorded.name_of(case)
 
 
-@pytest.mark.sample(short=4)
+@pytest.mark.sample(short=8)
 @pytest.mark.parametrize("case", BY_CONSTRUCTION, ids=recorded.name_of)
 def test_it_is_convicted_without_a_judge(ask, case):
     report = ask(case["ask"], case.told, case.files, args=["--judge", "off"])
@@ -50,7 +50,7 @@ def test_it_is_convicted_without_a_judge(ask, case):
     assert "error" not in case or case["error"] in report.observation(), report.observation()
 
 
-@pytest.mark.sample(short=4)
+@pytest.mark.sample(short=8)
 @pytest.mark.parametrize("case", BY_JUDGE, ids=recorded.name_of)
 def test_the_judge_sees_what_convicts(ask, case):
     """The slice alone convicts some of them: then the judge is not asked. The model does not mend its answer."""
