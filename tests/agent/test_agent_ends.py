@@ -54,7 +54,7 @@ def test_a_refusal_without_a_look_is_refused_once(ask):
     report = ask(QUESTION, [refusal, fence(SUM), *END], FILES, watch=True)
     assert report["status"] == "verified" and "not opened trees.csv" in report.told(1), report
     report = ask(QUESTION, [refusal, fence("x = 1\ncannot_answer('I do not know')")], FILES)
-    assert report["status"] == "unverified" and "has not opened the files" in report["reason"], report
+    assert report["status"] == "unverified" and "has not opened trees.csv" in report["reason"], report
 
 
 def test_a_question_back_has_no_reply_here(ask):
