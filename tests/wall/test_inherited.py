@@ -75,7 +75,8 @@ def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):
 
 
 @pytest.mark.parametrize("limit,value", [
-    ("NOFILE", 256), ("STACK", 1 << 20), ("CORE", 1 << 20), ("MEMLOCK", 0), ("NPROC", 64)])
+    ("NOFILE", 256), ("STACK", 1 << 20), ("CORE", 1 << 20), ("MEMLOCK", 0),
+    pytest.param("NPROC", 64, marks=pytest.mark.alone)])   # it counts the processes of other tests of that user, too
 def test_the_callers_own_limits_do_not_break_the_box(cupel_as, limit, value):
     def tighten():
         resource.setrlimit(getattr(resource, "RLIMIT_" + limit), (value, value))
