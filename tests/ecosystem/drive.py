@@ -105,7 +105,7 @@ def types(folder, fakes):
 def requests(folder):
     """A task of cupel on each wire, with thinking, pictures and an error on the way."""
     picture = f"class P:\n    def _repr_png_(self):\n        return {png()!r}\nP()"
-    script = [*TURNS[:2], python(picture), python("1 / 0"), {"text": "It is 42."}]
+    script = [*TURNS[:2], python(picture), python("1 / 0"), python("answer('It is {n}.', n=6 * 7)"), {"text": "PASS"}]
     asked = []
     with host.Place() as place:
         cupel = host.Cupel("root" if os.getuid() == 0 else "user", place)

@@ -84,6 +84,7 @@ TEST(verify_rerun_gives_the_same_values_and_files)
 /* --- the trace --- */
 
 #define ROW "{\"name\":\"a\",\"origin\":\"data\",\"slice\":[]}"
+#define OTHER_ROW "{\"name\":\"b\",\"origin\":\"data\",\"slice\":[]}"
 
 static json_t *trace_checks(const char *trace, bool has_schema, bool *out_read)
 {
@@ -137,8 +138,7 @@ TEST(verify_trace_that_is_not_whole_proves_nothing)
         "{\"text\":\"x\",\"problems\":{},\"values\":[" ROW "]}",
         "{\"problems\":[],\"values\":[" ROW "]}",
         "{\"text\":\"x\",\"problems\":[],\"values\":[" ROW "," ROW "]}",
-        "{\"text\":\"x\",\"problems\":[],\"values\":[{\"name\":\"b\",\"origin\":\"data\","
-        "\"slice\":[]}]}",
+        "{\"text\":\"x\",\"problems\":[],\"values\":[" OTHER_ROW "]}",
         "{\"text\":\"x\",\"problems\":[],\"values\":[{\"name\":\"a\",\"slice\":[]}]}",
         "{\"text\":\"x\",\"problems\":[],\"values\":[{\"name\":\"a\",\"origin\":\"data\"}]}",
     };
