@@ -32,11 +32,15 @@ class Trace:
         return {FORM: self.response}
 
 
-def main(request_json):
+def connect():
     global facts, flow, origin, select
     facts, flow, origin, select = [driver.load(name) for name in ("facts", "flow", "origin", "select")]
     flow.facts = origin.facts = facts
     select.origin, select.facts = origin, facts
+
+
+def main(request_json):
+    connect()
     driver.show(Trace(respond(json.loads(request_json))))
 
 

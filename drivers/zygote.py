@@ -432,6 +432,18 @@ def arrange():
     clear_training()
 
 
+# A task for the trace of an answer: a selection, a loop, a typed number.
+TRACED = {
+    "question": "What is the mean of Oslo in 2023? Write top.csv.", "inputs": ["none.csv"], "made": [],
+    "cells": [{"n": 1, "code": "import pandas as pd\ndf = pd.read_csv('none.csv')", "output": "(1234, 2)\n"},
+              {"n": 2, "code": "a = df[(df['city'] == 'Oslo') & (df.year == 2023)]\nfor r in a.x:\n    t = r + 2.5\n"
+                               "answer('{m:.1f} of 7 in Rome', m=a.x.mean(), t=f'{t} m')", "output": "12.5 %\n"}],
+    "answer": {"kind": "answer", "cell": 2, "line": 4, "template": "{m:.1f} of 7 in Rome", "text": "", "files": [],
+               "values": {"m": 1.5, "t": "2 m"}, "types": {"m": "number", "t": "text"},
+               "opened": [{"path": "none.csv", "at": [[1, 2]]}]}}
+
+
+
 def arrange_driver():
     """Load the driver last and use it often: the objects that a small program uses then lie together and no longer
     change."""
@@ -453,6 +465,9 @@ def arrange_driver():
         driver.Hooks.after.pop(name)(sys.modules[name])
     preloaded = {name for name in sys.modules if "." not in name} - AT_FIRST
     hooks, openssl = Hooks.wanted(), sys.modules.get("_ssl")
+    trace = driver.load("trace")
+    trace.connect()
+    trace.respond(TRACED)   # patterns are compiled, modules imported
     rehearse([FRAMES, FIGURE, GROUPS] if LARGE else [])
     clear_training()
     rehearse([PROGRAM, FAILING, PROGRAM, SMALLEST] * 8)

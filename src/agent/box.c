@@ -12,6 +12,8 @@
 
 #define ASK_S 300         /* for an answer that needs no code to run: the engine may be busy */
 #define AROUND_CELL_S 120 /* beside a cell's own seconds: queueing, restoring, artifacts */
+#define LOOK_BYTES (1u << 20)        /* of a request beside its files */
+#define LOOK_BYTES_USUAL (60u << 20) /* that the default profile takes */
 #define PAUSE_MS 100      /* before an engine without room is asked again; doubles a few times */
 
 static void forget_artifacts(struct agent_box *box)
@@ -244,9 +246,10 @@ json_t *agent_box_names(struct agent_box *box, struct err *err)
     return answer ? json_incref(json_object_get(answer, "session")) : NULL;
 }
 
-json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err)
+/* Takes `request`. */
+static json_t *run_fresh(struct agent_box *box, json_t *request, const char *code, double timeout_s,
+                         struct err *err)
 {
-    json_t *request = request_of(box, err);
     json_t *text = json_string(code);
     if (!request || !text) {
         json_decref(request);
@@ -257,6 +260,24 @@ json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_
     }
     json_object_set_new(request, "code", text);
     return run(box, request, timeout_s, NULL, err);
+}
+
+json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err)
+{
+    return run_fresh(box, request_of(box, err), code, timeout_s, err);
+}
+
+json_t *agent_box_look(struct agent_box *box, const char *code, double timeout_s, struct err *err)
+{
+    json_t *request = request_of(box, err);
+    size_t bytes = LOOK_BYTES;
+    for (size_t i = 0; i < box->file_count; i++)
+        bytes += box->files[i].content.len;
+    json_object_del(request, "profile");
+    json_object_del(request, "limits");
+    if (request && bytes > LOOK_BYTES_USUAL)
+        set_limit(request, "input_bytes", json_integer((json_int_t)bytes));
+    return run_fresh(box, request, code, timeout_s, err);
 }
 
 void agent_box_close(struct agent_box *box)

@@ -42,6 +42,8 @@ json_t *agent_box_names(struct agent_box *box, struct err *err);
 /* Runs `code` (python) once in a fresh box with the task's files, without a cache. The artifacts'
  * contents are in `box` afterwards. */
 json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err);
+/* The same for code of our own, in a box of the default profile: the engine has one ready. */
+json_t *agent_box_look(struct agent_box *box, const char *code, double timeout_s, struct err *err);
 void agent_box_close(struct agent_box *box);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/own.h"
 
 #define FORM "application/vnd.cupel.trace+json"
+#define LOOK_S 60 /* seconds: large inputs are looked through */
 #define PROGRAM_MAX (16u << 20)
 #define OUTPUT_MAX (20u << 10) /* bytes of a cell's output that are looked at for copied numbers */
 #define FAULTS_MAX (8u << 10)
@@ -83,7 +84,7 @@ static json_t *ask(const struct agent_claim *claim, json_t *payload, struct agen
         err_set(err, ERR_INPUT, "the cells are too long to be traced");
         return NULL;
     }
-    own_json result = agent_box_fresh(box, code.at, timeout_s, err);
+    own_json result = agent_box_look(box, code.at, LOOK_S < timeout_s ? LOOK_S : timeout_s, err);
     const json_t *results = json_object_get(result, "results");
     for (size_t i = json_array_size(results); i-- > 0;) {
         json_t *trace = json_object_get(json_array_get(results, i), FORM);
