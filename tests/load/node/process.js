@@ -2,9 +2,11 @@
 const os = require('os');
 const dns = require('dns').promises;
 (async () => {
-  process.on('SIGUSR2', () => console.log('signal'));
+  const alive = setInterval(() => {}, 10); // a handler of a signal does not keep node waiting
+  const heard = new Promise(done => process.on('SIGUSR2', () => done(console.log('signal'))));
   process.kill(process.pid, 'SIGUSR2');
-  await new Promise(done => setTimeout(done, 20));
+  await heard;
+  clearInterval(alive);
   console.log(os.platform(), os.arch(), os.EOL === '\n', os.tmpdir(), os.totalmem() > 0, os.freemem() > 0);
   console.log(os.availableParallelism() > 0, (await dns.lookup('localhost')).address, typeof os.hostname());
   process.on('unhandledRejection', e => console.log('rejected', e.message));
