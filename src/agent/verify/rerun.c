@@ -11,18 +11,11 @@
 #define PROGRAM_MAX (8u << 20)
 #define NEAR 1e-9 /* relative difference of floats that another order of adding explains */
 
-/* JSON text is a Python string literal: jansson writes UTF-8, and its escapes are Python's. */
-static const char call[] =
-    "__import__('builtins').display.__globals__['this'].load('proof').run(%s)\n";
-
 json_t *agent_rerun_cells(struct agent_box *box, const json_t *cells, double timeout_s,
                           struct err *err)
 {
-    own_str text = json_dumps(cells, JSON_COMPACT);
-    own_json quoted = text ? json_string(text) : NULL;
-    own_str literal = quoted ? json_dumps(quoted, JSON_ENCODE_ANY) : NULL;
     own_buf code = BUF_INIT(PROGRAM_MAX);
-    if (!literal || buf_printf(&code, call, literal) < 0) {
+    if (agent_script_call("proof", "run", cells, &code) < 0) {
         err_set(err, ERR_INPUT, "the cells are too long to run again");
         return NULL;
     }

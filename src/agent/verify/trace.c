@@ -14,9 +14,6 @@
 #define OUTPUT_MAX (20u << 10) /* bytes of a cell's output that are looked at for copied numbers */
 #define FAULTS_MAX (8u << 10)
 
-static const char call[] =
-    "__import__('builtins').display.__globals__['this'].load('trace').main(%s)\n";
-
 /* The kinds of problems, and the check that each belongs to. */
 static const struct {
     const char *kind, *check;
@@ -76,11 +73,8 @@ static json_t *ask(const struct agent_claim *claim, json_t *payload, struct agen
                                  json_text(str_of(claim->question)), "inputs", inputs_of(claim),
                                  "cells", cells_of(claim->steps), "answer", payload, "made",
                                  paths_of(claim->artifacts), "schema", claim->schema);
-    own_str text = request ? json_write(request, JSON_COMPACT) : NULL;
-    own_json quoted = text ? json_string(text) : NULL;
-    own_str literal = quoted ? json_dumps(quoted, JSON_ENCODE_ANY) : NULL;
     own_buf code = BUF_INIT(PROGRAM_MAX);
-    if (!literal || buf_printf(&code, call, literal) < 0) {
+    if (agent_script_call("trace", "main", request, &code) < 0) {
         err_set(err, ERR_INPUT, "the cells are too long to be traced");
         return NULL;
     }

@@ -28,6 +28,10 @@ char *agent_checks_repair(const json_t *checks);
 /* --- script.c --- */
 /* All kept cells in order as one program for people. NULL: there are none. */
 char *agent_script(const json_t *steps);
+/* A program that calls `function` of the driver's `module` with `argument` as JSON text. -1: there
+ * is no argument, or it is too long for `out`. */
+int agent_script_call(const char *module, const char *function, const json_t *argument,
+                      struct buf *out);
 
 /* --- payload.c --- */
 /* The last call of answer(), cannot_answer() or ask_user() in a run's result; NULL: none. The kind
