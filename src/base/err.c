@@ -8,9 +8,9 @@
 
 static const struct {
     const char *name;
-    int exit_code;
+    int exit_code, http;
 } kinds[] = {
-#define X(id, name, exit_code) [ERR_##id] = { name, exit_code },
+#define X(id, name, exit_code, http) [ERR_##id] = { name, exit_code, http },
     ERR_KINDS(X)
 #undef X
 };
@@ -93,4 +93,9 @@ enum err_kind err_kind_find(const char *name)
 int err_exit_code(enum err_kind kind)
 {
     return kinds[kind].exit_code;
+}
+
+int err_http_status(enum err_kind kind)
+{
+    return kinds[kind].http;
 }

@@ -6,20 +6,27 @@
 
 #include "base/attr.h"
 
-/*     kind    name        exit  what it means */
-#define ERR_KINDS(X)                                                              \
-    X(NONE, "none", 0)         /* no error */                                     \
-    X(USAGE, "usage", 2)       /* the command line is wrong */                    \
-    X(INPUT, "input", 2)       /* the request is wrong: field, value, bound */    \
-    X(LIMIT, "limit", 2)       /* input from outside exceeds its maximum */       \
-    X(ABSENT, "absent", 2)     /* a named thing does not exist */                 \
-    X(BUSY, "busy", 75)        /* no room now, perhaps later */                   \
-    X(CANCELLED, "cancelled", 130) /* the caller cancelled it before it ran */     \
-    X(HOST, "host", 125)       /* the host lacks something; text says the fix */  \
-    X(BUG, "internal", 125)    /* a fault in cupel */
+/*     kind    name        exit  HTTP  what it means */
+#define ERR_KINDS(X)                                                                   \
+    X(NONE, "none", 0, 200)         /* no error */                                     \
+    X(USAGE, "usage", 2, 400)       /* the command line is wrong */                    \
+    X(INPUT, "input", 2, 400)       /* the request is wrong: field, value, bound */    \
+    X(LIMIT, "limit", 2, 413)       /* input from outside exceeds its maximum */       \
+    X(ABSENT, "absent", 2, 404)     /* a named thing does not exist */                 \
+    X(METHOD, "method", 2, 405)     /* the route exists, with other methods */         \
+    X(CONFLICT, "conflict", 2, 409) /* it contradicts what is there */                 \
+    X(TOKEN, "token", 77, 401)      /* no token, or one that is unknown or expired */  \
+    X(FORBIDDEN, "forbidden", 77, 403) /* the token, or the caller, may not */         \
+    X(QUOTA, "quota", 75, 429)      /* the token has used its share; perhaps later */  \
+    X(BUSY, "busy", 75, 503)        /* no room now, perhaps later */                   \
+    X(SLOW, "slow", 75, 408)        /* the request did not arrive in its time */       \
+    X(RANGE, "range", 2, 416)       /* a range that the file does not have */          \
+    X(CANCELLED, "cancelled", 130, 409) /* the caller cancelled it before it ran */    \
+    X(HOST, "host", 125, 500)       /* the host lacks something; text says the fix */  \
+    X(BUG, "internal", 125, 500)    /* a fault in cupel */
 
 enum err_kind {
-#define X(id, name, exit_code) ERR_##id,
+#define X(id, name, exit_code, http) ERR_##id,
     ERR_KINDS(X)
 #undef X
 };
@@ -50,6 +57,7 @@ void err_hint(struct err *err, const char *fmt, ...) attr_printf(2, 3);
 
 const char *err_kind_name(enum err_kind kind);
 int err_exit_code(enum err_kind kind);
+int err_http_status(enum err_kind kind);
 /* The kind of that name; ERR_BUG for an unknown name. */
 enum err_kind err_kind_find(const char *name);
 

@@ -1,0 +1,53 @@
+/* Who asks, and how much they may. Tokens come from src/store/tokens; what they use is counted here.
+ * Runs in the serve process, in its loop. Everything that a token makes (runs, sessions, tasks,
+ * blobs) carries the token's id, "k_...": it may outlive the token. */
+#ifndef SERVE_WHO_WHO_H
+#define SERVE_WHO_WHO_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/loop.h"
+#include "base/str.h"
+#include "contract/request.h"
+
+#define WHO_ID_ROOM 32
+
+struct who;
+struct who_token;
+
+/* Tokens and what was used of them are in the state folder; a changed file is read again at the
+ * next request. state_dir stays the caller's. */
+struct who *who_open(struct loop *loop, int state_dir, struct err *err);
+void who_close(struct who *who);
+
+/* The token behind a secret: a reference, to be given back. ERR_TOKEN: unknown, expired or none. It
+ * takes the same time for every wrong secret. */
+struct who_token *who_find(struct who *who, struct str secret, struct err *err);
+struct who_token *who_ref(struct who_token *token);
+void who_unref(struct who_token *token);
+const char *who_name(const struct who_token *token);
+const char *who_id(const struct who_token *token);
+bool who_is_operator(const struct who_token *token);
+/* May it see what belongs to `owner`? */
+bool who_may_see(const struct who_token *token, const char *owner);
+
+/* May this request run, as far as its profile, image and limits go? ERR_FORBIDDEN names the field,
+ * the value and the bound. */
+int who_allows(const struct who_token *token, const struct request *request, struct err *err);
+/* Each counts one in, or refuses with ERR_QUOTA and a hint when to try again. */
+int who_run_begins(struct who_token *token, struct err *err);
+void who_run_ends(struct who_token *token, double cpu_ms);
+int who_session_begins(struct who_token *token, struct err *err);
+void who_session_ends(struct who_token *token);
+/* Stored bytes: blobs, and files of ended sessions. */
+int who_stores(struct who_token *token, int64_t bytes, struct err *err);
+void who_unstores(struct who_token *token, int64_t bytes);
+/* By owner, for what outlives a token or an engine: no refusal. */
+void who_stored_by(struct who *who, const char *owner, int64_t bytes);
+/* [{"id","name","operator","used":{...},"quota":{...}}] for metrics. */
+json_t *who_describe(const struct who *who);
+
+#endif
