@@ -1,5 +1,5 @@
-/* The service's log: one JSON object a line on standard error, or in the journal. A line that cannot
- * be written at once is dropped and counted; nothing here waits. Off until log_open. */
+/* The log of the service: one JSON object a line on standard error, or in the journal. A line that
+ * cannot be written at once is dropped and counted; nothing here waits. Off until log_open. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

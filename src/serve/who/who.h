@@ -1,6 +1,6 @@
-/* Who asks, and how much they may. Tokens come from src/store/tokens; what they use is counted here.
- * Runs in the serve process, in its loop. Everything that a token makes (runs, sessions, tasks,
- * blobs) carries the token's id, "k_...": it may outlive the token. */
+/* Tokens at work: which one a secret belongs to, and what each has used. Their file is that of
+ * src/store/tokens. Runs in the serve process, in its loop. Everything that a token makes (runs,
+ * sessions, tasks, blobs) carries the id of the token, "k_...", which it may outlive. */
 #ifndef SERVE_WHO_WHO_H
 #define SERVE_WHO_WHO_H
 
