@@ -21,35 +21,7 @@
 #include "base/err.h"
 #include "base/loop.h"
 #include "base/str.h"
-
-/* Every maximum of the door: name in the configuration (http.NAME), default, least, most. */
-#define HTTP_CAPS(X)                                                                              \
-    X(CONNECTIONS, "connections", 2000, 1, 100000)         /* open at once */                     \
-    X(PER_ADDRESS, "connections_per_address", 1500, 1, 100000)                                    \
-    X(HEADER_BYTES, "header_bytes", 16384, 4096, 1 << 20)  /* request line and headers */         \
-    X(BODY_BYTES, "body_bytes", 134217728, 1024, 134217728) /* of a JSON body, decoded */         \
-    X(BODIES_BYTES, "bodies_bytes", 536870912, 1 << 20, (int64_t)1 << 40) /* of all at once */    \
-    X(UPLOAD_BYTES, "upload_bytes", (int64_t)16 << 30, 1024, (int64_t)1 << 44) /* file or blob */ \
-    X(HEAD_S, "head_s", 10, 1, 3600)        /* for the head of a request to arrive */             \
-    X(BODY_RATE, "body_bytes_a_second", 1024, 1, 1 << 30) /* slower bodies end, after BODY_S */   \
-    X(BODY_S, "body_s", 30, 1, 3600)                                                              \
-    X(IDLE_S, "idle_s", 60, 1, 86400)       /* a connection between two requests */               \
-    X(PING_S, "ping_s", 5, 1, 3600)         /* of an event stream where nothing happens */        \
-    X(EVENTS_BYTES, "events_bytes", 4 << 20, 65536, 1 << 30) /* kept of one run or task */        \
-    X(KEPT_BYTES, "kept_bytes", 268435456, 1 << 20, (int64_t)1 << 40) /* of all ended runs */     \
-    X(KEPT_RUNS, "kept_runs", 2000, 1, 1000000)             /* ended runs that are kept */
-
-enum http_cap {
-#define X(id, name, fallback, least, most) HTTP_##id,
-    HTTP_CAPS(X)
-#undef X
-    HTTP_CAP_COUNT
-};
-struct http_cap_row {
-    const char *name;
-    int64_t fallback, least, most;
-};
-extern const struct http_cap_row http_caps[HTTP_CAP_COUNT];
+#include "contract/caps.h"
 
 struct http;
 struct http_exchange;
@@ -92,7 +64,7 @@ struct http_options {
     struct loop *loop;
     const int *listeners; /* listening TCP sockets, opened as the caller; they stay the caller's */
     size_t listener_count;
-    const char *const *hosts;   /* accepted in Host beside addresses and localhost; NULL ends */
+    const char *const *hosts; /* accepted in Host beside addresses and localhost; NULL ends */
     const char *const *origins; /* accepted in Origin; NULL ends */
     const char *tls_cert, *tls_key; /* PEM texts; NULL: no TLS */
     int64_t caps[HTTP_CAP_COUNT];
@@ -129,7 +101,7 @@ void http_reply_json(struct http_exchange *x, unsigned status, json_t *value); /
 void http_reply_err(struct http_exchange *x, const struct err *err);
 void http_reply_text(struct http_exchange *x, unsigned status, const char *mime, struct str text);
 void http_reply_empty(struct http_exchange *x, unsigned status);
-#define HTTP_LATER 0  /* nothing now: called again after http_wake */
+#define HTTP_LATER 0 /* nothing now: called again after http_wake */
 #define HTTP_END (-1)
 #define HTTP_FAIL (-2) /* closes the connection: the client sees that the body is cut */
 #define HTTP_UNKNOWN UINT64_MAX
