@@ -37,15 +37,20 @@ bool who_may_see(const struct who_token *token, const char *owner);
 /* May this request run, as far as its profile, image and limits go? ERR_FORBIDDEN names the field,
  * the value and the bound. */
 int who_allows(const struct who_token *token, const struct request *request, struct err *err);
-/* Each counts one in, or refuses with ERR_QUOTA and a hint when to try again. */
-int who_run_begins(struct who_token *token, struct err *err);
-void who_run_ends(struct who_token *token, double cpu_ms);
+/* May it use that tool? */
+int who_allows_tool(const struct who_token *token, const char *tool, struct err *err);
+/* Each counts one in, or refuses with ERR_QUOTA and a hint when to try again. cpu_ms of a run is
+ * the most that it can use, its limit: it is set aside until the run ends, so that runs side by
+ * side cannot exceed the day's share. 0 sets nothing aside. */
+int who_run_begins(struct who_token *token, int64_t cpu_ms, struct err *err);
+/* reserved_ms: cpu_ms of its begin. cpu_ms: the time that it has used. */
+void who_run_ends(struct who_token *token, int64_t reserved_ms, double cpu_ms);
 int who_session_begins(struct who_token *token, struct err *err);
 void who_session_ends(struct who_token *token);
 /* Stored bytes: blobs, and files of ended sessions. */
 int who_stores(struct who_token *token, int64_t bytes, struct err *err);
 void who_unstores(struct who_token *token, int64_t bytes);
-/* By owner, for what outlives a token or an engine: no refusal. */
+/* By owner, for what outlives a token or an engine: no refusal. Less than 0 gives back. */
 void who_stored_by(struct who *who, const char *owner, int64_t bytes);
 /* [{"id","name","operator","used":{...},"quota":{...}}] for metrics. */
 json_t *who_describe(const struct who *who);
