@@ -67,9 +67,9 @@ builtin exit'
 
 __cupel_send()
 {
-    # After a newline: others may have left a line unfinished. Without a channel the session is
-    # over.
-    builtin printf '\n{%s%s\n' "${__cupel_nonce:+\"nonce\":\"$__cupel_nonce\",}" "${1#?}" >&"$__cupel_out" ||
+    # After a separator: others may have left a line unfinished. It is no newline, at which bash
+    # would write what it has so far. Without a channel the session is over.
+    builtin printf '\036{%s%s\n' "${__cupel_nonce:+\"nonce\":\"$__cupel_nonce\",}" "${1#?}" >&"$__cupel_out" ||
         [[ $BASHPID != "$__cupel_pid" ]] || { builtin trap - EXIT; builtin exit 1; }
 }
 

@@ -25,7 +25,7 @@ __cupel_driver()
         first=${said%%\\n*}
         first=${first#main.sh: line "$line": }
         tail='"column":null,"snippet":null,"traceback":"'$said'","interrupted":false}'
-        builtin printf '\n{"op":"error","kind":"syntax","name":"SyntaxError","message":"%s",%s\n' \
+        builtin printf '\036{"op":"error","kind":"syntax","name":"SyntaxError","message":"%s",%s\n' \
             "$first" "\"line\":${line:-null},$tail" 2>/dev/null >&3
         exit 2
     fi
@@ -40,7 +40,7 @@ __cupel_driver()
     # `case`, because [[ ]] would change $? before it is read. The trap is not traced (set -x),
     # its errors are hidden if the channel is gone, and bash itself keeps $? and PIPESTATUS.
     builtin printf -v said '%q) builtin printf %q "$LINENO" "$?" >&%d' \
-        "$code" '\n{"op":"fail","line":%d,"code":%d}\n' "$fd"
+        "$code" '\036{"op":"fail","line":%d,"code":%d}\n' "$fd"
     trap "{ case \${BASH_SOURCE-} in $said;; esac; } 2>/dev/null" ERR
 }
 __cupel_driver "$0"

@@ -75,7 +75,7 @@ class Driver:
                 part = os.read(self.words, 1 << 16)
                 if not part:
                     return None
-                self.buffer += part
+                self.buffer += part.replace(b"\x1e", b"\n")   # as the engine does
         line, _, self.buffer = self.buffer.lstrip(b"\n").partition(b"\n")
         if line != b'{"op":"ready"}':
             frame = json.loads(line)

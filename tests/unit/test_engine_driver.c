@@ -95,6 +95,12 @@ TEST(half_a_line_of_others_does_not_swallow_the_next)
     feed_text(&driver, "\n{\"op\":\"done\",\"exit_code\":0}\n\n\n");
     CHECK(driver.done && driver.bad_lines == 1); /* empty ones are none */
     driver_done(&driver);
+
+    driver = DRIVER_INIT;
+    feed_text(&driver, "{\"op\":\"done\",\"exit_co");
+    feed_text(&driver, "\x1e{\"op\":\"done\",\"exit_code\":0}\n{");
+    CHECK(driver.done && driver.bad_lines == 1);
+    driver_done(&driver);
 }
 
 /* `count` rows of one form, in a line of its own. */

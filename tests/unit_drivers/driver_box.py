@@ -115,7 +115,7 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
     os.close(ours), os.close(told)
     text = b"".join(chunks).decode("utf-8")
     assert text[-1:] in ("", "\n")
-    lines = [line for line in text.split("\n") if line]   # each begins with a newline, too
+    lines = [line for line in text.replace("\x1e", "\n").split("\n") if line]   # each begins with one, too
     files = {str(path.relative_to(work)): path.read_bytes()
              for path in work.rglob("*") if path.is_file()}
     shutil.rmtree(root, ignore_errors=True)

@@ -193,3 +193,20 @@ def test_a_forged_line_shifts_no_result(engine, language, kind):
             assert (result["status"], result["exit_code"], result["stdout"]) == ("ok", 0, text + "\n"), result
             assert not result["error"]
         session.end()
+
+
+# A process that does nothing but leave lines unended, and the cells beside it.
+UNENDED = {"python": ("import os\nif os.fork() == 0:\n    while True: os.write(250, b'{')", "print(%d)"),
+           "bash": ("while :; do printf '{' >&250; done &", "echo %d")}
+
+
+@pytest.mark.parametrize("language", UNENDED)
+def test_no_half_line_swallows_the_end_of_a_cell(engine, language):
+    with engine.client() as client:
+        session = Session(client, language=language)
+        begin, cell = UNENDED[language]
+        assert session.run(begin, limits={"timeout_s": 8})["status"] == "ok"
+        for number in range(25):
+            result = session.run(cell % number, limits={"timeout_s": 8})
+            assert (result["status"], result["stdout"]) == ("ok", f"{number}\n"), (number, result)
+        session.end()

@@ -203,6 +203,16 @@ static bool take_line(struct driver *driver)
     return false;
 }
 
+/* The bytes before the end of the line, or all: a newline, or the separator that bash writes in one
+ * piece with its line. Each byte is looked at once, however many of either there are. */
+static size_t line_part(const char *at, size_t len)
+{
+    size_t part = 0;
+    while (part < len && at[part] != '\n' && at[part] != DRIVER_SEPARATOR)
+        part++;
+    return part;
+}
+
 void driver_feed(struct driver *driver, const void *bytes, size_t len)
 {
     const char *at = bytes;
@@ -210,13 +220,12 @@ void driver_feed(struct driver *driver, const void *bytes, size_t len)
     if (driver->total > DRIVER_TOTAL_MAX)
         driver->deaf = true;
     while (len > 0 && !driver->deaf) {
-        const char *end = memchr(at, '\n', len);
-        size_t part = end ? (size_t)(end - at) : len;
+        size_t part = line_part(at, len);
         if (buf_add(&driver->line, at, part) < 0) {
             driver->deaf = true;
             break;
         }
-        if (end) {
+        if (part < len) {
             /* A driver starts a new line, whatever other writers left unended: most are empty. */
             driver->bad_lines += driver->line.len > 0 && !take_line(driver);
             driver->line.len = 0;

@@ -10,6 +10,7 @@
 #include "contract/result.h"
 
 #define DRIVER_LINE_MAX (16u << 20)
+#define DRIVER_SEPARATOR '\x1e' /* ends a line, like a newline; no JSON has it */
 #define DRIVER_TOTAL_MAX (64u << 20)
 #define DRIVER_RESULTS_MAX 256
 #define DRIVER_DISPLAY_ID_MAX 200
