@@ -160,6 +160,7 @@ $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
+$(B)/host/src/serve/api/about.o: api/openapi.json
 COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))
 $(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so
 # The drivers compiled ahead: compiling one at every start would cost a third of a cold run.

@@ -96,6 +96,7 @@ void engine_close(struct engine *engine)
     house_close(&engine->house);
     while (engine->runs)
         run_drop(engine->runs);
+    prepare_done(engine);
     loop_close(&engine->loop);
     image_done(&engine->image);
     own_close_fd(&engine->font_fd);
@@ -312,6 +313,11 @@ int engine_run(struct engine *engine, const struct request *request,
     }
     loop_remove(&engine->loop, &blocking.interrupt);
     return blocking.rc;
+}
+
+const struct tally *engine_tally(const struct engine *engine)
+{
+    return &engine->tally;
 }
 
 json_t *engine_describe(const struct engine *engine)

@@ -129,6 +129,21 @@ void engine_on_session(struct engine *engine,
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err);
 
+/* The same of image `host` without waiting, for an engine that serves: a new reference, or NULL if
+ * the image is not probed yet. */
+json_t *engine_image_known(const struct engine *engine);
+/* Probes it in the background, if no probe is under way; `told` hears of the end, from the loop,
+ * with an err if it failed. */
+int engine_image_probe(struct engine *engine, void (*told)(void *user, const struct err *err),
+                       void *user, struct err *err);
+
+/* Counts of runs since the start. */
+struct tally;
+const struct tally *engine_tally(const struct engine *engine);
+/* Is there a state directory, and can a file be made in it? 1, 0 if there is none, -1 with an
+ * err. */
+int engine_state_check(const struct engine *engine, struct err *err);
+
 /* The engine's current figures, for `cupel info` and tests: {"runs","queued",
  * "boxes","sessions","stalls","longest_turn_ms","pools":[{"name","ready","making",
  * "wanted"}],"zygotes":[{"name","state","generation","forks"}]}. */

@@ -7,6 +7,7 @@
 #include "engine/pool/house.h"
 #include "engine/pool/pool.h"
 #include "engine/pool/queue.h"
+#include "engine/tally.h"
 #include "image/image.h"
 
 struct engine {
@@ -14,6 +15,14 @@ struct engine {
     struct house house;
     struct queue queue;
     struct pools pools;
+    struct tally tally;
+    struct prepare_probe {
+        struct request request;
+        struct engine_run *run; /* NULL: none is under way */
+        char key[IMAGE_KEY_ROOM]; /* of the image that it looks at */
+        void (*told)(void *user, const struct err *err);
+        void *user;
+    } probe;
     struct image image;     /* `host`, as it was at image_ns */
     int64_t image_ns;       /* 0: not opened yet */
     int font_fd;            /* matplotlib's font list for this image, -1: none yet */
@@ -80,6 +89,8 @@ void run_refuse(struct engine_run *run, const struct err *err);
 void run_abandon(struct engine_run *run, const struct err *err);
 
 /* prepare.c: made once for each image and kept in the state directory. */
+/* Ends a probe in the background; its run is gone. */
+void prepare_done(struct engine *engine);
 /* Does this request look as if it will draw? */
 bool prepare_wants_fonts(const struct request *request);
 /* A descriptor of matplotlib's font list for this image, built if missing, and the name that

@@ -92,3 +92,16 @@ int state_open(int *out_fd, struct err *err)
         err_hint(err, "make it writable for this user, or set CUPEL_STATE to another directory");
     return -1;
 }
+
+int engine_state_check(const struct engine *engine, struct err *err)
+{
+    if (engine->state < 0)
+        return 0;
+    /* Without a name: nothing stays, whatever happens. */
+    own_fd fd = openat(engine->state, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EOPNOTSUPP && errno != EISDIR)
+        return err_sys(err, "write to the state directory");
+    if (fd >= 0 && write(fd, "x", 1) != 1)
+        return err_sys(err, "write to the state directory");
+    return 1;
+}

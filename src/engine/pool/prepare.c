@@ -40,22 +40,32 @@ static json_t *arguments(const char *what)
     return args;
 }
 
-/* Runs drivers/prepare.py; its artifacts are the answer. */
-static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
+/* A request that runs drivers/prepare.py; its artifacts are the answer. */
+static int probe_request(const char *what, struct request *out, struct err *err)
 {
     struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY, /* compiled= */ false).bytes;
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
     own_json object = json_pack("{s:s%, s:o, s:s, s:{s:i, s:I}}", "code", code.at, code.len, "args",
                                 arguments(what), "profile", "analysis", "limits", "timeout_s", 120,
                                 "artifact_bytes", (json_int_t)FONT_LIST_MAX);
+    return request_from_json(object, &ceilings, out, err);
+}
+
+static int check_probe(const struct result *result, struct err *err)
+{
+    if (result->status == RESULT_OK)
+        return 0;
+    return err_set(err, ERR_HOST, "probe the image: %s: %s", result_status_name(result->status),
+                   result->error.message ? result->error.message : "");
+}
+
+static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
+{
     own_request request = REQUEST_INIT;
-    if (request_from_json(object, &ceilings, &request, err) < 0 ||
+    if (probe_request(what, &request, err) < 0 ||
         engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, out, err) < 0)
         return -1;
-    if (out->status == RESULT_OK)
-        return 0;
-    return err_set(err, ERR_HOST, "probe the image: %s: %s", result_status_name(out->status),
-                   out->error.message ? out->error.message : "");
+    return check_probe(out, err);
 }
 
 static const struct result_artifact *artifact(const struct result *result, const char *path)
@@ -129,6 +139,35 @@ int prepare_font_list(struct engine *engine, const struct image *image, char *ou
     return take_fd(&fd);
 }
 
+/* Takes the manifest from a probe's artifacts into the image, and keeps it. */
+static int take_manifest(struct engine *engine, struct image *image, const struct result *result,
+                         struct err *err)
+{
+    const struct result_artifact *said = artifact(result, "manifest.json");
+    const struct result_artifact *list = artifact(result, "fonts.json");
+    char file[64];
+    struct err ignored = ERR_INIT;
+    json_decref(image->manifest);
+    image->manifest = said ? json_read((struct str){ said->content, said->size_bytes },
+                                       FONT_LIST_MAX, err)
+                           : NULL;
+    if (!json_is_object(image->manifest))
+        return err_set(err, ERR_BUG, "the probe of the image returned no manifest");
+    font_file(image, file, sizeof file);
+    if (list && engine->state >= 0)
+        keep(engine->state, file, list->content, list->size_bytes);
+    if (engine->state >= 0)
+        image_save(image, engine->state, &ignored);
+    return 0;
+}
+
+static json_t *manifest_json(const struct image *image)
+{
+    json_t *out = json_pack("{s:s, s:s}", "name", image->name, "digest", image->digest);
+    json_object_update(out, image->manifest);
+    return out;
+}
+
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err)
 {
@@ -138,25 +177,52 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
     if (!image.manifest || recompute) {
         own_result result;
         result_init(&result);
-        if (probe(engine, "all", &result, err) < 0)
+        if (probe(engine, "all", &result, err) < 0 ||
+            take_manifest(engine, &image, &result, err) < 0)
             return -1;
-        const struct result_artifact *said = artifact(&result, "manifest.json");
-        const struct result_artifact *list = artifact(&result, "fonts.json");
-        char file[64];
-        struct err ignored = ERR_INIT;
-        json_decref(image.manifest);
-        image.manifest = said ? json_read((struct str){ said->content, said->size_bytes },
-                                          FONT_LIST_MAX, err)
-                              : NULL;
-        if (!json_is_object(image.manifest))
-            return err_set(err, ERR_BUG, "the probe of the image returned no manifest");
-        font_file(&image, file, sizeof file);
-        if (list && engine->state >= 0)
-            keep(engine->state, file, list->content, list->size_bytes);
-        if (engine->state >= 0)
-            image_save(&image, engine->state, &ignored);
     }
-    *out_manifest = json_pack("{s:s, s:s}", "name", image.name, "digest", image.digest);
-    json_object_update(*out_manifest, image.manifest);
+    *out_manifest = manifest_json(&image);
     return 0;
+}
+
+/* --- in the background --- */
+
+json_t *engine_image_known(const struct engine *engine)
+{
+    return engine->image.manifest ? manifest_json(&engine->image) : NULL;
+}
+
+/* The image may have changed meanwhile: then nothing is known, and the caller probes again. */
+static void on_probed(void *user, struct result *result, const struct err *failed)
+{
+    struct engine *engine = user;
+    struct prepare_probe *probe = &engine->probe;
+    struct err err = failed ? *failed : ERR_INIT;
+    if (result && check_probe(result, &err) == 0 && strcmp(probe->key, engine->image.key) == 0)
+        take_manifest(engine, &engine->image, result, &err);
+    probe->run = NULL;
+    probe->told(probe->user, err.kind == ERR_NONE ? NULL : &err);
+}
+
+int engine_image_probe(struct engine *engine, void (*told)(void *user, const struct err *err),
+                       void *user, struct err *err)
+{
+    struct prepare_probe *probe = &engine->probe;
+    const struct engine_hooks hooks = { .on_end = on_probed, .user = engine };
+    if (probe->run)
+        return 0;
+    prepare_done(engine);
+    probe->told = told;
+    probe->user = user;
+    snprintf(probe->key, sizeof probe->key, "%s", engine->image.key);
+    if (probe_request("all", &probe->request, err) < 0)
+        return -1;
+    probe->run = engine_begin(engine, &probe->request, probe, &hooks, err);
+    return probe->run ? 0 : -1;
+}
+
+void prepare_done(struct engine *engine)
+{
+    request_done(&engine->probe.request);
+    engine->probe.request = REQUEST_INIT;
 }

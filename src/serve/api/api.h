@@ -11,6 +11,7 @@ struct blobs;
 struct api_runs;
 struct api_sessions;
 struct api_tasks;
+struct api_about;
 
 struct api {
     struct engine *engine;
@@ -24,6 +25,7 @@ struct api {
     /* For tasks: a connected socket to the engine. */
     int (*connect)(struct api *api, struct err *err);
     struct serve *serve;
+    struct api_about *about;   /* made when it is first needed */
 };
 
 extern const struct http_route api_routes[];
@@ -74,7 +76,8 @@ API_HANDLER(task_show);
 API_HANDLER(task_events);
 API_HANDLER(task_reply);
 API_HANDLER(task_end);
-/* about.c */
+/* about.c, metrics.c */
+void api_about_free(struct api_about *about);
 API_HANDLER(languages);
 API_HANDLER(images);
 API_HANDLER(profiles);
