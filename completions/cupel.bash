@@ -23,7 +23,7 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask chat session repl serve models languages images doctor completion version help' ;;
+    '') fill=words words='run ask chat session repl serve config models languages images doctor completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -179,6 +179,13 @@ _cupel()
         --idle-exit) options='' fill='' ;;
         esac
         ;;
+    config)
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        case $prev in
+        --check) options='' fill=files ;;
+        --config) options='' fill=files ;;
+        esac
+        ;;
     models)
         fill='' options='--probe --json --quiet -q --help -h'
         ;;
@@ -201,7 +208,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask chat session repl serve models languages images doctor completion version help'
+        fill=words words='run ask chat session repl serve config models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "contract/config.h"
 #include "contract/limits.h"
 #include "contract/request.h"
 
@@ -45,6 +46,12 @@ static const char *on_error_at(const struct cli_commands *commands, size_t i)
     return i < array_len(words) ? words[i] : NULL;
 }
 
+static const char *key_at(const struct cli_commands *commands, size_t i)
+{
+    (void)commands;
+    return i < CONFIG_COUNT ? config_row((enum config_key)i)->name : NULL;
+}
+
 static const char *mode_at(const struct cli_commands *commands, size_t i)
 {
     (void)commands;
@@ -58,6 +65,7 @@ static const struct completion_value values[] = {
     { "profile", COMPLETE_WORDS, profile_at },
     { "on-error", COMPLETE_WORDS, on_error_at },
     { "mode", COMPLETE_WORDS, mode_at },
+    { "KEY", COMPLETE_WORDS, key_at },
     { "SHELL", COMPLETE_WORDS, shell_at },
     { "COMMAND", COMPLETE_WORDS, command_at },
     { "VERB", COMPLETE_WORDS, command_at },

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cli/ask/ask_options.h"
 #include "cli/cli.h"
+#include "cli/config/config_options.h"
 #include "cli/list/cmd_completion.h"
 #include "cli/list/list_options.h"
 #include "cli/list/models_options.h"
@@ -31,6 +32,8 @@ static const struct cli_command commands[] = {
       &cli_repl_options_rows, "ID", NULL },
     { "serve", cli_cmd_serve, "keep an engine ready, so that runs start at once",
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
+    { "config", cli_cmd_config, "the configuration, and where each value came from",
+      cli_config_options_table, &cli_config_options_rows, "KEY", NULL },
     { "models", cli_cmd_models, "models for cupel ask", cli_models_options_table,
       &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },

@@ -79,7 +79,8 @@ def script(shell):
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
-                          "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models"}
+                          "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
+                          "cupel-config"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 
@@ -227,6 +228,7 @@ LINES = {
     "cupel run -q -t 3 --language=p": ["python"],
     "cupel help do": ["doctor"],
     "cupel completion z": ["zsh"],
+    "cupel config ceilings.t": ["ceilings.timeout_s"],
     "cupel images --j": ["--json"],
     "cupel session che": ["checkpoint"],
     "cupel session new --tt": ["--ttl"],

@@ -1,0 +1,19 @@
+/* The configuration as this caller has it: defaults, /etc/cupel/config.json, the user's file, the
+ * environment. Opened as the caller; commands add their options. */
+#ifndef CLI_LINK_SETTINGS_H
+#define CLI_LINK_SETTINGS_H
+
+#include "base/err.h"
+#include "contract/config.h"
+
+/* The path of the user's file, heap; NULL: there is no home. */
+char *cli_settings_user_file(void);
+/* One file; a missing one is no error unless `named`. */
+int cli_settings_take_file(struct config *config, const char *path, bool named, struct err *err);
+/* The values of variables that the table names. */
+int cli_settings_take_environment(struct config *config, struct err *err);
+/* All layers, into a configuration that config_init made. `file` replaces both files; NULL: they
+ * are read. */
+int cli_settings_read(const char *file, struct config *config, struct err *err);
+
+#endif
