@@ -59,11 +59,13 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err);
 enum frame_do {
     FRAME_DO_NEW, FRAME_DO_LIST, FRAME_DO_INFO, FRAME_DO_END, FRAME_DO_PUT, FRAME_DO_GET,
     FRAME_DO_FILES, FRAME_DO_CHECKPOINT, FRAME_DO_UNDO, FRAME_DO_FORK, FRAME_DO_COMPLETE,
-    FRAME_DO_CHECK, FRAME_DO_INTERRUPT, FRAME_DOS
+    FRAME_DO_CHECK, FRAME_DO_INTERRUPT, FRAME_DO_REMOVE, FRAME_DO_DROP, FRAME_DOS
 };
 #define FRAME_NAME_MAX 64 /* bytes of a checkpoint's name */
 #define FRAME_LEVELS_MAX 8 /* undo_levels */
 #define FRAME_LIFE_MAX_S (7 * 86400)
+#define FRAME_GET_MAX ((int64_t)1 << 30) /* bytes of one get */
+#define FRAME_OFFSET_MAX ((int64_t)1 << 62)
 
 /* Views into the ask. */
 struct frame_session {
@@ -71,11 +73,14 @@ struct frame_session {
     const char *session; /* all but new and list */
     json_t *request; /* new, or NULL */
     json_t *files; /* put: an array */
-    int64_t upload; /* put: the upload that this part continues; 0: none */
+    int64_t upload; /* put: the upload that this part continues; 0: none; drop: its number */
     bool more; /* put: another part of the file follows */
     int64_t ttl_s, life_s, undo_levels; /* new; -1: the default */
     bool names; /* info */
-    const char *path, *name, *to; /* get, checkpoint, undo (NULL: the last cell) */
+    const char *path, *name, *to; /* get, remove; checkpoint; undo (NULL: the last cell) */
+    int64_t offset, length; /* get: of the part that is wanted; length 0: all the rest */
+    bool is_part; /* get: one of the two was given */
+    bool is_heir; /* set by the door that keeps an expired session's files, never by a frame */
     struct str code; /* complete, check */
     int64_t cursor;
 };

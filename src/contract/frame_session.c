@@ -13,7 +13,8 @@ const char *const frame_do_names[FRAME_DOS] = {
     [FRAME_DO_FILES] = "files",     [FRAME_DO_CHECKPOINT] = "checkpoint",
     [FRAME_DO_UNDO] = "undo",       [FRAME_DO_FORK] = "fork",
     [FRAME_DO_COMPLETE] = "complete", [FRAME_DO_CHECK] = "check",
-    [FRAME_DO_INTERRUPT] = "interrupt",
+    [FRAME_DO_INTERRUPT] = "interrupt", [FRAME_DO_REMOVE] = "remove",
+    [FRAME_DO_DROP] = "drop",
 };
 
 /* --- one function for each member --- */
@@ -143,9 +144,21 @@ static int take_more(const json_t *value, struct frame_session *out, struct err 
     return 0;
 }
 
+static int take_offset(const json_t *value, struct frame_session *out, struct err *err)
+{
+    out->is_part = true;
+    return take_whole("offset", value, 0, FRAME_OFFSET_MAX, &out->offset, err);
+}
+
+static int take_length(const json_t *value, struct frame_session *out, struct err *err)
+{
+    out->is_part = true;
+    return take_whole("length", value, 1, FRAME_GET_MAX, &out->length, err);
+}
+
 enum member {
     M_SESSION, M_REQUEST, M_TTL, M_LIFE, M_LEVELS, M_NAMES, M_FILES, M_PATH, M_NAME, M_TO, M_CODE,
-    M_CURSOR, M_UPLOAD, M_MORE, M_COUNT
+    M_CURSOR, M_UPLOAD, M_MORE, M_OFFSET, M_LENGTH, M_COUNT
 };
 #define BIT(m) (1u << (m))
 
@@ -160,6 +173,7 @@ static const struct {
     [M_NAME] = { "name", take_name },          [M_TO] = { "to", take_to },
     [M_CODE] = { "code", take_code },          [M_CURSOR] = { "cursor", take_cursor },
     [M_UPLOAD] = { "upload", take_upload },   [M_MORE] = { "more", take_more },
+    [M_OFFSET] = { "offset", take_offset },   [M_LENGTH] = { "length", take_length },
 };
 
 static const struct {
@@ -171,7 +185,8 @@ static const struct {
     [FRAME_DO_END] = { BIT(M_SESSION), BIT(M_SESSION) },
     [FRAME_DO_PUT] = { BIT(M_SESSION) | BIT(M_FILES) | BIT(M_UPLOAD) | BIT(M_MORE),
                        BIT(M_SESSION) | BIT(M_FILES) },
-    [FRAME_DO_GET] = { BIT(M_SESSION) | BIT(M_PATH), BIT(M_SESSION) | BIT(M_PATH) },
+    [FRAME_DO_GET] = { BIT(M_SESSION) | BIT(M_PATH) | BIT(M_OFFSET) | BIT(M_LENGTH),
+                       BIT(M_SESSION) | BIT(M_PATH) },
     [FRAME_DO_FILES] = { BIT(M_SESSION), BIT(M_SESSION) },
     [FRAME_DO_CHECKPOINT] = { BIT(M_SESSION) | BIT(M_NAME), BIT(M_SESSION) | BIT(M_NAME) },
     [FRAME_DO_UNDO] = { BIT(M_SESSION) | BIT(M_TO), BIT(M_SESSION) },
@@ -180,12 +195,14 @@ static const struct {
                             BIT(M_SESSION) | BIT(M_CODE) | BIT(M_CURSOR) },
     [FRAME_DO_CHECK] = { BIT(M_SESSION) | BIT(M_CODE), BIT(M_SESSION) | BIT(M_CODE) },
     [FRAME_DO_INTERRUPT] = { BIT(M_SESSION), BIT(M_SESSION) },
+    [FRAME_DO_REMOVE] = { BIT(M_SESSION) | BIT(M_PATH), BIT(M_SESSION) | BIT(M_PATH) },
+    [FRAME_DO_DROP] = { BIT(M_SESSION) | BIT(M_UPLOAD), BIT(M_SESSION) | BIT(M_UPLOAD) },
 };
 
 static int take_do(const json_t *value, struct frame_session *out, struct err *err)
 {
     static const char bound[] = "one of new, list, info, end, put, get, files, checkpoint, undo, "
-                                "fork, complete, check, interrupt";
+                                "fork, complete, check, interrupt, remove, drop";
     for (int what = 0; what < FRAME_DOS; what++) {
         if (json_is_string(value) && str_is(json_str(value), frame_do_names[what])) {
             out->what = (enum frame_do)what;
@@ -225,7 +242,7 @@ int frame_session_read(const struct frame_ask *ask, struct frame_session *out, s
         if ((dos[out->what].must & BIT(m)) && !json_object_get(ask->root, members[m].name))
             return frame_refuse(members[m].name, NULL, "there", "required", err);
     }
-    if ((out->more || out->upload) && json_array_size(out->files) != 1)
+    if (out->files && (out->more || out->upload) && json_array_size(out->files) != 1)
         return frame_refuse("files", out->files, "one file, with 'more' or 'upload'",
                             "more than one file", err);
     return 0;

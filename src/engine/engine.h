@@ -123,6 +123,13 @@ void engine_on_session(struct engine *engine,
                        void (*told)(void *user, const char *session, const json_t *event),
                        void *user);
 
+/* A session's time is over. True: the door keeps its files. It asks for them from the loop, with
+ * is_heir set (`files`, `get`), and then for `end`. Everyone else is told that the session has
+ * ended; after ENGINE_HEIR_S it has. */
+#define ENGINE_HEIR_S 120
+void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char *session),
+                      void *user);
+
 /* An image's content, probed in a box once and kept in the state directory:
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...]}. recompute:
  * probe again, with the digest computed from the content. */

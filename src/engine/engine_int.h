@@ -40,6 +40,8 @@ struct engine {
     struct engine_ask *asks;
     void (*on_session)(void *user, const char *session, const json_t *event); /* or NULL */
     void *on_session_user;
+    bool (*on_expiry)(void *user, const char *session); /* or NULL */
+    void *on_expiry_user;
 };
 
 struct session;

@@ -681,6 +681,14 @@ def test_what_a_cell_cannot_have_is_refused(session, fields, field):
     ({"do": "put", "session": "s_" + "0" * 24, "files": [{}], "upload": 1 << 32}, "upload"),
     ({"do": "put", "session": "s_" + "0" * 24, "files": [{}], "more": 1}, "more"),
     ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "more": True}, "more"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "offset": -1}, "offset"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "offset": (1 << 62) + 1}, "offset"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "offset": "0"}, "offset"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "length": 0}, "length"),
+    ({"do": "get", "session": "s_" + "0" * 24, "path": "a", "length": (1 << 30) + 1}, "length"),
+    ({"do": "remove", "session": "s_" + "0" * 24}, "path"), ({"do": "drop", "session": "s_" + "0" * 24}, "upload"),
+    ({"do": "remove", "session": "s_" + "0" * 24, "path": ""}, "path"),
+    ({"do": "drop", "session": "s_" + "0" * 24, "upload": 0}, "upload"),
 ])
 def test_frames_that_are_wrong_are_refused(client, frame, field):
     with pytest.raises(Refused) as caught:

@@ -23,7 +23,8 @@ static void as_session(const struct frame_ask *ask)
         return;
     }
     if (what.what >= FRAME_DOS || what.undo_levels > FRAME_LEVELS_MAX ||
-        (what.session && strlen(what.session) != REQUEST_SESSION_LEN))
+        (what.session && strlen(what.session) != REQUEST_SESSION_LEN) || what.offset < 0 ||
+        what.length < 0 || what.length > FRAME_GET_MAX || what.is_heir)
         abort();
     if (what.request && request_from_session_json(what.request, &ceilings, &request, &err) < 0 &&
         err.kind != ERR_INPUT)

@@ -111,10 +111,13 @@ static void abandon(struct upload *upload)
     upload->number = 0;
 }
 
-static void abandon_all(void)
+/* 0: all of them. */
+static void abandon_number(uint32_t number)
 {
-    for (size_t i = 0; i < UPLOADS; i++)
-        abandon(&uploads[i]);
+    for (size_t i = 0; i < UPLOADS; i++) {
+        if (!number || uploads[i].number == number)
+            abandon(&uploads[i]);
+    }
 }
 
 /* A new upload to a path ends an older one: its client is most likely gone. */
@@ -358,9 +361,10 @@ static int read_file(const struct box_porter_call *call)
     else if ((n = pread(shown, part, want, (off_t)call->offset)) < 0)
         word.error = errno;
     else
-        word.size = (uint64_t)st.st_size;
+        word = (struct box_porter_answer){ .size = (uint64_t)st.st_size, .inode = st.st_ino,
+                                           .ctime_ns = clock_ns(st.st_ctim) };
     /* Close it at its end: a large file that was removed keeps its memory while open. */
-    if (n < 0 || call->offset + (uint64_t)n >= word.size)
+    if (n < 0 || call->once || call->offset + (uint64_t)n >= word.size)
         own_close_fd(&shown);
     return answer_with(&word, part, n > 0 ? (size_t)n : 0);
 }
@@ -420,8 +424,12 @@ static int serve(bool resident)
         word.error = call.upload ? put_part(&call, from, &word.size) : put(&call, from);
         return answer(&word);
     }
+    if (resident && call.op == BOX_PORTER_REMOVE) {
+        struct box_porter_answer word = { .error = tree_unlink(root, call.path) };
+        return answer(&word);
+    }
     if (resident && call.op == BOX_PORTER_ABANDON) {
-        abandon_all();
+        abandon_number(call.upload);
         return 0;
     }
     bool carries = call.op == BOX_PORTER_SEND || call.op == BOX_PORTER_RECEIVE;

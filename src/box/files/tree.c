@@ -371,6 +371,21 @@ int tree_remove(int dir, const char *name, uint32_t *work)
     return error;
 }
 
+int tree_unlink(int dir, char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    own_fd above = tree_open(dir, slash ? path : ".", O_RDONLY | O_DIRECTORY, 0);
+    const char *name = slash ? slash + 1 : path;
+    if (above < 0)
+        return errno;
+    if (unlinkat(above, name, 0) == 0)
+        return 0;
+    bool is_dir = errno == EISDIR || errno == EPERM;
+    return is_dir && unlinkat(above, name, AT_REMOVEDIR) == 0 ? 0 : errno;
+}
+
 /* --- names --- */
 
 void tree_name(char out[TREE_NAME_ROOM], const char *prefix, uint64_t number)

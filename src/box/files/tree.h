@@ -58,6 +58,9 @@ bool tree_same(int one, int other, off_t size);
  * visited: a process that keeps making files must not keep the porter. */
 int tree_remove(int dir, const char *name, uint32_t *work);
 
+/* Remove a file, a link or an empty directory. Cuts the path. */
+int tree_unlink(int dir, char *path);
+
 /* A generated name: prefix and number. */
 void tree_name(char out[TREE_NAME_ROOM], const char *prefix, uint64_t number);
 /* A name that was never generated before. */

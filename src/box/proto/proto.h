@@ -278,7 +278,8 @@ enum box_porter_op {
     BOX_PORTER_FORGET,  /* no answer */
     BOX_PORTER_SEND,    /* a snapshot to another session's porter, by a stream socket */
     BOX_PORTER_RECEIVE, /* receive such a snapshot */
-    BOX_PORTER_ABANDON, /* drop all unfinished uploads; no answer */
+    BOX_PORTER_ABANDON, /* drop an unfinished upload, or all; no answer */
+    BOX_PORTER_REMOVE,  /* a file, a link or an empty directory */
 };
 enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
 
@@ -287,7 +288,8 @@ struct box_porter_call {
     uint32_t tag; /* comes back in every answer: identifies the call */
     uint32_t readonly; /* PUT */
     uint32_t replace; /* PUT, resident: overwrite an existing file */
-    uint32_t upload; /* PUT, resident: number of a file that comes in parts; 0: a whole file */
+    uint32_t upload; /* PUT, resident: number of a file that comes in parts; 0: a whole file;
+                      * ABANDON: 0: all */
     uint32_t first; /* PUT, upload: this is the first part */
     uint32_t more; /* PUT, upload: more parts follow */
     uint32_t snapshot; /* below BOX_STATES; RESTORE of BOX_STATES empties /workspace */
@@ -295,6 +297,7 @@ struct box_porter_call {
     uint32_t compare; /* SNAP: compare bytes: memory maps may change a file without its times */
     uint64_t size; /* PUT: bytes to take from the descriptor; READ: bytes wanted */
     uint64_t offset; /* READ */
+    uint32_t once; /* READ: no other part of the file follows */
     int64_t since_ns; /* LIST: 0, or only non-directories with this ctime or later; RESTORE,
                          * SEND: 0, or report changes outside /workspace since then */
     int64_t within_ns; /* LIST: maximum time */
@@ -313,6 +316,8 @@ struct box_porter_answer {
     uint32_t entries; /* SNAP: number of entries */
     uint32_t lost; /* RESTORE, SEND: bits of BOX_LOST */
     uint64_t size; /* READ: of the whole file, now; PUT, upload: bytes received */
+    int64_t ctime_ns; /* READ: of the file, as the next */
+    uint64_t inode;
     uint32_t bytes; /* LIST: entries; READ: content, none at the file's end */
 };
 #define BOX_PORTER_PART 65536 /* maximum of bytes after the head */

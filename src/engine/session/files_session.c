@@ -56,9 +56,9 @@ void files_session_put_part(struct files_job *job, const struct request_file *fi
     files_session_put(job, file, 1);
 }
 
-int files_session_abandon(int sock)
+int files_session_abandon(int sock, uint32_t upload)
 {
-    const struct box_porter_call call = { .op = BOX_PORTER_ABANDON };
+    const struct box_porter_call call = { .op = BOX_PORTER_ABANDON, .upload = upload };
     return io_send(sock, &call, sizeof call, NULL, 0);
 }
 
@@ -112,29 +112,80 @@ static int hear_content(struct files_job *job, const struct box_porter_answer *w
     if (word->error)
         return refuse_get(job, word->error);
     if (!job->content) {
-        if (word->size > job->most)
+        uint64_t size = word->size > job->from ? word->size - job->from : 0;
+        if (size > job->most && !job->is_part)
             return err_set(&job->err, ERR_LIMIT, "the file has %llu bytes, the maximum is %llu",
                            (unsigned long long)word->size, (unsigned long long)job->most);
-        job->content_size = word->size;
-        job->content = buf_alloc((size_t)word->size + 1);
+        job->whole_size = word->size;
+        job->inode = word->inode;
+        job->ctime_ns = word->ctime_ns;
+        job->content_size = size < job->most ? size : job->most;
+        job->content = buf_alloc((size_t)job->content_size + 1);
     }
     return files_take_part(job, (struct str){ bytes, word->bytes });
 }
 
-static int ask_for(struct files_job *job, struct str path)
+/* A path as clients name it; false with an err. */
+static bool find_path(struct files_job *job, struct str *path)
 {
-    if (path.len > sizeof WORKSPACE - 1 && memcmp(path.at, WORKSPACE, sizeof WORKSPACE - 1) == 0)
-        path = (struct str){ path.at + sizeof WORKSPACE - 1, path.len - (sizeof WORKSPACE - 1) };
-    if (request_check_path(path, "path", &job->err) < 0)
-        return -1;
-    return path.len < BOX_PATH_MAX ? files_read(job, path) : refuse_get(job, ENOENT);
+    const size_t len = sizeof WORKSPACE - 1;
+    if (path->len > len && memcmp(path->at, WORKSPACE, len) == 0)
+        *path = (struct str){ path->at + len, path->len - len };
+    if (request_check_path(*path, "path", &job->err) < 0)
+        return false;
+    if (path->len < BOX_PATH_MAX)
+        return true;
+    refuse_get(job, ENOENT);
+    return false;
 }
 
-void files_session_get(struct files_job *job, struct str path, uint64_t max)
+void files_session_get(struct files_job *job, struct str path, uint64_t from, uint64_t max)
 {
+    job->from = from;
     job->most = max;
     job->heard = hear_content;
-    files_started(job, is_broken(job) ? -1 : ask_for(job, path));
+    bool ready = !is_broken(job) && find_path(job, &path);
+    files_started(job, ready ? files_read(job, path) : -1);
+}
+
+void files_session_get_part(struct files_job *job, struct str path, uint64_t from, uint64_t most)
+{
+    job->is_part = true;
+    files_session_get(job, path, from, most);
+}
+
+/* --- remove --- */
+
+static int hear_removed(struct files_job *job, const struct box_porter_answer *word,
+                        const char *bytes)
+{
+    (void)bytes;
+    if (word->error == 0)
+        return 1;
+    if (word->error == ENOENT || word->error == ENOTDIR || word->error == ELOOP)
+        return refuse_get(job, ENOENT);
+    if (word->error != ENOTEMPTY)
+        return err_input(&job->err, "path", NULL, "a file, a link or an empty directory",
+                         "it cannot be removed: %s", strerror(word->error));
+    err_set(&job->err, ERR_CONFLICT, "the directory is not empty");
+    err_hint(&job->err, "remove its files first, or run a cell that does");
+    return -1;
+}
+
+static int ask_remove(struct files_job *job, struct str path)
+{
+    struct box_porter_call call = { .op = BOX_PORTER_REMOVE };
+    if (!find_path(job, &path))
+        return -1;
+    call.path_len = (uint32_t)path.len;
+    memcpy(call.path, path.at, path.len);
+    return files_ask(job, &call, -1);
+}
+
+void files_session_remove(struct files_job *job, struct str path)
+{
+    job->heard = hear_removed;
+    files_started(job, is_broken(job) ? -1 : ask_remove(job, path));
 }
 
 /* --- snapshots --- */

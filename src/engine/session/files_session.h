@@ -16,8 +16,8 @@ void files_session_put(struct files_job *job, const struct request_file *files, 
 /* Put one part of one file, which appears under its name with the last part. */
 void files_session_put_part(struct files_job *job, const struct request_file *file,
                             struct files_part part);
-/* Give up files that were put in part; as files_session_forget. */
-int files_session_abandon(int sock);
+/* Give up a file that was put in part, or all (0); as files_session_forget. */
+int files_session_abandon(int sock, uint32_t upload);
 
 /* As files_collect, but of files that changed since then: since_ns is of CLOCK_REALTIME_COARSE,
  * the clock of ctimes. A file with the ctime of that very tick may have been told already: `seen`
@@ -29,10 +29,15 @@ void files_session_collect(struct files_job *job, const struct request *request,
 /* Everything there is: job->entries, job->count, sorted; job->cut. */
 void files_session_list(struct files_job *job);
 
-/* One file: job->content (heap; the caller may take it), content_len and sum. ERR_ABSENT; ERR_INPUT
- * with field "path" for a bad path or a file that is not regular or cannot be read; ERR_LIMIT for
- * more than `max` bytes. /workspace/x is x. */
-void files_session_get(struct files_job *job, struct str path, uint64_t max);
+/* One file, from an offset on: job->content (heap; the caller may take it), content_len and sum.
+ * ERR_ABSENT; ERR_INPUT with field "path" for a bad path or a file that is not regular or cannot be
+ * read; ERR_LIMIT for more than `max` bytes. job->whole_size, inode and ctime_ns are the file's.
+ * /workspace/x is x. */
+void files_session_get(struct files_job *job, struct str path, uint64_t from, uint64_t max);
+/* At most `most` bytes of it. */
+void files_session_get_part(struct files_job *job, struct str path, uint64_t from, uint64_t most);
+/* A file, a link or an empty directory (else ERR_CONFLICT). */
+void files_session_remove(struct files_job *job, struct str path);
 
 /* Snapshots: see box/files/curator.h. ERR_LIMIT, with err.sys: it does not fit, has too many files
  * or too deep folders, or a process keeps changing it. ERR_ABSENT: there is no such snapshot. Snap:

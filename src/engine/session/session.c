@@ -23,10 +23,12 @@ const struct session_past *session_past_find(const struct engine *engine, const 
     return NULL;
 }
 
-struct session *session_find(const struct engine *engine, const char *id, struct err *err)
+static struct session *find(const struct engine *engine, const char *id, bool expired,
+                            struct err *err)
 {
     for (struct session *session = engine->sessions; session; session = session->after) {
-        if (session->step.stage != SESSION_ENDED && strcmp(session->id, id) == 0)
+        if (session->step.stage != SESSION_ENDED && session->life.expired == expired &&
+            strcmp(session->id, id) == 0)
             return session;
     }
     const struct session_past *past = session_past_find(engine, id);
@@ -42,14 +44,50 @@ struct session *session_find(const struct engine *engine, const char *id, struct
     return NULL;
 }
 
+struct session *session_find(const struct engine *engine, const char *id, struct err *err)
+{
+    return find(engine, id, /* expired= */ false, err);
+}
+
+struct session *session_find_expired(const struct engine *engine, const char *id, struct err *err)
+{
+    return find(engine, id, /* expired= */ true, err);
+}
+
 /* --- time --- */
+
+static void remember(struct session *session, const char *why);
+static void refuse_waiting(struct session *session, const char *why);
 
 static void set_timer(struct session *session)
 {
     const struct session_life *life = &session->life;
-    int64_t at = life->created_ns + life->max_ns, idle = life->used_ns + life->ttl_ns;
-    bool resting = session->step.stage == SESSION_IDLE;
+    int64_t at = life->expired ? life->until_ns : life->created_ns + life->max_ns;
+    int64_t idle = life->used_ns + life->ttl_ns;
+    bool resting = session->step.stage == SESSION_IDLE && !life->expired;
     loop_set_timer(&session->engine->loop, &session->life.timer, resting && idle < at ? idle : at);
+}
+
+/* Does the door want the files? Not of a session that is still made, or forked. */
+static bool has_heir(const struct session *session)
+{
+    const struct session_fork *fork = &session->fork;
+    const struct engine *engine = session->engine;
+    return engine->on_expiry && session->box.opened_ns > 0 && !fork->parent && !fork->child &&
+           !fork->waiting && engine->on_expiry(engine->on_expiry_user, session->id);
+}
+
+/* For everyone but the door it has ended. */
+static void expire(struct session *session, const char *why)
+{
+    session->life.expired = true;
+    session->life.until_ns = clock_now_ns() + ENGINE_HEIR_S * CLOCK_S;
+    snprintf(session->life.ended, sizeof session->life.ended, "%s", why);
+    remember(session, why);
+    refuse_waiting(session, why);
+    if (session->queue.cell)
+        engine_cancel(session->queue.cell);
+    set_timer(session);
 }
 
 static void on_timer(struct loop_timer *timer)
@@ -57,13 +95,20 @@ static void on_timer(struct loop_timer *timer)
     struct session *session = loop_owner(timer, struct session, life.timer);
     const struct session_life *life = &session->life;
     char why[96];
+    if (life->expired) {
+        session_end(session, life->ended);
+        return;
+    }
     if (clock_now_ns() >= life->created_ns + life->max_ns)
         snprintf(why, sizeof why, "its life of %lld s was over",
                  (long long)(life->max_ns / CLOCK_S));
     else
         snprintf(why, sizeof why, "nobody used it for %lld s", (long long)(life->ttl_ns / CLOCK_S));
     session->life.called_off = true;
-    session_end(session, why);
+    if (has_heir(session))
+        expire(session, why);
+    else
+        session_end(session, why);
 }
 
 /* --- begin --- */
@@ -161,16 +206,28 @@ static void remember(struct session *session, const char *why)
     snprintf(past->why, sizeof past->why, "%s", why);
 }
 
-static void refuse_all(struct session *session, const char *why)
+static void set_ended(const struct session *session, const char *why, struct err *err)
+{
+    err_set(err, ERR_ABSENT, "session '%s' ended: %s", session->id, why);
+    err_hint(err, "make a new one ('cupel session new'), and run the earlier cells again");
+}
+
+static void refuse_waiting(struct session *session, const char *why)
 {
     struct err err = ERR_INIT;
-    err_set(&err, ERR_ABSENT, "session '%s' ended: %s", session->id, why);
-    err_hint(&err, "make a new one ('cupel session new'), and run the earlier cells again");
+    set_ended(session, why, &err);
     while (session->queue.jobs) {
         struct session_job *job = session->queue.jobs;
         session_leave(job);
         job->refuse(job, &err);
     }
+}
+
+static void refuse_all(struct session *session, const char *why)
+{
+    struct err err = ERR_INIT;
+    set_ended(session, why, &err);
+    refuse_waiting(session, why);
     if (session->queue.ask) {
         struct session_job *job = &session->queue.ask->job;
         session->queue.ask = NULL;
@@ -186,8 +243,10 @@ void session_end(struct session *session, const char *why)
     if (session->step.stage == SESSION_ENDED)
         return;
     session->step.stage = SESSION_ENDED;
-    snprintf(session->life.ended, sizeof session->life.ended, "%s", why);
-    remember(session, why);
+    if (!session->life.expired) {
+        snprintf(session->life.ended, sizeof session->life.ended, "%s", why);
+        remember(session, why);
+    }
     session_late_unwatch(session);
     session_late_drain(session);
     session_late_forget(session);
@@ -322,6 +381,13 @@ void engine_on_session(struct engine *engine,
 {
     engine->on_session = told;
     engine->on_session_user = user;
+}
+
+void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char *session),
+                      void *user)
+{
+    engine->on_expiry = due;
+    engine->on_expiry_user = user;
 }
 
 unsigned engine_session_count(const struct engine *engine)

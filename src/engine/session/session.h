@@ -113,6 +113,8 @@ struct session_life {
     int64_t ttl_ns, max_ns, created_ns, used_ns, created_at;
     struct loop_timer timer;
     bool called_off; /* it ends by its time or on request: nothing failed */
+    bool expired; /* its time is over: only the door that keeps its files may ask */
+    int64_t until_ns; /* the end of an expired one */
     char ended[128]; /* why */
 };
 
@@ -288,6 +290,8 @@ void session_on_news(struct house_tenant *tenant, const struct box_news *news,
 
 /* --- session.c --- */
 struct session *session_find(const struct engine *engine, const char *id, struct err *err);
+/* One that is expired, for the door that keeps its files. */
+struct session *session_find_expired(const struct engine *engine, const char *id, struct err *err);
 struct session *session_new(struct engine *engine, const struct frame_session *what,
                             struct request *request, struct err *err);
 int sessions_refuse_more(const struct engine *engine, struct err *err);
@@ -348,6 +352,8 @@ void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *
 /* An ask has its turn: */
 void session_ask_checkpoint(struct session *session, struct engine_ask *ask);
 void session_ask_undo(struct session *session, struct engine_ask *ask);
+/* Give up a file that was put in part. False: not now. */
+bool session_ask_drop(const struct session *session, uint32_t upload);
 /* The timer of session->box.uploads: give up files that were put in part. */
 void session_on_uploads(struct loop_timer *timer);
 

@@ -144,7 +144,7 @@ static void begin_question(struct session *session, struct engine_ask *ask)
         session_ask_driver(session, question(session, ask->what), SESSION_ANSWERING);
 }
 
-/* `new`, the first job of a session, with files or without; put, get, files. */
+/* `new`, the first job of a session, with files or without; put, remove, get, files. */
 static void begin_files(struct session *session, struct engine_ask *ask)
 {
     enum frame_do what = ask->what->what;
@@ -164,6 +164,7 @@ static void (*const begins[FRAME_DOS])(struct session *session, struct engine_as
     [FRAME_DO_FILES] = begin_files,       [FRAME_DO_CHECKPOINT] = session_ask_checkpoint,
     [FRAME_DO_UNDO] = session_ask_undo,   [FRAME_DO_FORK] = session_fork,
     [FRAME_DO_COMPLETE] = begin_question, [FRAME_DO_CHECK] = begin_question,
+    [FRAME_DO_REMOVE] = begin_files,
 };
 
 static void begin(struct session_job *job)
@@ -177,7 +178,7 @@ static json_t *list_all(const struct engine *engine)
 {
     json_t *list = json_array();
     for (const struct session *session = engine->sessions; session; session = session->after) {
-        if (session->step.stage != SESSION_ENDED)
+        if (session->step.stage != SESSION_ENDED && !session->life.expired)
             json_array_append_new(list, session_info(session));
     }
     for (size_t i = engine->past_count; i > 0; i--)
@@ -204,9 +205,16 @@ static bool answer_now(struct engine_ask *ask, struct err *err)
         }
         engine_interrupt(session->queue.cell);
         json_object_set_new(ask->answer, "session", session_info(session));
+    } else if (what == FRAME_DO_DROP) {
+        if (!session_ask_drop(session, (uint32_t)ask->what->upload)) {
+            err_set(err, ERR_BUSY, "session '%s' has no time for it now", session->id);
+            return false;
+        }
+        json_object_set_new(ask->answer, "session", session_info(session));
     } else if (what == FRAME_DO_END) {
         session->life.called_off = true;
-        session_end(session, "it was ended on request");
+        session_end(session,
+                    session->life.expired ? session->life.ended : "it was ended on request");
         json_object_set_new(ask->answer, "session",
                             session_past_info(session_past_find(ask->engine, session->id)));
     } else {
@@ -230,7 +238,8 @@ static bool find_session(struct engine_ask *ask, struct err *err)
         made.file_count = 0;
         ask->session = session_new(ask->engine, what, &made, err);
     } else {
-        ask->session = session_find(ask->engine, what->session, err);
+        ask->session = what->is_heir ? session_find_expired(ask->engine, what->session, err)
+                                     : session_find(ask->engine, what->session, err);
     }
     return ask->session != NULL;
 }

@@ -1,4 +1,4 @@
-/* Asks about the files of a session: put, get, list. Runs in the engine. */
+/* Asks about the files of a session: put, remove, get, list. Runs in the engine. */
 #include "engine/session/session.h"
 
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "contract/result.h"
 #include "engine/run/run.h"
 
-#define GET_MAX ((uint64_t)1 << 30) /* bytes of one file */
 #define UPLOAD_NS (30 * CLOCK_S) /* for the next part of a file */
 
 /* --- put --- */
@@ -53,7 +52,7 @@ void session_on_uploads(struct loop_timer *timer)
     struct session *session = loop_owner(timer, struct session, box.uploads);
     if (part_waits(session))
         await_next_part(session);
-    else if (session->box.porter >= 0 && files_session_abandon(session->box.porter) < 0)
+    else if (session->box.porter >= 0 && files_session_abandon(session->box.porter, 0) < 0)
         await_next_part(session); /* the porter's socket is full */
 }
 
@@ -67,10 +66,20 @@ void session_ask_on_part(struct session *session)
     session_ask_info(ask);
 }
 
+bool session_ask_drop(const struct session *session, uint32_t upload)
+{
+    return session->box.porter < 0 || files_session_abandon(session->box.porter, upload) == 0;
+}
+
 void session_ask_on_put_porter(struct session *session)
 {
     static uint32_t uploads; /* the last number given */
     const struct engine_ask *ask = session->queue.ask;
+    if (ask->what->what == FRAME_DO_REMOVE) {
+        files_session_remove(session_await_files(session, SESSION_REMOVING),
+                             str_of(ask->what->path));
+        return;
+    }
     struct files_part part = { .upload = (uint32_t)ask->what->upload, .more = ask->what->more };
     struct files_job *job = session_await_files(session,
                                                 part.more ? SESSION_PUTTING_PART : SESSION_PUTTING);
@@ -86,6 +95,17 @@ void session_ask_on_put_porter(struct session *session)
 
 /* --- get, list --- */
 
+/* Two parts of the same version belong together. */
+static void add_part(json_t *told, const struct files_job *job, int64_t offset)
+{
+    char version[64];
+    snprintf(version, sizeof version, "%llx-%llx", (unsigned long long)job->inode,
+             (unsigned long long)job->ctime_ns);
+    json_object_set_new(told, "offset", json_integer(offset));
+    json_object_set_new(told, "length", json_integer((json_int_t)job->content_len));
+    json_object_set_new(told, "version", json_string(version));
+}
+
 void session_ask_on_got(struct session *session)
 {
     struct engine_ask *ask = session->queue.ask;
@@ -97,10 +117,13 @@ void session_ask_on_got(struct session *session)
                                       .size_bytes = content.len,
                                       .mime = result_mime(str_of(path)) };
     memcpy(file->sha256, job->sum, sizeof file->sha256);
-    json_object_set_new(ask->answer, "file",
-                        json_pack("{s:o, s:I, s:s, s:s}", "path", json_text(str_of(path)),
-                                  "size_bytes", (json_int_t)content.len, "sha256", file->sha256,
-                                  "mime", file->mime));
+    json_t *told = json_pack("{s:o, s:I, s:s}", "path", json_text(str_of(path)), "size_bytes",
+                             (json_int_t)job->whole_size, "mime", file->mime);
+    if (ask->what->is_part)
+        add_part(told, job, ask->what->offset);
+    else
+        json_object_set_new(told, "sha256", json_string(file->sha256));
+    json_object_set_new(ask->answer, "file", told);
     file->content = take_ptr(job->content);
     ask->file = file;
     files_drop(job);
@@ -130,10 +153,13 @@ void session_ask_on_listed(struct session *session)
 
 void session_ask_on_get_porter(struct session *session)
 {
-    struct engine_ask *ask = session->queue.ask;
-    if (ask->what->what == FRAME_DO_GET)
-        files_session_get(session_await_files(session, SESSION_GETTING), str_of(ask->what->path),
-                          GET_MAX);
-    else
+    const struct frame_session *what = session->queue.ask->what;
+    if (what->what == FRAME_DO_FILES)
         files_session_list(session_await_files(session, SESSION_LISTING));
+    else if (what->is_part && what->length)
+        files_session_get_part(session_await_files(session, SESSION_GETTING), str_of(what->path),
+                               (uint64_t)what->offset, (uint64_t)what->length);
+    else
+        files_session_get(session_await_files(session, SESSION_GETTING), str_of(what->path),
+                          (uint64_t)what->offset, FRAME_GET_MAX);
 }

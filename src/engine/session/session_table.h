@@ -50,6 +50,7 @@
     X(PUTTING, FILES, STEP_MS, ask_on_put, ask_failed, "files to be put")                          \
     X(PUTTING_PART, FILES, STEP_MS, ask_on_part, ask_failed, "a part of a file to be put")         \
     X(PUT_NOTING, FILES, STEP_MS, ask_on_noted, ask_failed, "a list of the files")                 \
+    X(REMOVING, FILES, STEP_MS, ask_on_put, ask_failed, "a file to be removed")                    \
     X(GET_PORTER, PORTER, STEP_MS, ask_on_get_porter, ask_failed, "a porter")                      \
     X(GETTING, FILES, STEP_MS, ask_on_got, ask_failed, "the content of a file")                    \
     X(LISTING, FILES, STEP_MS, ask_on_listed, ask_failed, "a list of the files")                   \

@@ -67,6 +67,11 @@ struct files_job {
     /* The file that is being read, in parts. */
     char *content;
     uint64_t content_len, content_size, content_asked, most;
+    uint64_t from; /* where in the file the content begins */
+    uint64_t whole_size; /* of the file */
+    uint64_t inode;
+    int64_t ctime_ns;
+    bool is_part; /* at most `most` bytes of it are wanted */
     struct hash hash;
     char sum[HASH_HEX_ROOM]; /* of the complete content */
     const struct request_file *input; /* the input that it may still equal */

@@ -99,9 +99,12 @@ int files_ask_list(struct files_job *job, int64_t since_ns)
 static int ask_part(struct files_job *job, struct str path)
 {
     struct box_porter_call call = { .op = BOX_PORTER_READ, .size = BOX_PORTER_PART,
-                                    .offset = job->content_asked, .path_len = (uint32_t)path.len };
+                                    .offset = job->from + job->content_asked,
+                                    .path_len = (uint32_t)path.len };
     memcpy(call.path, path.at, path.len);
     job->content_asked += BOX_PORTER_PART;
+    call.once = job->is_part &&
+                job->content_asked >= (job->content_size ? job->content_size : job->most);
     return files_ask(job, &call, -1);
 }
 
