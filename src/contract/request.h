@@ -59,6 +59,7 @@ struct request_file {
     struct str data; /* view into `owned` or into request.root */
     char *owned; /* heap bytes behind data, or NULL */
     bool readonly;
+    char blob[65]; /* sha256 of the bytes, which the door has yet to fill in; "": none */
 };
 
 struct request {
@@ -92,6 +93,7 @@ void request_done(struct request *request);
 /* Maximums that depend on the host. */
 struct request_ceilings {
     int64_t host_memory_bytes;
+    bool blobs; /* the door has blobs: request_fill_blob follows */
 };
 
 /* From JSON text, or from a JSON object (which gets a reference). Both give a complete, checked
@@ -104,6 +106,13 @@ int request_from_json(json_t *object, const struct request_ceilings *ceilings, s
  * command line. The checks are those of files[]: path, duplicates, input_bytes. */
 int request_add_file(struct request *request, const char *path, char *bytes, size_t len,
                      bool readonly, struct err *err);
+
+/* Gives a file with a blob its bytes (heap, taken over even on failure). -1: all inputs together
+ * are more than input_bytes. */
+int request_fill_blob(struct request *request, size_t index, char *bytes, size_t len,
+                      struct err *err);
+/* "sha256:" and 64 hexadecimal digits, lower case: the digits, or NULL. */
+const char *request_blob_sum(struct str text);
 
 /* The request of a new session: as request_from_json, but without code and fields of cells. */
 int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,

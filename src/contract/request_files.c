@@ -11,10 +11,11 @@
 #include "base/own.h"
 #include "contract/request_int.h"
 
-const char *const request_file_members[] = { "path", "text", "base64", "readonly", NULL };
-const char *const request_file_members_later[] = { "blob", NULL };
+const char *const request_file_members[] = { "path", "text", "base64", "blob", "readonly", NULL };
 
 #define FILE_FIELD_ROOM 48
+#define BLOB_PREFIX "sha256:"
+#define BLOB_DIGITS 64
 
 static int refuse_path(struct str path, const char *field, const char *why, struct err *err)
 {
@@ -93,16 +94,47 @@ static int take_base64(struct request_file *file, const json_t *value, uint64_t 
     return 0;
 }
 
-static int take_content(struct request_file *file, const json_t *value, uint64_t most,
-                        const char *prefix, struct err *err)
+const char *request_blob_sum(struct str text)
+{
+    static const size_t from = sizeof BLOB_PREFIX - 1;
+    if (text.len != from + BLOB_DIGITS || memcmp(text.at, BLOB_PREFIX, from) != 0 ||
+        strspn(text.at + from, "0123456789abcdef") != BLOB_DIGITS)
+        return NULL;
+    return text.at + from;
+}
+
+static int take_blob(struct request_file *file, const json_t *value, bool has_blobs,
+                     const char *field, struct err *err)
+{
+    const char *sum = json_is_string(value) ? request_blob_sum(json_str(value)) : NULL;
+    if (!sum)
+        return request_refuse(field, value, "sha256: and 64 hexadecimal digits, lower case",
+                              "not the name of a blob", err);
+    if (!has_blobs) {
+        request_refuse(field, value, "'text' or 'base64'", "a blob, and this door has none", err);
+        err_hint(err, "send the bytes as 'base64', or the request over HTTP (PUT /v1/blobs)");
+        return -1;
+    }
+    memcpy(file->blob, sum, BLOB_DIGITS + 1);
+    return 0;
+}
+
+static int take_content(struct request_file *file, const json_t *value,
+                        const struct request_intake *intake, const char *prefix, struct err *err)
 {
     const json_t *text = json_object_get(value, "text");
     const json_t *base64 = json_object_get(value, "base64");
+    const json_t *blob = json_object_get(value, "blob");
+    uint64_t most = (uint64_t)intake->out->limits.value[LIMITS_INPUT];
     char field[FILE_FIELD_ROOM + 16];
-    if (!text == !base64) {
-        err_input(err, prefix, NULL, "one of 'text' and 'base64'",
-                  "field '%s' has %s of 'text' and 'base64'", prefix, text ? "both" : "neither");
-        return -1;
+    int count = !!text + !!base64 + !!blob;
+    if (count != 1)
+        return err_input(err, prefix, NULL, "one of 'text', 'base64' and 'blob'",
+                         "field '%s' has %s of 'text', 'base64' and 'blob'", prefix,
+                         count ? "more than one" : "none");
+    if (blob) {
+        snprintf(field, sizeof field, "%s.blob", prefix);
+        return take_blob(file, blob, intake->ceilings->blobs, field, err);
     }
     if (base64) {
         snprintf(field, sizeof field, "%s.base64", prefix);
@@ -128,31 +160,17 @@ static int take_readonly(struct request_file *file, const json_t *value, const c
     return 0;
 }
 
-/* A later feature: refused by name, before "unknown field". */
-static int check_later(const json_t *value, const char *prefix, struct err *err)
-{
-    for (size_t i = 0; request_file_members_later[i]; i++) {
-        const json_t *later = json_object_get(value, request_file_members_later[i]);
-        char field[FILE_FIELD_ROOM + 16];
-        if (!later)
-            continue;
-        snprintf(field, sizeof field, "%s.%s", prefix, request_file_members_later[i]);
-        return request_refuse_later(field, later, err);
-    }
-    return 0;
-}
-
 /* Counts the file even on failure, so that request_done frees it. */
-static int take_one(struct request *request, const json_t *value, struct err *err)
+static int take_one(const struct request_intake *intake, const json_t *value, struct err *err)
 {
+    struct request *request = intake->out;
     char prefix[FILE_FIELD_ROOM], field[FILE_FIELD_ROOM + 16];
     snprintf(prefix, sizeof prefix, "files[%zu]", request->file_count);
     request->files = buf_list_room(request->files, request->file_count, sizeof *request->files);
     struct request_file *file = &request->files[request->file_count++];
     if (!json_is_object(value))
         return request_refuse(prefix, value, "an object", "not an object", err);
-    if (check_later(value, prefix, err) < 0 ||
-        request_check_members(value, prefix, request_file_members, err) < 0)
+    if (request_check_members(value, prefix, request_file_members, err) < 0)
         return -1;
     const json_t *path = json_object_get(value, "path");
     snprintf(field, sizeof field, "%s.path", prefix);
@@ -163,8 +181,7 @@ static int take_one(struct request *request, const json_t *value, struct err *er
     if (request_check_path(json_str(path), field, err) < 0)
         return -1;
     file->path = buf_strdup(json_str(path));
-    uint64_t most = (uint64_t)request->limits.value[LIMITS_INPUT];
-    if (take_content(file, value, most, prefix, err) < 0)
+    if (take_content(file, value, intake, prefix, err) < 0)
         return -1;
     return take_readonly(file, json_object_get(value, "readonly"), prefix, err);
 }
@@ -239,7 +256,7 @@ int request_take_files(struct request_intake *intake, const json_t *value, struc
     if (count > REQUEST_FILES_MAX)
         return request_refuse_size("files", count, REQUEST_FILES_MAX, "files", err);
     for (size_t i = 0; i < count; i++) {
-        if (take_one(request, json_array_get(value, i), err) < 0)
+        if (take_one(intake, json_array_get(value, i), err) < 0)
             return -1;
     }
     if (request_check_input_bytes(request, "files", err) < 0)
@@ -260,7 +277,8 @@ int request_add_file(struct request *request, const char *path, char *bytes, siz
         return -1;
     request->files = buf_list_room(request->files, index, sizeof *request->files);
     struct request_file *file = &request->files[index];
-    *file = (struct request_file){ buf_strdup(str_of(path)), { content, len }, NULL, readonly };
+    *file = (struct request_file){ .path = buf_strdup(str_of(path)), .data = { content, len },
+                                   .readonly = readonly };
     request->file_count++;
     int result = 0;
     for (size_t i = 0; i < index && result == 0; i++) {
@@ -276,4 +294,14 @@ int request_add_file(struct request *request, const char *path, char *bytes, siz
     }
     file->owned = take_ptr(content);
     return 0;
+}
+
+int request_fill_blob(struct request *request, size_t index, char *bytes, size_t len,
+                      struct err *err)
+{
+    struct request_file *file = &request->files[index];
+    free(file->owned);
+    file->owned = bytes;
+    file->data = (struct str){ bytes, len };
+    return request_check_input_bytes(request, "files", err);
 }

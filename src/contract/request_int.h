@@ -27,7 +27,6 @@ extern const size_t request_field_count;
 /* Member names, NULL at the end. */
 extern const char *const request_call_members[];
 extern const char *const request_file_members[];
-extern const char *const request_file_members_later[];
 
 extern const char *const request_tiers[];
 extern const char *const request_images[];

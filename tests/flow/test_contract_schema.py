@@ -49,7 +49,7 @@ REFUSED = {
     "no code": {},
     "an unknown field": {"code": "1", "timeout": 5},
     "a later field": {"code": "1", "network": {"allow": []}},
-    "a later source": {"code": "1", "files": [{"path": "a", "blob": "sha256:0"}]},
+    "a blob without digits": {"code": "1", "files": [{"path": "a", "blob": "sha256:0"}]},
     "a wrong type": {"code": 1},
     "a language": {"code": "1", "language": "cobol"},
     "a profile": {"code": "1", "profile": "huge"},

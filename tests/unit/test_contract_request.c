@@ -203,9 +203,44 @@ TEST(request_later_fields_are_refused_by_name)
         CHECK_TEXT(err.text, want);
         CHECK(*err.hint);
     }
-    struct err err = refused_with("\"files\": [{\"path\":\"a\",\"blob\":\"sha256:0\"}]");
+}
+
+#define SUM "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+TEST(request_blobs_are_refused_where_a_door_has_none)
+{
+    static const char *const bad[] = { "sha256:0", "sha256:" SUM "0", SUM, "SHA256:" SUM,
+                                       "sha256:" SUM "\\u0000", "sha256:A" SUM, "" };
+    for (size_t i = 0; i < array_len(bad); i++) {
+        char member[256];
+        snprintf(member, sizeof member, "\"files\": [{\"path\":\"a\",\"blob\":\"%s\"}]", bad[i]);
+        struct err err = refused_with(member);
+        CHECK_TEXT(err.field, "files[0].blob");
+        CHECK_TEXT(err.bound, "sha256: and 64 hexadecimal digits, lower case");
+    }
+    struct err err = refused_with("\"files\": [{\"path\":\"a\",\"blob\":\"sha256:" SUM "\"}]");
     CHECK_TEXT(err.field, "files[0].blob");
-    CHECK_TEXT(err.text, "field 'files[0].blob' is not supported by this version");
+    CHECK(strstr(err.hint, "/v1/blobs"));
+    err = refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"blob\":\"sha256:" SUM "\"}]");
+    CHECK_TEXT(err.text, "field 'files[0]' has more than one of 'text', 'base64' and 'blob'");
+}
+
+TEST(request_blobs_are_filled_by_a_door_that_has_them)
+{
+    static const char text[] =
+        "{\"code\":\"\",\"limits\":{\"input_bytes\":5},\"files\":[{\"path\":\"a\","
+        "\"blob\":\"sha256:" SUM "\"},{\"path\":\"b\",\"text\":\"xy\"}]}";
+    const struct request_ceilings with = { .host_memory_bytes = INT64_C(1) << 34,
+                                               .blobs = true };
+    own_request request = REQUEST_INIT;
+    struct err err = ERR_INIT;
+    CHECK(request_parse(STR(text), &with, &request, &err) == 0);
+    CHECK_TEXT(request.files[0].blob, SUM);
+    CHECK_TEXT(request.files[1].blob, "");
+    CHECK(request_fill_blob(&request, 0, buf_strdup(STR("abc")), 3, &err) == 0);
+    CHECK(str_is(request.files[0].data, "abc"));
+    CHECK(request_fill_blob(&request, 0, buf_strdup(STR("abcd")), 4, &err) < 0);
+    CHECK_TEXT(err.field, "files");
 }
 
 TEST(request_json_itself_is_refused)

@@ -85,7 +85,6 @@ static json_t *request_describe(void)
     json_object_set_new(out, "on_error", list_names(request_on_errors, 8));
     json_object_set_new(out, "call", list_names(request_call_members, 8));
     json_object_set_new(out, "file", list_names(request_file_members, 8));
-    json_object_set_new(out, "file_later", list_names(request_file_members_later, 8));
     json_object_set_new(out, "caps",
                         json_pack("{s:i, s:i, s:i, s:i, s:i}", "code", (int)REQUEST_CODE_MAX,
                                   "args", REQUEST_ARGS_MAX, "env", REQUEST_ENV_MAX, "files",
@@ -194,7 +193,6 @@ TEST(schema_of_the_request_has_the_fields_of_the_code)
     check_properties("call", at(schema, "properties/call"), at(code, "call"));
     check_properties("files", at(schema, "properties/files/items"), at(code, "file"));
     CHECK(json_array_size(at(code, "fields_later")) == 4);
-    CHECK(json_array_size(at(code, "file_later")) == 1);
 }
 
 TEST(schema_of_the_request_has_the_values_of_the_code)

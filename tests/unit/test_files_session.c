@@ -122,7 +122,7 @@ static enum err_kind put(const char *path, const char *text, size_t len)
 
 static bool holds(const char *path, const char *text)
 {
-    files_session_get(new_job(), str_of(path), 1000);
+    files_session_get(new_job(), str_of(path), 0, 1000);
     bool same = outcome() == ERR_NONE && job.content_len == strlen(text) &&
                 strcmp(job.content, text) == 0;
     files_drop(&job);
@@ -131,7 +131,7 @@ static bool holds(const char *path, const char *text)
 
 static enum err_kind get(const char *path, uint64_t most)
 {
-    files_session_get(new_job(), str_of(path), most);
+    files_session_get(new_job(), str_of(path), 0, most);
     enum err_kind kind = outcome();
     CHECK(kind != ERR_INPUT || strcmp(job.err.field, "path") == 0);
     files_drop(&job);
