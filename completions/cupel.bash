@@ -25,7 +25,7 @@ _cupel()
     case $command in
     '') fill=words words='run ask chat session repl serve config models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --cold --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --curl --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;

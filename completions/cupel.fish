@@ -43,6 +43,7 @@ complete -c cupel -n '__cupel_in run' -l image -x -d 'root file system, see cupe
 complete -c cupel -n '__cupel_in run' -l request -r -F -d 'a complete request as JSON; - reads standard input'
 complete -c cupel -n '__cupel_in run' -l json -d 'print the result as JSON and nothing else'
 complete -c cupel -n '__cupel_in run' -l inline -d 'with --json: the bytes of artifacts, as base64'
+complete -c cupel -n '__cupel_in run' -l curl -d 'print the HTTP request, and run nothing'
 complete -c cupel -n '__cupel_in run' -l cold -d 'use no running engine, see cupel serve'
 complete -c cupel -n '__cupel_in run' -l raw -d 'print the code\'s control characters unchanged'
 complete -c cupel -n '__cupel_in run' -s v -l verbose -d 'show the cost of the run and its walls'

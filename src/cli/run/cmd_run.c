@@ -4,9 +4,12 @@
  *    open one here, which drops root's rights; 4. only now read; 5. run; 6. report. */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/own.h"
 #include "box/host/box.h"
 #include "cli/cli.h"
+#include "cli/run/curl.h"
 #include "cli/run/job.h"
 #include "cli/run/run_request.h"
 #include "cli/term/term.h"
@@ -63,6 +66,22 @@ static int prepare(struct cli_job *job, struct err *err)
     return 0;
 }
 
+/* --curl: everything but the run. */
+static int tell_curl(struct cli_job *job, struct err *err)
+{
+    if (cli_run_inputs_open(job->options, &job->inputs, err) < 0)
+        return -1;
+    own_str address = cli_curl_address();
+    own_buf text = BUF_INIT(SIZE_MAX / 4);
+    if (box_drop_door(err) < 0 ||
+        cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
+            0 ||
+        cli_curl_write(address, &job->request, &text, err) < 0)
+        return -1;
+    cli_term_write(STDOUT_FILENO, buf_str(&text));
+    return 0;
+}
+
 int cli_cmd_run(int argc, char **argv)
 {
     attr_cleanup(cli_run_options_done) struct cli_run_options options = CLI_RUN_OPTIONS_INIT;
@@ -76,7 +95,9 @@ int cli_cmd_run(int argc, char **argv)
         cli_run_options_help();
         return 0;
     }
-    if (parsed < 0 || prepare(&job, &err) < 0 || cli_job_run(&job, &err) < 0)
+    if (parsed == 0 && options.curl && tell_curl(&job, &err) == 0)
+        return 0;
+    if (parsed < 0 || options.curl || prepare(&job, &err) < 0 || cli_job_run(&job, &err) < 0)
         return cli_term_refuse(&err, options.json || (parsed < 0 && json));
     return cli_job_tell(&job);
 }

@@ -13,7 +13,7 @@ struct cli_run_options {
     bool help, quiet, verbose, json, raw, cold;
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
-    bool names, inline_artifacts;
+    bool names, inline_artifacts, curl;
     struct opt_list files, env, limits;
     struct opt_number timeout, memory, cpus, disk, pids;
     struct opt_operands operands;
@@ -81,6 +81,8 @@ struct cli_run_options {
       OPT_FLAG,                                                                                    \
       CLI_RUN_AT(inline_artifacts),                                                                \
       "with --json: the bytes of artifacts, as base64" }
+#define CLI_RUN_ROW_CURL                                                                           \
+    { "curl", 0, NULL, OPT_FLAG, CLI_RUN_AT(curl), "print the HTTP request, and run nothing" }
 #define CLI_RUN_ROW_COLD                                                                           \
     { "cold", 0, NULL, OPT_FLAG, CLI_RUN_AT(cold), "use no running engine, see cupel serve" }
 #define CLI_RUN_ROW_RAW                                                                            \
