@@ -183,6 +183,16 @@ static int refuse_unknown(const char *name, const json_t *given, struct err *err
     return -1;
 }
 
+int limits_read(const char *name, const json_t *given, enum limits_id *out_id, int64_t *out,
+                struct err *err)
+{
+    int id = find_row(name);
+    if (id < 0)
+        return refuse_unknown(name, given, err);
+    *out_id = (enum limits_id)id;
+    return take(*out_id, given, limits_rows[id].most, out, err);
+}
+
 /* Disk is tmpfs and counts as memory: with more than half of it, files could starve the code that
  * writes them. */
 static int settle_disk(bool given, struct limits *limits, struct err *err)

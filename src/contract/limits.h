@@ -55,6 +55,10 @@ const struct limits_profile *limits_profile_find(const char *name);
 int limits_fill(const struct limits_profile *profile, const json_t *over, int64_t host_memory_bytes,
                 struct limits *out, struct err *err);
 
+/* One member of `limits`, against its row alone. Errors are those of limits_fill. */
+int limits_read(const char *name, const json_t *given, enum limits_id *out_id, int64_t *out,
+                struct err *err);
+
 /* A stored value as in the contract: seconds and cpus whole or with a fraction; others an
  * integer. */
 json_t *limits_value_json(enum limits_id id, int64_t stored);

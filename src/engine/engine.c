@@ -195,6 +195,11 @@ static void on_admit(struct loop_timer *timer)
     }
 }
 
+const char *engine_run_id(const struct engine_run *run)
+{
+    return run->result.run;
+}
+
 void engine_admit(struct engine *engine)
 {
     admit_soon(&engine->house);

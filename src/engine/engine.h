@@ -76,6 +76,8 @@ struct engine_hooks {
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err);
+/* The id of its result, "r_...". */
+const char *engine_run_id(const struct engine_run *run);
 /* may_go decides whose requests may begin now; others wait. When it changes its mind, the door
  * calls engine_admit. */
 void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client));
@@ -116,6 +118,8 @@ int engine_ask(struct engine *engine, const struct frame_session *what, struct r
 /* A session's request, for request_of_cell; NULL with an err. */
 const struct request *engine_session_request(const struct engine *engine, const char *id,
                                              struct err *err);
+/* It lives, or has ended and is remembered. */
+bool engine_session_is_known(const struct engine *engine, const char *id);
 unsigned engine_session_count(const struct engine *engine);
 /* Reports a session's events while no cell runs, for any client; the event belongs to the
  * engine. */

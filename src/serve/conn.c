@@ -262,7 +262,7 @@ void serve_conn_pump(struct serve_conn *conn)
         return;
     }
     tidy_out(conn);
-    bool full = !serve_may_go(conn);
+    bool full = !serve_conn_may_go(&conn->client);
     if (conn->was_full && !full)
         engine_admit(conn->serve->engine);
     conn->was_full = full;
@@ -289,6 +289,7 @@ struct serve_conn *serve_conn_new(struct serve *serve, int fd, struct err *err)
     struct serve_conn *conn = buf_alloc_zero(1, sizeof *conn);
     io_refuse_fds(fd); /* a socket from --fd may accept descriptors */
     conn->source = (struct loop_source){ .fd = fd, .ready = LOOP_HANDLER(on_ready) };
+    conn->client.may_go = serve_conn_may_go;
     conn->serve = serve;
     conn->in = BUF_INIT(FRAME_ASK_MAX + FRAME_HEAD + READ_PART);
     conn->out = BUF_INIT((size_t)1 << 40); /* bounded by rule 1 */

@@ -29,9 +29,9 @@ size_t serve_conn_room(const struct serve_conn *conn)
     return conn->serve->held > SERVE_ALL_MAX ? SERVE_SHARE : SERVE_OUT_MAX;
 }
 
-bool serve_may_go(const void *client)
+bool serve_conn_may_go(const struct serve_client *client)
 {
-    const struct serve_conn *conn = client;
+    const struct serve_conn *conn = (const struct serve_conn *)client;
     return serve_conn_held(conn) <= serve_conn_room(conn);
 }
 
@@ -115,8 +115,14 @@ static void on_look(struct loop_timer *timer)
     loop_set_timer(serve->loop, timer, LOOP_NEVER);
 }
 
+static bool may_go(const void *client)
+{
+    const struct serve_client *of = client;
+    return !of->may_go || of->may_go(of);
+}
+
 void serve_held_open(struct serve *serve)
 {
     loop_due(&serve->look, on_look);
-    engine_set_gate(serve->engine, serve_may_go);
+    engine_set_gate(serve->engine, may_go);
 }

@@ -10,8 +10,6 @@
 #include "base/own.h"
 #include "serve/serve_int.h"
 
-static const char *const stream_names[2] = { "stdout", "stderr" };
-
 void serve_run_free(struct serve_run *run)
 {
     struct serve_conn *conn = run->conn;
@@ -67,101 +65,30 @@ void serve_say_error(struct serve_conn *conn, struct str id, const struct err *e
 
 /* --- the engine's news --- */
 
-/* The event belongs to the caller, until it is said. */
-static json_t *event_new(struct serve_run *run, const char *name)
+static void say_event(void *user, const char *name, json_t *members)
 {
-    return json_pack("{s:s, s:s, s:I}", "id", run->id, "event", name, "seq",
-                     (json_int_t)++run->seq);
-}
-
-static void say_lost(struct serve_run *run, int which)
-{
-    struct serve_held *held = &run->held[which];
-    if (held->lost == 0)
+    struct serve_run *run = user;
+    own_json owned = members;
+    if (run->conn->source.fd < 0)
         return;
-    json_t *event = event_new(run, "lost");
-    json_object_set_new(event, "stream", json_string(stream_names[which]));
-    json_object_set_new(event, "bytes", json_integer((json_int_t)held->lost));
-    serve_conn_say(run->conn, event);
-    held->lost = 0;
-}
-
-static void say_bytes(struct serve_run *run, int which, struct str bytes)
-{
-    struct serve_held *held = &run->held[which];
-    if (bytes.len == 0)
-        return;
-    if (serve_conn_unsent(run->conn) > serve_conn_room(run->conn)) {
-        held->lost += bytes.len; /* reported when there is room again, or at the end */
-        return;
-    }
-    say_lost(run, which);
-    json_t *event = event_new(run, stream_names[which]), *text = json_stringn(bytes.at, bytes.len);
-    json_object_set_new(event, text ? "text" : "base64", text ? text : base64_json(bytes));
+    json_t *event = json_pack("{s:s, s:s, s:I}", "id", run->id, "event", name, "seq",
+                              (json_int_t)++run->seq);
+    if (owned)
+        json_object_update(event, owned);
     serve_conn_say(run->conn, event);
 }
 
-/* Values as they are shown. None if the client does not read: the result has them. */
-static void say_value(struct serve_run *run, const struct engine_event *value)
+static bool has_room(void *user)
 {
-    if (serve_conn_unsent(run->conn) > serve_conn_room(run->conn))
-        return;
-    json_t *event = event_new(run, value->data ? "result" : "clear");
-    if (value->data) {
-        json_object_set_new(event, "index", json_integer((json_int_t)value->index));
-        json_object_set(event, "data", value->data);
-    }
-    if (value->about)
-        json_object_update(event, value->about);
-    if (value->updates)
-        json_object_set_new(event, "update", json_true());
-    serve_conn_say(run->conn, event);
-}
-
-static void on_bytes(struct serve_run *run, int which, struct str bytes)
-{
-    struct serve_held *held = &run->held[which];
-    own_buf joined = BUF_INIT(held->len + bytes.len);
-    if (held->len > 0) {
-        buf_add(&joined, held->bytes, held->len);
-        buf_add_str(&joined, bytes);
-        bytes = buf_str(&joined);
-    }
-    size_t rest = str_unfinished_utf8(bytes);
-    bytes.len -= rest;
-    say_bytes(run, which, bytes);
-    memcpy(held->bytes, bytes.at + bytes.len, rest);
-    held->len = rest;
+    const struct serve_run *run = user;
+    return serve_conn_unsent(run->conn) <= serve_conn_room(run->conn);
 }
 
 static void on_event(void *user, const struct engine_event *event)
 {
     struct serve_run *run = user;
-    if (!run->events || run->conn->source.fd < 0)
-        return;
-    json_t *news;
-    switch (event->kind) {
-    case ENGINE_START: serve_conn_say(run->conn, event_new(run, "start")); break;
-    case ENGINE_RESULT:
-    case ENGINE_CLEAR: say_value(run, event); break;
-    case ENGINE_INPUT:
-        news = event_new(run, "input");
-        json_object_set_new(news, "echo", json_boolean(event->echo));
-        serve_conn_say(run->conn, news);
-        break;
-    case ENGINE_STDOUT:
-    case ENGINE_STDERR: on_bytes(run, event->kind == ENGINE_STDERR, event->bytes); break;
-    }
-}
-
-/* Sends the held bytes as they are, and reports lost ones. */
-static void finish_streams(struct serve_run *run)
-{
-    for (int which = 0; which < 2; which++) {
-        struct serve_held *held = &run->held[which];
-        say_bytes(run, which, (struct str){ held->bytes, held->len });
-        say_lost(run, which);
-    }
+    if (run->events && run->conn->source.fd >= 0)
+        serve_news_event(&run->news, event);
 }
 
 struct serve_answer *serve_answer_new(const char *id, json_t *value)
@@ -184,7 +111,7 @@ static void finish(struct serve_run *run, struct result *result, const struct er
 {
     struct serve_conn *conn = run->conn;
     if (conn->source.fd >= 0) {
-        finish_streams(run);
+        serve_news_end(&run->news);
         struct serve_answer *answer = serve_answer_new(
             run->id, result
                          ? json_pack("{s:s, s:o}", "id", run->id, "result", result_to_json(result))
@@ -240,6 +167,7 @@ static struct serve_run *run_new(struct serve_conn *conn, const struct frame_ask
 {
     struct serve_run *run = buf_alloc_zero(1, sizeof *run);
     run->conn = conn;
+    run->news = (struct serve_news){ .say = say_event, .has_room = has_room, .user = run };
     memcpy(run->id, ask->id.at, ask->id.len);
     run->events = ask->events;
     run->content = ask->content;

@@ -3,6 +3,7 @@
 #include "serve/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -83,11 +84,14 @@ static void stop(struct serve *serve)
     loop_remove(serve->loop, &serve->listener);
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
         serve_run_cancel_all(conn);
+    if (serve->door.drain)
+        serve->door.drain(serve->door.user);
 }
 
 static bool is_used(const struct serve *serve)
 {
-    bool used = engine_session_count(serve->engine) > 0;
+    bool used = engine_session_count(serve->engine) > 0 ||
+                (serve->door.is_used && serve->door.is_used(serve->door.user));
     for (const struct serve_conn *conn = serve->conns; conn; conn = conn->after)
         used = used || conn->runs || conn->asks;
     return used;
@@ -127,6 +131,8 @@ static void pump_all(struct serve *serve)
             serve_conn_free_if_done(conn);
         }
     } while (serve->again);
+    if (serve->door.pump)
+        serve->door.pump(serve->door.user);
 }
 
 /* Has every client been answered, and has it read the answer? */
@@ -139,7 +145,7 @@ static bool is_done(const struct serve *serve)
     for (const struct serve_conn *conn = serve->conns; conn; conn = conn->after)
         if (conn->runs || conn->asks || !serve_conn_is_quiet(conn))
             return false;
-    return true;
+    return !serve->door.is_quiet || serve->door.is_quiet(serve->door.user);
 }
 
 /* The engine and its loop are broken: ends every run, and writes what clients can read at once. */
@@ -152,6 +158,8 @@ static void last_words(struct serve *serve, const struct err *err)
         while (conn->asks)
             serve_ask_fail(conn->asks, err);
     }
+    if (serve->door.fail)
+        serve->door.fail(serve->door.user, err);
     serve->stopping = 1;
     pump_all(serve);
     for (struct serve_conn *conn = serve->conns, *next; conn; conn = next) {
@@ -227,6 +235,28 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     }
     engine_on_session(serve->engine, serve_session_told, serve);
     return serve;
+}
+
+void serve_add_door(struct serve *serve, const struct serve_door *door)
+{
+    serve->door = *door;
+}
+
+int serve_connect(struct serve *serve, struct err *err)
+{
+    int pair[2];
+    if (serve->conn_count >= SERVE_CONNS_MAX)
+        return err_set(err, ERR_BUSY, "connection limit (%u) of the engine reached",
+                       serve->conn_count);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(err, "open a connection to the engine");
+    own_fd mine = pair[0], theirs = pair[1];
+    if (fcntl(mine, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, "open a connection to the engine");
+    if (!serve_conn_new(serve, mine, err))
+        return -1;
+    take_fd(&mine);
+    return take_fd(&theirs);
 }
 
 /* The engine may read a request until it is closed, so runs are freed after it. */

@@ -3,6 +3,7 @@
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,6 +11,21 @@
 #include "engine/engine.h"
 
 struct serve;
+
+/* A client, as the engine's queue sees it: the `client` of engine_begin. */
+struct serve_client {
+    bool (*may_go)(const struct serve_client *client); /* NULL: always */
+};
+
+/* Another door on the same loop. */
+struct serve_door {
+    void (*pump)(void *user);           /* after each turn of the loop */
+    void (*drain)(void *user);          /* take nothing new, end what runs */
+    bool (*is_quiet)(const void *user); /* everything was answered */
+    bool (*is_used)(const void *user);  /* something runs */
+    void (*fail)(void *user, const struct err *err); /* the engine is broken: answer all */
+    void *user;
+};
 
 struct serve_options {
     struct engine *engine;
@@ -22,6 +38,10 @@ struct serve_options {
 
 /* Begins to serve. Takes over the engine and fd on success; other descriptors stay the caller's. */
 struct serve *serve_open(const struct serve_options *options, struct err *err);
+/* The door must stay until serve_close. */
+void serve_add_door(struct serve *serve, const struct serve_door *door);
+/* A new connection inside this process: the client's end, to be closed by the caller. -1: err. */
+int serve_connect(struct serve *serve, struct err *err);
 /* Serves until asked to stop, or until the one connection ends: 0. Returns -1 if the engine can run
  * nothing any more; every waiting client was told. */
 int serve_go(struct serve *serve, struct err *err);

@@ -12,6 +12,7 @@
 #include "contract/frame.h"
 #include "contract/request.h"
 #include "contract/result.h"
+#include "serve/news.h"
 #include "serve/serve.h"
 
 #define SERVE_CONNS_MAX 256
@@ -46,11 +47,7 @@ struct serve_run {
     size_t claim;
     bool events, content;
     uint64_t seq; /* events so far */
-    struct serve_held {
-        char bytes[4]; /* an incomplete UTF-8 sequence */
-        size_t len;
-        uint64_t lost; /* bytes dropped and not yet reported */
-    } held[2]; /* stdout, stderr */
+    struct serve_news news;
 };
 
 /* A client's session request, until it is answered. */
@@ -76,6 +73,7 @@ struct serve_answer {
 };
 
 struct serve_conn {
+    struct serve_client client; /* first: the engine knows us by it */
     struct loop_source source; /* fd -1: the client is gone, its runs are still ending */
     struct serve *serve;
     struct serve_conn *before, *after;
@@ -114,6 +112,7 @@ struct serve {
     size_t held; /* unread bytes of all connections */
     struct loop_timer look; /* for clients that do not read, or do not complete a frame */
     bool again; /* a connection that waited for a claim may continue */
+    struct serve_door door;
     bool one; /* a single connection: we end with it */
     int stopping; /* number of stop requests */
 };
@@ -139,8 +138,8 @@ void serve_unclaim(struct serve *serve, size_t claim);
 
 /* held.c: limits of the memory held for clients. */
 size_t serve_conn_held(const struct serve_conn *conn);
-/* For the engine: may a run of this client begin? Not while too much is unread. */
-bool serve_may_go(const void *client);
+/* May a run of this connection begin? Not while too much is unread. */
+bool serve_conn_may_go(const struct serve_client *client);
 /* Counts again, and closes a connection that holds too much; called each turn. */
 void serve_held_look(struct serve *serve);
 void serve_held_open(struct serve *serve);

@@ -14,15 +14,21 @@
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/term/interrupt.h"
+#include "cli/link/state_files.h"
+#include "cli/serve/listen.h"
 #include "cli/serve/serve_options.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
+#include "serve/api/api.h"
 #include "serve/socket.h"
 #include "serve/serve.h"
 #include "serve/stall.h"
 
 struct door {
     struct cli_serve_options options;
+    struct cli_listen listen;
+    struct api *api;
+    int state_dir;
     struct serve_socket socket;
     uid_t owner;
     int fd; /* of --fd */
@@ -78,7 +84,29 @@ static int open_door(struct door *door, struct err *err)
         return 0;
     }
     door->notify = open_notify();
+    door->state_dir = door->options.listen.count ? cli_state_open() : -1;
+    if (cli_listen_open(&door->options.listen, &door->listen, err) < 0)
+        return -1;
     return serve_socket_open(named && *named ? named : NULL, &door->socket, err);
+}
+
+/* The HTTP door, where it is wanted. */
+static int open_api(struct door *door, struct serve *serve, struct engine *engine, struct err *err)
+{
+    struct api_options options = {
+        .engine = engine, .serve = serve, .state_dir = door->state_dir,
+        .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
+    };
+    if (door->listen.count == 0)
+        return 0;
+    for (int i = 0; i < HTTP_CAP_COUNT; i++)
+        options.http.caps[i] = http_caps[i].fallback;
+    door->api = api_open(&options, err);
+    if (!door->api)
+        return -1;
+    const struct serve_door http = api_door(door->api);
+    serve_add_door(serve, &http);
+    return 0;
 }
 
 static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
@@ -100,6 +128,10 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
     if (engine_warm_up(engine, err) == 0 && cli_interrupt_open(&door->stop_fd, err) == 0) {
         options.stop_fd = door->stop_fd;
         serve = serve_open(&options, err);
+    }
+    if (serve && open_api(door, serve, engine, err) < 0) {
+        serve_close(serve);
+        return NULL;
     }
     if (serve) {
         door->fd = -1; /* the connection owns it now */
@@ -130,10 +162,14 @@ static int serve_until_told(struct door *door)
     notify(door, "READY=1");
     if (door->socket.listener >= 0)
         cli_term_note("ready on %s", door->socket.path);
+    for (size_t i = 0; i < door->listen.count; i++)
+        cli_term_note("ready on http://%s", door->listen.names[i]);
     int rc = serve_go(serve, &err);
     notify(door, "STOPPING=1");
     serve_stall_close(&stall);
+    api_close(door->api);
     serve_close(serve);
+    api_free(door->api);
     if (rc == 0)
         return 0;
     cli_term_refuse(&err, /* json= */ false);
@@ -142,7 +178,8 @@ static int serve_until_told(struct door *door)
 
 int cli_cmd_serve(int argc, char **argv)
 {
-    struct door door = { .socket = SERVE_SOCKET_INIT, .fd = -1, .notify = -1, .stop_fd = -1 };
+    struct door door = { .socket = SERVE_SOCKET_INIT, .fd = -1, .notify = -1, .stop_fd = -1,
+                         .state_dir = -1 };
     struct err err = ERR_INIT;
     int parsed = cli_serve_options_parse(argc, argv, &door.options, &err);
     cli_term_set_quiet(door.options.quiet);
@@ -155,6 +192,8 @@ int cli_cmd_serve(int argc, char **argv)
     if (serve_socket_close(&door.socket) < 0 && errno != ENOENT)
         cli_term_note("'%s' was not removed, the next start replaces it: %s", door.socket.path,
                       strerror(errno));
+    cli_listen_close(&door.listen);
+    own_close_fd(&door.state_dir);
     own_close_fd(&door.fd);
     own_close_fd(&door.notify);
     own_close_fd(&door.stop_fd);

@@ -14,6 +14,7 @@
 
 const struct opt cli_serve_options_table[] = {
     { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here, not in the runtime directory" },
+    { "listen", 0, "ADDR:PORT", OPT_LIST, AT(listen), "serve HTTP here, too; may be repeated" },
     { "fd", 0, "N", OPT_NUMBER, AT(fd), "serve this inherited, connected socket alone" },
     { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; others wait" },
     { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; others are refused" },

@@ -10,6 +10,7 @@
 struct cli_serve_options {
     bool help, quiet;
     const char *socket;
+    struct opt_list listen;
     struct opt_number fd, runs, queue, pool, idle_exit;
 };
 

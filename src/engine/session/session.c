@@ -395,6 +395,12 @@ unsigned engine_session_count(const struct engine *engine)
     return engine->session_count;
 }
 
+bool engine_session_is_known(const struct engine *engine, const char *id)
+{
+    struct err ignored = ERR_INIT;
+    return session_find(engine, id, &ignored) || session_past_find(engine, id);
+}
+
 const struct request *engine_session_request(const struct engine *engine, const char *id,
                                              struct err *err)
 {

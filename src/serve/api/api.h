@@ -5,27 +5,55 @@
 
 #include "engine/engine.h"
 #include "serve/http/http.h"
+#include "serve/serve.h"
 #include "serve/who/who.h"
 
+struct api;
 struct blobs;
 struct api_runs;
 struct api_sessions;
 struct api_tasks;
 struct api_about;
+struct serve;
+
+struct api_options {
+    struct engine *engine;
+    struct serve *serve;
+    int state_dir; /* -1: there is none; stays the caller's */
+    struct http_options http; /* routes, who and user are filled in here */
+    const char *model, *judge, *planner; /* of tasks, or NULL */
+    const char *const *models;           /* that a task may name; NULL ends */
+    int64_t keep_files_s, keep_blobs_s;  /* files of an ended session; a blob after its last use */
+    const struct limits *ceilings;       /* of every request; NULL: those of the contract */
+    const char *profile;                 /* the default; NULL: baseline */
+};
+
+struct api *api_open(const struct api_options *options, struct err *err);
+int api_reload(struct api *api, const struct api_options *options, struct err *err);
+/* For serve_add_door. */
+struct serve_door api_door(struct api *api);
+/* After serve_go, before serve_close: every client is answered or gone. */
+void api_close(struct api *api);
+/* After serve_close: the engine read our requests until then. */
+void api_free(struct api *api);
+
+/* --- private to src/serve/api --- */
 
 struct api {
+    struct api_options options;
     struct engine *engine;
+    struct serve *serve;
+    struct loop *loop;
+    struct http *http;
     struct who *who;
     struct request_ceilings ceilings;
-    int state_dir;
-    struct blobs *blobs;       /* NULL: there is no state folder */
+    struct blobs *blobs; /* NULL: there is no state folder */
     struct api_runs *runs;
     struct api_sessions *sessions;
-    struct api_tasks *tasks;   /* NULL: no model is configured */
-    /* For tasks: a connected socket to the engine. */
-    int (*connect)(struct api *api, struct err *err);
-    struct serve *serve;
-    struct api_about *about;   /* made when it is first needed */
+    struct api_about *about; /* made when it is first needed */
+    struct api_tasks *tasks;
+    struct api_client *clients; /* one for each owner */
+    bool draining;
 };
 
 extern const struct http_route api_routes[];
@@ -86,15 +114,30 @@ API_HANDLER(metrics);
 API_HANDLER(openapi);
 
 /* --- shared --- */
-/* The session of that id, if the exchange's token may see it; else ERR_ABSENT, as for one that does
- * not exist. (sessions.c) */
+/* An owner's share of the queue: `client` of engine_begin. (api.c) */
+const void *api_client(struct api *api, const char *owner);
+/* The same refusal for what does not exist and for what belongs to another token. (api.c) */
+int api_absent(struct err *err, const char *what, const char *id);
+
+/* runs.c, runs_table.c */
+struct api_runs *api_runs_new(struct api *api);
+void api_runs_free(struct api_runs *runs);
+void api_runs_cancel(struct api_runs *runs);
+void api_runs_fail(struct api_runs *runs, const struct err *err);
+bool api_runs_are_quiet(const struct api_runs *runs);
+/* Begins the request of an exchange, a cell if session is not NULL, and replies. */
+void api_run_begin(struct http_exchange *x, json_t *body, const char *session);
+
+/* sessions.c */
+struct api_sessions *api_sessions_new(void);
+void api_sessions_free(struct api_sessions *sessions);
+/* ERR_ABSENT if the token may not see the session. */
 int api_session_check(const struct http_exchange *x, const char *id, struct err *err);
-/* The owner of a session, "" where it came by the socket. (sessions.c) */
+/* The owner of a session, "" where it came by the socket. */
 const char *api_session_owner(const struct api *api, const char *id);
-/* Puts the bytes of blobs in the place of files[].blob, which the token must own. (blobs.c) */
+
+/* blobs.c: puts the bytes of blobs in the place of files[].blob, which the token must own. */
 int api_blobs_fill(struct api *api, const struct who_token *who, struct request *request,
                    struct err *err);
-/* An HTTP token's share of the queue: what engine_begin takes for `client`. (api.c) */
-const void *api_client(const struct http_exchange *x);
 
 #endif

@@ -51,12 +51,13 @@ struct http_exchange {
     const struct http_route *route;
     struct who_token *who;   /* NULL: an open route */
     char *arg[HTTP_ARGS];    /* parts of the path, decoded: UTF-8 without NUL */
-    json_t *json;            /* HTTP_JSON */
+    json_t *json;            /* HTTP_JSON; until handle returns */
     struct buf body;         /* and its bytes */
     int64_t length;          /* of a body as announced; -1: unknown */
     void *state;             /* the handler's own */
     void (*gone)(struct http_exchange *x); /* frees state; set by the handler, or NULL */
     bool left;               /* the client went before the reply was complete */
+    char run[32];            /* the run that it is about, for the log; or "" */
     struct http_inner *inner; /* of src/serve/http */
 };
 
@@ -120,8 +121,10 @@ void events_unref(struct events *events);
 /* Appends {"seq":N,"event":NAME, and the members}; takes the members (or NULL). Past max_bytes the
  * oldest are dropped; who comes to the gap is told {"event":"lost","seq","events":N}. */
 void events_add(struct events *events, const char *name, json_t *members);
-/* The last one, "end". */
-void events_end(struct events *events, json_t *members);
+/* The last one, "end", with one member whose value is JSON text: "result", "error", "report". */
+void events_end(struct events *events, const char *name, struct str value);
+/* That value; none before the end. */
+struct str events_value(const struct events *events);
 bool events_ended(const struct events *events);
 uint64_t events_next(const struct events *events); /* the seq of the next one; the first is 1 */
 size_t events_bytes(const struct events *events);

@@ -47,6 +47,8 @@ int who_run_begins(struct who_token *token, int64_t cpu_ms, struct err *err);
 void who_run_ends(struct who_token *token, int64_t reserved_ms, double cpu_ms);
 int who_session_begins(struct who_token *token, struct err *err);
 void who_session_ends(struct who_token *token);
+/* After an ERR_QUOTA: the seconds until it may work, for Retry-After. */
+int64_t who_retry_s(const struct who_token *token);
 /* Stored bytes: blobs, and files of ended sessions. */
 int who_stores(struct who_token *token, int64_t bytes, struct err *err);
 void who_unstores(struct who_token *token, int64_t bytes);

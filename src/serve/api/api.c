@@ -1,0 +1,164 @@
+/* The HTTP API: its table of routes, and its parts put together. Runs in the serve process. */
+#include "serve/api/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+struct api_client {
+    struct serve_client client; /* first */
+    struct api_client *next;
+    char owner[WHO_ID_ROOM];
+};
+
+#define GET "GET"
+#define POST "POST"
+#define PUT "PUT"
+#define DELETE "DELETE"
+
+const struct http_route api_routes[] = {
+    { POST, "/v1/run", HTTP_JSON, .handle = api_run },
+    { POST, "/v1/run_python", HTTP_JSON, .handle = api_run_python },
+    { GET, "/v1/runs/{}", .handle = api_run_show },
+    { DELETE, "/v1/runs/{}", .handle = api_run_cancel },
+    { GET, "/v1/runs/{}/events", .handle = api_run_events },
+    { GET, "/v1/runs/{}/stdout", .handle = api_run_stdout },
+    { GET, "/v1/runs/{}/artifacts/{*}", .handle = api_run_artifact },
+    { POST, "/v1/sessions", HTTP_JSON, .handle = api_session_new },
+    { GET, "/v1/sessions", .handle = api_session_list },
+    { GET, "/v1/sessions/{}", .handle = api_session_show },
+    { DELETE, "/v1/sessions/{}", .handle = api_session_end },
+    { POST, "/v1/sessions/{}/run", HTTP_JSON, .handle = api_session_run },
+    { POST, "/v1/sessions/{}/interrupt", HTTP_JSON, .handle = api_session_interrupt },
+    { POST, "/v1/sessions/{}/checkpoint", HTTP_JSON, .handle = api_session_checkpoint },
+    { POST, "/v1/sessions/{}/undo", HTTP_JSON, .handle = api_session_undo },
+    { POST, "/v1/sessions/{}/fork", HTTP_JSON, .handle = api_session_fork },
+    { NULL },
+};
+
+const void *api_client(struct api *api, const char *owner)
+{
+    struct api_client *client = api->clients;
+    while (client && strcmp(client->owner, owner) != 0)
+        client = client->next;
+    if (client)
+        return client;
+    client = buf_alloc_zero(1, sizeof *client);
+    snprintf(client->owner, sizeof client->owner, "%s", owner);
+    client->next = api->clients;
+    api->clients = client;
+    return client;
+}
+
+int api_absent(struct err *err, const char *what, const char *id)
+{
+    err_set(err, ERR_ABSENT, "there is no %s '%.80s'", what, id);
+    snprintf(err->field, sizeof err->field, "%s", what);
+    return -1;
+}
+
+/* --- the door --- */
+
+static void pump(void *user)
+{
+    struct api *api = user;
+    http_pump(api->http);
+}
+
+static void drain(void *user)
+{
+    struct api *api = user;
+    api->draining = true;
+    api_runs_cancel(api->runs);
+    http_drain(api->http);
+}
+
+static bool is_quiet(const void *user)
+{
+    const struct api *api = user;
+    return api_runs_are_quiet(api->runs) && http_is_quiet(api->http);
+}
+
+static bool is_used(const void *user)
+{
+    return !is_quiet(user);
+}
+
+static void fail(void *user, const struct err *err)
+{
+    struct api *api = user;
+    api_runs_fail(api->runs, err);
+    http_drain(api->http);
+}
+
+struct serve_door api_door(struct api *api)
+{
+    return (struct serve_door){ .pump = pump, .drain = drain, .is_quiet = is_quiet,
+                                .is_used = is_used, .fail = fail, .user = api };
+}
+
+static struct http_options http_options_of(struct api *api, const struct api_options *options)
+{
+    struct http_options http = options->http;
+    http.loop = api->loop;
+    http.routes = api_routes;
+    http.who = api->who;
+    http.user = api;
+    return http;
+}
+
+struct api *api_open(const struct api_options *options, struct err *err)
+{
+    struct api *api = buf_alloc_zero(1, sizeof *api);
+    api->options = *options;
+    api->engine = options->engine;
+    api->serve = options->serve;
+    api->loop = engine_loop(options->engine);
+    api->ceilings.host_memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    api->runs = api_runs_new(api);
+    api->sessions = api_sessions_new();
+    api->who = who_open(api->loop, options->state_dir, err);
+    struct http_options http = http_options_of(api, options);
+    if (api->who)
+        api->http = http_open(&http, err);
+    if (api->http)
+        return api;
+    api_close(api);
+    api_free(api);
+    return NULL;
+}
+
+int api_reload(struct api *api, const struct api_options *options, struct err *err)
+{
+    struct http_options http = http_options_of(api, options);
+    if (http_reload(api->http, &http, err) < 0)
+        return -1;
+    api->options = *options;
+    return 0;
+}
+
+void api_close(struct api *api)
+{
+    if (!api)
+        return;
+    http_close(api->http);
+    api->http = NULL;
+}
+
+void api_free(struct api *api)
+{
+    if (!api)
+        return;
+    api_runs_free(api->runs);
+    api_sessions_free(api->sessions);
+    who_close(api->who);
+    while (api->clients) {
+        struct api_client *next = api->clients->next;
+        free(api->clients);
+        api->clients = next;
+    }
+    free(api);
+}

@@ -1,0 +1,136 @@
+/* Looks at runs: their state, events, output and files; cancels them. Runs in the serve process. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "serve/api/runs.h"
+
+/* The run of the path, or NULL after a reply. */
+static struct api_run *find(struct http_exchange *x)
+{
+    struct err err = ERR_INIT;
+    static const char *const known[] = { "from", NULL };
+    struct api_run *run = runs_find(api_of(x)->runs, x->arg[0]);
+    if (http_query_only(x, x->route->handle == api_run_events ? known : known + 1, &err) == 0 &&
+        (!run || !who_may_see(x->who, run->owner)))
+        api_absent(&err, "run", x->arg[0]);
+    if (err.kind == ERR_NONE) {
+        snprintf(x->run, sizeof x->run, "%s", run->id);
+        return run;
+    }
+    http_reply_err(x, &err);
+    return NULL;
+}
+
+/* The same, for what a run has only after its end. */
+static struct api_run *find_ended(struct http_exchange *x)
+{
+    struct err err = ERR_INIT;
+    struct api_run *run = find(x);
+    if (!run || !run->going)
+        return run;
+    err_set(&err, ERR_CONFLICT, "run '%s' has not ended", run->id);
+    err_hint(&err, "follow /v1/runs/%s/events, whose last event is the end", run->id);
+    http_reply_err(x, &err);
+    return NULL;
+}
+
+void api_run_show(struct http_exchange *x)
+{
+    struct api_run *run = find(x);
+    if (run && run->going)
+        http_reply_json(x, 200, json_pack("{s:s, s:s}", "run", run->id, "status", "running"));
+    else if (run)
+        runs_answer(x, run);
+}
+
+void api_run_events(struct http_exchange *x)
+{
+    struct err err = ERR_INIT;
+    uint64_t from = 1;
+    struct api_run *run = find(x);
+    if (!run)
+        return;
+    if (http_events_from(x, &from, &err) < 0)
+        http_reply_err(x, &err);
+    else
+        http_reply_events(x, run->events, from);
+}
+
+static const struct result_artifact *find_artifact(const struct api_run *run, const char *path)
+{
+    for (size_t i = 0; i < run->artifact_count; i++) {
+        const struct result_artifact *one = &run->artifacts[i];
+        if (one->content && str_is((struct str){ one->path, one->path_len }, path))
+            return one;
+    }
+    return NULL;
+}
+
+static void reply_file(struct http_exchange *x, struct api_run *run, const char *mime,
+                       struct str content)
+{
+    /* The bytes are those of untrusted code: no browser may show them as a page of ours. */
+    http_add_header(x, "Content-Security-Policy", "sandbox");
+    http_add_header(x, "Content-Disposition", "attachment");
+    runs_reply(x, run, mime, content);
+}
+
+/* All of it where it was kept, else head and tail as the result has them. */
+void api_run_stdout(struct http_exchange *x)
+{
+    struct api_run *run = find_ended(x);
+    struct err err = ERR_INIT;
+    if (!run)
+        return;
+    const struct result_artifact *whole = find_artifact(run, ".cupel/stdout");
+    if (whole) {
+        reply_file(x, run, "text/plain; charset=utf-8",
+                   (struct str){ whole->content, whole->size_bytes });
+        return;
+    }
+    own_json result = json_loadb(events_value(run->events).at, events_value(run->events).len,
+                                 JSON_ALLOW_NUL, NULL);
+    const json_t *text = json_object_get(result, "stdout");
+    const json_t *coded = json_object_get(result, "stdout_base64");
+    size_t len = 0;
+    own_str raw = coded ? base64_decode(json_str(coded), &len) : NULL;
+    if (!text) {
+        err_set(&err, ERR_ABSENT, "run '%s' has no output: it did not begin", run->id);
+        http_reply_err(x, &err);
+        return;
+    }
+    http_add_header(x, "Content-Disposition", "attachment");
+    http_reply_text(x, 200, "text/plain; charset=utf-8",
+                    raw ? (struct str){ raw, len } : json_str(text));
+}
+
+void api_run_artifact(struct http_exchange *x)
+{
+    struct api_run *run = find_ended(x);
+    struct err err = ERR_INIT;
+    if (!run)
+        return;
+    const struct result_artifact *one = find_artifact(run, x->arg[1]);
+    if (!one) {
+        api_absent(&err, "artifact", x->arg[1]);
+        http_reply_err(x, &err);
+        return;
+    }
+    reply_file(x, run, one->mime, (struct str){ one->content, one->size_bytes });
+}
+
+void api_run_cancel(struct http_exchange *x)
+{
+    struct api_run *run = find(x);
+    if (!run)
+        return;
+    if (run->going)
+        engine_cancel(run->run);
+    http_reply_json(x, run->going ? 202 : 200,
+                    json_pack("{s:s, s:s}", "run", run->id, "status",
+                              run->going ? "cancelling" : run->outcome));
+}

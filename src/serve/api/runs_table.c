@@ -1,0 +1,182 @@
+/* The table of runs. Runs in the serve process. Ended runs are kept within two caps, their number
+ * and their bytes; the one that ended first goes first. */
+#include "serve/api/runs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+static size_t bucket(const char *a, const char *b)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *a; a++)
+        hash = (hash ^ (unsigned char)*a) * 16777619u;
+    for (; *b; b++)
+        hash = (hash ^ (unsigned char)*b) * 16777619u;
+    return hash % RUNS_BUCKETS;
+}
+
+struct api_runs *api_runs_new(struct api *api)
+{
+    struct api_runs *runs = buf_alloc_zero(1, sizeof *runs);
+    runs->api = api;
+    return runs;
+}
+
+struct api_run *runs_add(struct api *api, const char *owner, const char *key)
+{
+    struct api_runs *runs = api->runs;
+    struct api_run *run = buf_alloc_zero(1, sizeof *run);
+    struct api_run **at;
+    run->runs = runs;
+    run->refs = 1;
+    snprintf(run->owner, sizeof run->owner, "%s", owner);
+    if (key) {
+        run->key = buf_strdup(str_of(key));
+        at = &runs->keys[bucket(owner, key)];
+        run->next_key = *at;
+        *at = run;
+    }
+    run->going = true;
+    run->after = runs->going;
+    if (runs->going)
+        runs->going->before = run;
+    runs->going = run;
+    return run;
+}
+
+void runs_name(struct api_run *run, const char *id)
+{
+    struct api_run **at = &run->runs->ids[bucket(id, "")];
+    snprintf(run->id, sizeof run->id, "%s", id);
+    run->next_id = *at;
+    *at = run;
+}
+
+struct api_run *runs_find(const struct api_runs *runs, const char *id)
+{
+    struct api_run *run = runs->ids[bucket(id, "")];
+    while (run && strcmp(run->id, id) != 0)
+        run = run->next_id;
+    return run;
+}
+
+struct api_run *runs_find_key(const struct api_runs *runs, const char *owner, const char *key)
+{
+    struct api_run *run = runs->keys[bucket(owner, key)];
+    while (run && (strcmp(run->owner, owner) != 0 || strcmp(run->key, key) != 0))
+        run = run->next_key;
+    return run;
+}
+
+/* Takes it out of the list of those that run, or of those that have ended. */
+static void leave_list(struct api_run *run)
+{
+    struct api_runs *runs = run->runs;
+    *(run->before ? &run->before->after : run->going ? &runs->going : &runs->first) = run->after;
+    if (run->after)
+        run->after->before = run->before;
+    else if (!run->going)
+        runs->last = run->before;
+    run->before = run->after = NULL;
+}
+
+static void unlink_run(struct api_run *run)
+{
+    struct api_runs *runs = run->runs;
+    struct api_run **at = &runs->ids[bucket(run->id, "")];
+    while (*at && *at != run)
+        at = &(*at)->next_id;
+    if (*at) /* one that was refused has no id */
+        *at = run->next_id;
+    if (run->key) {
+        at = &runs->keys[bucket(run->owner, run->key)];
+        while (*at != run)
+            at = &(*at)->next_key;
+        *at = run->next_key;
+    }
+    leave_list(run);
+    if (!run->going) {
+        runs->kept--;
+        runs->bytes -= run->bytes;
+    }
+}
+
+struct api_run *runs_ref(struct api_run *run)
+{
+    run->refs++;
+    return run;
+}
+
+void runs_unref(struct api_run *run)
+{
+    if (--run->refs > 0)
+        return;
+    for (size_t i = 0; i < run->artifact_count; i++) {
+        free(run->artifacts[i].path);
+        free(run->artifacts[i].content);
+    }
+    while (run->waits) {
+        struct api_wait *next = run->waits->next;
+        free(run->waits);
+        run->waits = next;
+    }
+    free(run->artifacts);
+    free(run->key);
+    request_done(&run->request);
+    events_unref(run->events);
+    who_unref(run->who);
+    free(run);
+}
+
+void runs_remove(struct api_run *run)
+{
+    unlink_run(run);
+    runs_unref(run);
+}
+
+void runs_keep(struct api_run *run)
+{
+    struct api_runs *runs = run->runs;
+    const int64_t *caps = runs->api->options.http.caps;
+    run->bytes = sizeof *run + events_bytes(run->events);
+    for (size_t i = 0; i < run->artifact_count; i++)
+        run->bytes += run->artifacts[i].size_bytes;
+    leave_list(run);
+    run->going = false;
+    run->before = runs->last;
+    *(runs->last ? &runs->last->after : &runs->first) = run;
+    runs->last = run;
+    runs->kept++;
+    runs->bytes += run->bytes;
+    while (runs->first != run && (runs->kept > (size_t)caps[HTTP_KEPT_RUNS] ||
+                                  runs->bytes > (size_t)caps[HTTP_KEPT_BYTES]))
+        runs_remove(runs->first);
+}
+
+bool api_runs_are_quiet(const struct api_runs *runs)
+{
+    return !runs->going;
+}
+
+void api_runs_free(struct api_runs *runs)
+{
+    if (!runs)
+        return;
+    while (runs->going)
+        runs_remove(runs->going);
+    while (runs->first)
+        runs_remove(runs->first);
+    free(runs);
+}
+
+/* A run that ends at once leaves the list itself. */
+void api_runs_cancel(struct api_runs *runs)
+{
+    for (struct api_run *run = runs->going, *next; run; run = next) {
+        next = run->after;
+        engine_cancel(run->run);
+    }
+}
