@@ -177,6 +177,11 @@ struct agent *agent_new(const struct agent_task *task)
     return agent;
 }
 
+const char *agent_id(const struct agent *agent)
+{
+    return agent->id;
+}
+
 void agent_done(struct agent *agent)
 {
     if (!agent)

@@ -1,6 +1,7 @@
 /* A task: from a question and files to an answer with evidence, or an honest failure.
- * One process, one task, blocking; it talks to the engine through its socket. The loop is in
- * loop/rounds.c; most functions that it calls are pure.
+ * Blocking; it talks to the engine through its socket. A process may run several tasks, each in a
+ * thread of its own, with its own connection and models: no state is shared, and callbacks come in
+ * the task's thread. The loop is in loop/rounds.c; most functions that it calls are pure.
  *
  * STEP, as kept in evidence and transcript:
  *   {"n":1,"code":"...","purpose":"...","run":"r_...","status":"ok","state":"kept",
@@ -60,6 +61,23 @@ struct agent_budget {
 #define AGENT_BUDGET_DEFAULT \
     ((struct agent_budget){ 12, 600, 3600, 300, -1, -1, (int64_t)64 << 20 })
 
+/* The keys of a budget, as every door names them. */
+enum agent_amount { AGENT_WHOLE, AGENT_NUMBER, AGENT_BYTES };
+struct agent_budget_row {
+    const char *key;
+    enum agent_amount amount;
+    double least, most;
+    const char *bound;
+    size_t offset; /* in struct agent_budget */
+    bool endless; /* it may have no limit */
+};
+#define AGENT_BUDGET_KEYS "steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes"
+#define AGENT_BUDGET_ROWS 7
+extern const struct agent_budget_row agent_budget_rows[AGENT_BUDGET_ROWS];
+void agent_budget_set(const struct agent_budget_row *row, double value, struct agent_budget *out);
+/* Numbers by key; null is no limit. Others stay. */
+int agent_budget_read(const json_t *value, struct agent_budget *out, struct err *err);
+
 struct agent_file {
     const char *path; /* in /workspace, read-only there */
     struct str content;
@@ -115,6 +133,8 @@ struct agent_task {
  * agent_artifact has the artifacts' contents, until agent_done. */
 struct agent;
 struct agent *agent_new(const struct agent_task *task);
+/* "t_..."; that of the transcript after agent_resume. */
+const char *agent_id(const struct agent *agent);
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out);
 /* A further question on the same session and conversation, with a fresh budget; then agent_run
  * again. `files` are all files of the task so far, the new ones last, and stay the caller's. */

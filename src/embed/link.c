@@ -105,6 +105,18 @@ static int hear_hello(struct embed_link *link, int patience_ms, struct err *err)
     return 0;
 }
 
+/* Takes `fd`. */
+static int hear(int fd, int patience_ms, struct embed_link *out, struct err *err)
+{
+    struct embed_link link = { .fd = fd, .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+    if (hear_hello(&link, patience_ms, err) < 0) {
+        embed_close(&link);
+        return -1;
+    }
+    *out = link;
+    return 0;
+}
+
 /* A path may be too long for an address; /proc/self/fd of its directory is not. */
 static int connect_to(const char *path, int fd)
 {
@@ -151,14 +163,12 @@ static int connect_one(const char *path, struct embed_link *out, struct err *err
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
         return err_sys(err, "set up the connection");
-    struct embed_link link = { .fd = fd, .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
-    if (hear_hello(&link, HELLO_MS, err) < 0) {
-        buf_done(&link.in);
-        return -1;
-    }
-    take_fd(&fd);
-    *out = link;
-    return 0;
+    return hear(take_fd(&fd), HELLO_MS, out, err);
+}
+
+int embed_adopt(int fd, struct embed_link *out, struct err *err)
+{
+    return hear(fd, START_MS, out, err);
 }
 
 const char *embed_named(void)

@@ -23,6 +23,8 @@ struct embed_link {
 int embed_connect(const char *path, struct embed_link *out, struct err *err);
 /* The socket of $CUPEL_SOCKET, or NULL. */
 const char *embed_named(void);
+/* Takes over a socket that an engine serves already, and reads its hello; closed on failure. */
+int embed_adopt(int fd, struct embed_link *out, struct err *err);
 /* Starts our own engine with posix_spawn: `program` serve --fd. */
 int embed_spawn(const char *program, struct embed_link *out, struct err *err);
 /* Ends the connection, and the engine that was started for it. */

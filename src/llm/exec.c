@@ -6,7 +6,9 @@
  *    session or group: orphans below the helper become its children;
  * 3. the helper ends with its socket, so it cannot outlive the task; if the helper is killed, its
  *    parent, the guard, inherits the descendants and kills them;
- * 4. neither the program's environment nor the helper's holds a model's key. */
+ * 4. neither the program's environment nor the helper's holds a model's key;
+ * 5. a helper runs one program at a time. For llm_again it starts others like itself, each with a
+ *    guard and a socket of its own, and runs no program any more. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +35,10 @@
 #define ROUNDS 400 /* of killing descendants */
 #define HINT "run the program by hand with {\"system\",\"messages\",\"tools\"} on its stdin"
 
-enum { RUN, STOP };
+enum { RUN, STOP, AGAIN };
 
 struct order {
-    int32_t what; /* RUN brings stdin, stdout, stderr; STOP nothing */
+    int32_t what; /* RUN brings stdin, stdout, stderr; AGAIN a socket; STOP nothing */
 };
 
 struct news {
@@ -46,7 +48,7 @@ struct news {
 
 struct helper {
     int sock;
-    pid_t pid;
+    pid_t pid; /* 0: not our child */
 };
 
 /* ---- the helper's side ---- */
@@ -129,6 +131,40 @@ static attr_noreturn void guard(pid_t helper)
     _exit(helper > 0 ? 0 : 1);
 }
 
+static attr_noreturn void serve(int sock, char **argv);
+
+/* Another helper with its guard; the kernel reaps it. Nobody is told: where it cannot be started,
+ * its socket ends. */
+static void start_again(int sock, int given, char **argv)
+{
+    signal(SIGCHLD, SIG_IGN);
+    if (fork() == 0) {
+        close(sock);
+        serve(given, argv);
+    }
+    close(given);
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* Runs a program to its end. */
+static struct news run(int sock, char **argv, const int *fds)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, fds);
+    struct news news = { .error = pid < 0 ? errno : 0 };
+    if (pid > 0)
+        setpgid(pid, pid);
+    close_all(fds, 3);
+    news.status = pid > 0 ? attend(sock, pid) : 0;
+    return news;
+}
+
 static attr_noreturn void serve(int sock, char **argv)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
@@ -144,24 +180,24 @@ static attr_noreturn void serve(int sock, char **argv)
     }
     if (adopt_orphans() < 0)
         _exit(1);
-    for (;;) {
+    for (bool starts_others = false;;) {
         struct order order;
-        struct news news = { 0 };
+        struct news news = { .error = EINVAL };
         int fds[3];
         size_t count = 0;
         if (io_recv(sock, &order, sizeof order, fds, 3, &count) <= 0)
             _exit(0);
         if (order.what == STOP) /* its program has already ended */
             continue;
-        pid_t pid = count == 3 ? fork() : -1;
-        if (pid == 0)
-            become(argv, fds);
-        news.error = pid < 0 ? (errno ? errno : EINVAL) : 0;
-        if (pid > 0)
-            setpgid(pid, pid);
-        for (size_t i = 0; i < count; i++)
-            close(fds[i]);
-        news.status = pid > 0 ? attend(sock, pid) : 0;
+        if (order.what == AGAIN && count == 1) {
+            starts_others = true;
+            start_again(sock, fds[0], argv);
+            continue;
+        }
+        if (order.what == RUN && count == 3 && !starts_others)
+            news = run(sock, argv, fds);
+        else
+            close_all(fds, count);
         if (io_send(sock, &news, sizeof news, NULL, 0) < 0)
             _exit(1);
     }
@@ -382,6 +418,25 @@ static void close_helper(void *state)
     free(helper);
 }
 
+static void *again(struct llm_model *model, struct err *err)
+{
+    const struct helper *from = model->state;
+    int ends[2];
+    struct order order = { AGAIN };
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
+        err_sys(err, "make a socket for '%.200s'", model->name);
+        return NULL;
+    }
+    own_fd ours = ends[0], theirs = ends[1];
+    if (io_send(from->sock, &order, sizeof order, &theirs, 1) < 0) {
+        err_sys(err, "start the helper for '%.200s'", model->name);
+        return NULL;
+    }
+    struct helper *helper = buf_alloc_zero(1, sizeof *helper);
+    *helper = (struct helper){ take_fd(&ours), 0 };
+    return helper;
+}
+
 /* Splits the command into words; one word if all of it names a file. Cuts `text` in place. */
 static void split(char *text, char *argv[ARGS_MAX + 1])
 {
@@ -414,7 +469,7 @@ static attr_noreturn void become_helper(int given, char *command)
 
 int llm_exec_open(const char *program, struct llm_model *model, struct err *err)
 {
-    static const struct llm_backend backend = { NULL, ask, close_helper };
+    static const struct llm_backend backend = { NULL, again, ask, close_helper };
     if (program[0] == 0 || program[0] == ' ')
         return err_set(err, ERR_USAGE, "'exec:' needs the name of a program");
     int ends[2];

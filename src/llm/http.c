@@ -98,6 +98,19 @@ static int read_roots(struct llm_http *http, struct err *err)
     return llm_file_read(fd, path, &http->roots, err);
 }
 
+/* Takes `http`. */
+static int start(struct llm_http *http, struct llm_http **out, struct err *err)
+{
+    http->multi = http->curl.multi_init();
+    http->easy = http->curl.easy_init();
+    if (!http->multi || !http->easy) {
+        llm_http_close(http);
+        return err_set(err, ERR_HOST, "start '" LIBRARY "'");
+    }
+    *out = http;
+    return 0;
+}
+
 int llm_http_open(struct llm_http **out, struct err *err)
 {
     struct llm_http *http = buf_alloc_zero(1, sizeof *http);
@@ -118,15 +131,18 @@ int llm_http_open(struct llm_http **out, struct err *err)
         llm_http_close(http);
         return -1;
     }
-    http->curl.global_init(CURL_GLOBAL_DEFAULT);
-    http->multi = http->curl.multi_init();
-    http->easy = http->curl.easy_init();
-    if (!http->multi || !http->easy) {
-        llm_http_close(http);
-        return err_set(err, ERR_HOST, "start '" LIBRARY "'");
-    }
-    *out = http;
-    return 0;
+    http->curl.global_init(CURL_GLOBAL_DEFAULT); /* a process opens models before it has threads */
+    return start(http, out, err);
+}
+
+int llm_http_again(const struct llm_http *http, struct llm_http **out, struct err *err)
+{
+    struct llm_http *other = buf_alloc_zero(1, sizeof *other);
+    other->library = http->library;
+    other->curl = http->curl;
+    other->roots = BUF_INIT(ROOTS_MAX);
+    buf_add_str(&other->roots, buf_str(&http->roots));
+    return start(other, out, err);
 }
 
 /* The library stays loaded: it has global state, and may be needed again. */

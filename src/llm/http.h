@@ -37,6 +37,8 @@ struct llm_http_call {
 
 /* ERR_HOST if libcurl is missing. */
 int llm_http_open(struct llm_http **out, struct err *err);
+/* Connections of its own, for another thread. */
+int llm_http_again(const struct llm_http *http, struct llm_http **out, struct err *err);
 void llm_http_close(struct llm_http *http);
 
 /* LLM_OK: the exchange is complete, with any status. LLM_NETWORK: no byte came; LLM_BROKEN: it

@@ -69,6 +69,20 @@ int llm_ready(struct llm_model *model, struct err *err)
     return model->backend->ready ? model->backend->ready(model, err) : 0;
 }
 
+int llm_again(struct llm_model *model, struct llm_model **out, struct err *err)
+{
+    void *state = model->backend->again(model, err);
+    if (!state)
+        return -1;
+    struct llm_model *other = buf_alloc_zero(1, sizeof *other);
+    *other = *model;
+    other->name = buf_strdup(str_of(model->name));
+    other->state = state;
+    other->made_ids = 0;
+    *out = other;
+    return 0;
+}
+
 void llm_close(struct llm_model *model)
 {
     if (!model)

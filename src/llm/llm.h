@@ -95,6 +95,10 @@ struct llm_model;
 int llm_open(const char *spec, struct llm_model **out, struct err *err);
 /* After rights are dropped: parses what llm_open opened. */
 int llm_ready(struct llm_model *model, struct err *err);
+/* Another one of the same, for another thread: a model answers one caller at a time. It needs no
+ * rights, and begins as the first did. `model` must be ready, stays open for longer, and answers
+ * nobody itself from then on. */
+int llm_again(struct llm_model *model, struct llm_model **out, struct err *err);
 void llm_close(struct llm_model *model);
 /* Removes every key from our environment and from its memory: programs started later neither
  * inherit nor find one. */

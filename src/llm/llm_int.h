@@ -17,6 +17,8 @@ struct llm_try {
 
 struct llm_backend {
     int (*ready)(struct llm_model *model, struct err *err); /* or NULL: always */
+    /* The state of another one of the same; NULL with an err. */
+    void *(*again)(struct llm_model *model, struct err *err);
     void (*ask)(struct llm_model *model, struct llm_try *try);
     void (*close)(void *state);
 };

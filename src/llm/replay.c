@@ -49,6 +49,18 @@ static void close_replay(void *state)
     free(replay);
 }
 
+/* From the first reply on. */
+static void *again(struct llm_model *model, struct err *err)
+{
+    const struct replay *from = model->state;
+    if (ready(model, err) < 0)
+        return NULL;
+    struct replay *replay = buf_alloc_zero(1, sizeof *replay);
+    replay->path = buf_strdup(str_of(from->path));
+    replay->replies = json_deep_copy(from->replies);
+    return replay;
+}
+
 static int read_file(const char *path, struct buf *out, struct err *err)
 {
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -112,7 +124,7 @@ static int ready(struct llm_model *model, struct err *err)
 
 int llm_replay_open(const char *path, struct llm_model *model, struct err *err)
 {
-    static const struct llm_backend backend = { ready, ask, close_replay };
+    static const struct llm_backend backend = { ready, again, ask, close_replay };
     if (path[0] == 0)
         return err_set(err, ERR_USAGE, "'replay:' needs the name of a file");
     struct replay *replay = buf_alloc_zero(1, sizeof *replay);

@@ -33,6 +33,7 @@ struct server {
     struct llm_http *http;
     struct llm_target target;
     struct llm_dialect dialect;
+    bool shares; /* the target is another model's, which stays open for longer */
 };
 
 enum shape { UNSEEN, EVENTS, OBJECT, PAGE };
@@ -277,8 +278,20 @@ static void close_server(void *state)
 {
     struct server *server = state;
     llm_http_close(server->http);
-    llm_target_done(&server->target);
+    if (!server->shares)
+        llm_target_done(&server->target);
     free(server);
+}
+
+static void *again(struct llm_model *model, struct err *err)
+{
+    const struct server *from = model->state;
+    struct llm_http *http = NULL;
+    if (llm_http_again(from->http, &http, err) < 0)
+        return NULL;
+    struct server *server = buf_alloc_zero(1, sizeof *server);
+    *server = (struct server){ http, from->target, from->dialect, .shares = true };
+    return server;
 }
 
 /* A core file would hold the key. Done after rights are dropped: programs started before have their
@@ -322,7 +335,7 @@ static int check_key(const struct llm_target *target, struct err *err)
 
 int llm_server_open(const char *spec, struct llm_model *model, struct err *err)
 {
-    static const struct llm_backend backend = { ready, ask, close_server };
+    static const struct llm_backend backend = { ready, again, ask, close_server };
     struct server *server = buf_alloc_zero(1, sizeof *server);
     struct llm_target *target = &server->target;
     if (llm_target_find(spec, target, err) < 0 || llm_target_find_key(target, err) < 0 ||

@@ -20,7 +20,7 @@ static const char *const cell_tool = "a call of the tool `python`, or a fenced `
 
 const char *agent_opening_python(void)
 {
-    static char python[64];
+    static _Thread_local char python[64]; /* tasks run in several threads */
     if (!python[0])
         snprintf(python, sizeof python, "Python %s",
                  &BUILD_PYTHON[strncmp(BUILD_PYTHON, "python", 6) == 0 ? 6 : 0]);

@@ -97,69 +97,42 @@ void cli_chat_options_help(void)
 
 /* --- budgets --- */
 
-enum amount { WHOLE, NUMBER, BYTES };
-
-static const struct budget_row {
-    const char *key;
-    enum amount amount;
-    double least, most;
-    const char *bound;
-    size_t offset;
-    bool endless; /* "none" removes it */
-} budget_rows[] = {
-    { "steps", WHOLE, 1, 1000, "a whole number, 1 to 1000",
-      offsetof(struct agent_budget, steps), false },
-    { "wall_s", NUMBER, 1, 86400, "seconds, 1 to 86400, or none",
-      offsetof(struct agent_budget, wall_s), true },
-    { "model_s", NUMBER, 1, 864000, "seconds, 1 to 864000, or none",
-      offsetof(struct agent_budget, model_s), true },
-    { "execution_s", NUMBER, 0.1, 86400, "seconds, 0.1 to 86400, or none",
-      offsetof(struct agent_budget, execution_s), true },
-    { "tokens", WHOLE, 1, 1e12, "a whole number, 1 to 1000000000000, or none",
-      offsetof(struct agent_budget, tokens), true },
-    { "usd", NUMBER, 0.0001, 1e6, "US dollars, 0.0001 to 1000000, or none",
-      offsetof(struct agent_budget, money_usd), true },
-    { "artifact_bytes", BYTES, 0, (double)(INT64_C(1) << 40), "a size, 0 to 1024G, or none",
-      offsetof(struct agent_budget, artifact_bytes), true },
-};
-static const char KEYS[] = "steps, wall_s, model_s, execution_s, tokens, usd, artifact_bytes";
-
 static const char *key_at(const void *table, size_t i)
 {
-    return ((const struct budget_row *)table)[i].key;
+    return ((const struct agent_budget_row *)table)[i].key;
 }
 
-static const struct budget_row *find_key(struct str key)
+static const struct agent_budget_row *find_key(struct str key)
 {
-    for (size_t i = 0; i < array_len(budget_rows); i++)
-        if (str_is(key, budget_rows[i].key))
-            return &budget_rows[i];
+    for (size_t i = 0; i < AGENT_BUDGET_ROWS; i++)
+        if (str_is(key, agent_budget_rows[i].key))
+            return &agent_budget_rows[i];
     return NULL;
 }
 
 /* Digits with at most one point: no sign, no exponent, no "inf". */
-static bool read_amount(const char *text, enum amount amount, double *out)
+static bool read_amount(const char *text, enum agent_amount amount, double *out)
 {
     uint64_t bytes;
     size_t digits = strspn(text, "0123456789");
     size_t fraction = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
     size_t all = digits + (text[digits] == '.' ? 1 + fraction : 0);
-    if (amount == BYTES) {
+    if (amount == AGENT_BYTES) {
         if (!str_to_bytes(str_of(text), &bytes))
             return false;
         *out = (double)bytes;
         return true;
     }
-    if (digits + fraction == 0 || all > 24 || text[all] != 0 || (amount == WHOLE && all > digits))
+    if (digits + fraction == 0 || all > 24 || text[all] != 0 ||
+        (amount == AGENT_WHOLE && all > digits))
         return false;
     *out = strtod(text, NULL);
     return true;
 }
 
-static int set_amount(const struct budget_row *row, const char *text, struct agent_budget *out,
-                      struct err *err)
+static int set_amount(const struct agent_budget_row *row, const char *text,
+                      struct agent_budget *out, struct err *err)
 {
-    char *at = (char *)out + row->offset;
     double value;
     if (row->endless && strcmp(text, "none") == 0) {
         value = -1;
@@ -170,18 +143,15 @@ static int set_amount(const struct budget_row *row, const char *text, struct age
         return err_input(err, field, quoted, row->bound, "field '%s' is '%.70s': allowed is %s",
                          field, text, row->bound);
     }
-    if (row->amount == NUMBER)
-        *(double *)(void *)at = value;
-    else
-        *(int64_t *)(void *)at = (int64_t)value;
+    agent_budget_set(row, value, out);
     return 0;
 }
 
 /* Once only: "1,50" means a decimal comma, and would set a budget of 50. */
-static int set_once(const struct budget_row *row, const char *text, unsigned *named,
+static int set_once(const struct agent_budget_row *row, const char *text, unsigned *named,
                     struct agent_budget *out, struct err *err)
 {
-    unsigned mark = 1u << (row - budget_rows);
+    unsigned mark = 1u << (row - agent_budget_rows);
     if (*named & mark) {
         err_input(err, "budget", NULL, "each once", "budget '%s' is given twice", row->key);
         err_hint(err, "a fraction has a point: --budget 1.50");
@@ -197,17 +167,17 @@ static int set_budget(const char *text, unsigned *named, struct agent_budget *ou
     const char *equals = strchr(text, '=');
     struct str key = { text, equals ? (size_t)(equals - text) : strlen(text) };
     double money;
-    if (!equals && read_amount(text, NUMBER, &money))
+    if (!equals && read_amount(text, AGENT_NUMBER, &money))
         return set_once(find_key(STR("usd")), text, named, out, err);
-    const struct budget_row *row = find_key(key);
+    const struct agent_budget_row *row = find_key(key);
     if (row && equals)
         return set_once(row, equals + 1, named, out, err);
     own_str typed = buf_strdup(key);
-    const char *near = opt_nearest(typed, array_len(budget_rows), key_at, budget_rows);
-    err_input(err, "budget", NULL, KEYS,
+    const char *near = opt_nearest(typed, AGENT_BUDGET_ROWS, key_at, agent_budget_rows);
+    err_input(err, "budget", NULL, AGENT_BUDGET_KEYS,
               row ? "budget '%.40s' has no value: write %.40s=VALUE"
                   : "unknown budget '%.40s': there are %s",
-              typed, row ? typed : KEYS);
+              typed, row ? typed : AGENT_BUDGET_KEYS);
     if (near && !row)
         err_hint(err, "did you mean %s=?", near);
     return -1;
