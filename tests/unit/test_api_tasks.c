@@ -267,7 +267,7 @@ TEST(tasks_requests_name_the_field_that_is_wrong)
         { "{\"question\":\"x\",\"profile\":\"none\"}", "profile" },
         { "{\"question\":\"x\",\"files\":[{\"path\":\"../a\",\"text\":\"\"}]}", "files[0].path" },
     };
-    const struct request_ceilings ceilings = { (int64_t)1 << 34 };
+    const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)1 << 34 };
     for (size_t i = 0; i < array_len(rows); i++) {
         struct err err = ERR_INIT;
         struct tasks_request request;
@@ -280,7 +280,7 @@ TEST(tasks_requests_name_the_field_that_is_wrong)
 TEST(tasks_requests_take_every_field)
 {
     struct err err = ERR_INIT;
-    const struct request_ceilings ceilings = { (int64_t)1 << 34 };
+    const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)1 << 34 };
     struct tasks_request request, reply;
     own_json body = json_loads("{\"question\":\"How much? \\n\",\"files\":[{\"path\":\"a.csv\","
                                "\"text\":\"x\\n1\\n\"}],\"budget\":{\"steps\":3,\"wall_s\":null},"

@@ -28,7 +28,8 @@ struct tasks_request {
     const char *text;         /* a reply to ask_user; NULL: a question */
     struct api_models_wish models;
 };
-#define TASKS_REQUEST_INIT ((struct tasks_request){ .budget = AGENT_BUDGET_DEFAULT, .verify = true })
+#define TASKS_REQUEST_INIT \
+    ((struct tasks_request){ .budget = AGENT_BUDGET_DEFAULT, .verify = true })
 void tasks_request_done(struct tasks_request *request);
 
 int tasks_request_read(json_t *root, const struct request_ceilings *ceilings,

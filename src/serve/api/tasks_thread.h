@@ -65,7 +65,7 @@ struct tasks_question {
     int engine;
     struct tasks_models models;
     json_t *past;
-    /* Without engine, models and transcript. What it points to stays the caller's, and unchanged
+    /* Without engine, models and transcript. Its texts and files stay the caller's, and unchanged
      * while a thread runs. */
     struct agent_task task;
     bool keep; /* the agent stays after its report */
