@@ -146,6 +146,8 @@ void api_close(struct api *api)
         return;
     http_close(api->http);
     api->http = NULL;
+    who_close(api->who); /* before its loop goes; tokens stay while runs hold them */
+    api->who = NULL;
 }
 
 void api_free(struct api *api)
@@ -154,7 +156,6 @@ void api_free(struct api *api)
         return;
     api_runs_free(api->runs);
     api_sessions_free(api->sessions);
-    who_close(api->who);
     while (api->clients) {
         struct api_client *next = api->clients->next;
         free(api->clients);

@@ -90,7 +90,8 @@ static enum MHD_Result at_head(struct http_inner *inner, const char *method)
     http_head(inner, method);
     if (!inner->response && inner->x.route->begin)
         inner->x.route->begin(&inner->x);
-    return inner->response ? http_queue(inner) : MHD_YES;
+    /* A reply that comes before the end of the request costs the client its connection. */
+    return inner->response && inner->expects ? http_queue(inner) : MHD_YES;
 }
 
 static enum MHD_Result at_piece(struct http_inner *inner, struct str data, size_t *left)

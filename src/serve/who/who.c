@@ -241,12 +241,12 @@ void who_unref(struct who_token *token)
     if (!token)
         return;
     token->refs--;
-    if (token->refs > 0 || is_needed(token))
+    if (token->refs > 0)
         return;
-    if (token->who)
-        who_forget_idle(token->who);
-    else
+    if (!token->who) /* the table is closed: nobody counts any more */
         free_token(token);
+    else if (!is_needed(token))
+        who_forget_idle(token->who);
 }
 
 const char *who_name(const struct who_token *token)
