@@ -15,6 +15,7 @@ _cupel()
     # A command of two words has a row of its own.
     ((COMP_CWORD > 2)) && case $command in
     session) command="$command ${COMP_WORDS[2]}" ;;
+    token) command="$command ${COMP_WORDS[2]}" ;;
     images) command="$command ${COMP_WORDS[2]}" ;;
     esac
     # After -- there are operands only.
@@ -23,7 +24,7 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask chat session repl serve config models languages images doctor completion version help' ;;
+    '') fill=words words='run ask chat session repl serve config token models languages images doctor completion version help' ;;
     run)
         fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --curl --cold --raw --verbose -v --quiet -q --help -h'
         case $prev in
@@ -169,9 +170,10 @@ _cupel()
         esac
         ;;
     serve)
-        fill='' options='--socket --fd --runs --queue --pool --idle-exit --quiet -q --help -h'
+        fill='' options='--socket --listen --fd --runs --queue --pool --idle-exit --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
+        --listen) options='' fill='' ;;
         --fd) options='' fill='' ;;
         --runs) options='' fill='' ;;
         --queue) options='' fill='' ;;
@@ -185,6 +187,30 @@ _cupel()
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;
         esac
+        ;;
+    token)
+        fill=words words='new ls rm' options='--help -h'
+        ;;
+    'token new')
+        fill='' options='--expires --operator --runs --rate --cpu-s-a-day --sessions --stored --limit --profile --image --tool --json --quiet -q --help -h'
+        case $prev in
+        --expires) options='' fill='' ;;
+        --runs) options='' fill='' ;;
+        --rate) options='' fill='' ;;
+        --cpu-s-a-day) options='' fill='' ;;
+        --sessions) options='' fill='' ;;
+        --stored) options='' fill='' ;;
+        --limit) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis' ;;
+        --image) options='' fill='' ;;
+        --tool) options='' fill='' ;;
+        esac
+        ;;
+    'token ls')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'token rm')
+        fill='' options='--json --quiet -q --help -h'
         ;;
     models)
         fill='' options='--probe --json --quiet -q --help -h'
@@ -208,7 +234,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask chat session repl serve config models languages images doctor completion version help'
+        fill=words words='run ask chat session repl serve config token models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

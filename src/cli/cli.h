@@ -38,6 +38,7 @@ int cli_cmd_session(int argc, char **argv);
 int cli_cmd_repl(int argc, char **argv);
 int cli_cmd_serve(int argc, char **argv);
 int cli_cmd_config(int argc, char **argv);
+int cli_cmd_token(int argc, char **argv);
 int cli_cmd_models(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);

@@ -16,6 +16,7 @@
 #include "cli/serve/serve_options.h"
 #include "cli/session/session_options.h"
 #include "cli/term/term.h"
+#include "cli/token/token_options.h"
 
 #define LIST cli_list_options_table, &cli_list_options_rows
 
@@ -34,6 +35,8 @@ static const struct cli_command commands[] = {
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
     { "config", cli_cmd_config, "the configuration, and where each value came from",
       cli_config_options_table, &cli_config_options_rows, "KEY", NULL },
+    { "token", cli_cmd_token, "tokens for the HTTP API of cupel serve", cli_token_options_table,
+      &cli_token_options_rows, "VERB", &cli_token_commands },
     { "models", cli_cmd_models, "models for cupel ask", cli_models_options_table,
       &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },

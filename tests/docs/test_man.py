@@ -34,7 +34,7 @@ WITH_PAGES = [name for name in COMMANDS if f"cupel-{name}" in PAGES]
 
 
 VERBS = {name: re.findall(r"^  (\w+) {2,}\S", cupel("help", name).split("\n\nOptions")[0], re.M)
-         for name in ("session", "images")}
+         for name in ("session", "images", "token")}
 
 
 def help_options(*command):
@@ -80,7 +80,7 @@ def script(shell):
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
                           "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
-                          "cupel-config"}
+                          "cupel-config", "cupel-token"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 

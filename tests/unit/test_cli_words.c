@@ -18,6 +18,7 @@ TEST(cli_words_names_a_limit_as_it_is_set)
         { "than limits.timeout_s", "than -t", "than :set timeout" },
         { "limits.memory_bytes, limits.pids", "-m, --pids", "-m, --pids" },
         { "limits.cpus and limits.cpu_s", "--cpus and --limit cpu_s", "--cpus and --limit cpu_s" },
+        { "'quota.limits.pids' is 1", "'quota.limits.pids' is 1", "'quota.limits.pids' is 1" },
         { "over limits.artifact_bytes", "over --limit artifact_bytes",
           "over --limit artifact_bytes" },
     };

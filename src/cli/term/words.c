@@ -76,7 +76,8 @@ static void add_word(const struct limits_row *limit, bool at_prompt, struct buf 
 void cli_words(struct str text, bool at_prompt, struct buf *out)
 {
     while (text.len > 0) {
-        const struct limits_row *limit = limit_at(text);
+        /* quota.limits.timeout_s is a bound of a token. */
+        const struct limits_row *limit = ends_with(out, ".") ? NULL : limit_at(text);
         size_t taken = limit ? strlen(FIELD) + strlen(limit->name) : 1;
         if (limit)
             add_word(limit, at_prompt, out);

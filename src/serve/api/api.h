@@ -23,9 +23,9 @@ struct api_options {
     struct http_options http; /* routes, who and user are filled in here */
     const char *model, *judge, *planner; /* of tasks, or NULL */
     const char *const *models;           /* that a task may name; NULL ends */
-    int64_t keep_files_s, keep_blobs_s;  /* files of an ended session; a blob after its last use */
-    const struct limits *ceilings;       /* of every request; NULL: those of the contract */
-    const char *profile;                 /* the default; NULL: baseline */
+    int64_t keep_files_s, keep_blobs_s; /* files of an ended session; a blob after its last use */
+    const struct limits *ceilings; /* of every request; NULL: those of the contract */
+    const char *profile; /* the default; NULL: baseline */
 };
 
 struct api *api_open(const struct api_options *options, struct err *err);
@@ -68,8 +68,8 @@ static inline struct api *api_of(const struct http_exchange *x)
 #define API_TAKER(name) size_t api_##name(struct http_exchange *x, struct str bytes)
 
 /* runs.c */
-API_HANDLER(run);             /* POST /v1/run */
-API_HANDLER(run_python);      /* POST /v1/run_python */
+API_HANDLER(run); /* POST /v1/run */
+API_HANDLER(run_python); /* POST /v1/run_python */
 API_HANDLER(run_show);
 API_HANDLER(run_events);
 API_HANDLER(run_stdout);
