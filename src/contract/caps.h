@@ -24,7 +24,12 @@
     X(EVENTS_BYTES, "events_bytes", 4 << 20, 65536, 1 << 30, "events kept of one run or task")   \
     X(KEPT_BYTES, "kept_bytes", 268435456, 1 << 20, (int64_t)1 << 40,                            \
       "results and events kept of all ended runs")                                               \
-    X(KEPT_RUNS, "kept_runs", 2000, 1, 1000000, "ended runs that are kept")
+    X(KEPT_RUNS, "kept_runs", 2000, 1, 1000000, "ended runs that are kept")                      \
+    X(TASKS, "tasks", 32, 1, 200, "tasks of the agent that run at once")                         \
+    X(KEPT_TASKS, "kept_tasks", 200, 1, 100000, "tasks that are kept, in kept_bytes of their own") \
+    X(TASK_IDLE_S, "task_idle_s", 1200, 1, 86400,                                                \
+      "seconds that the session of a conversation waits for a question")                         \
+    X(TASK_ASK_S, "task_ask_s", 3600, 1, 86400, "seconds that a model's question waits for a reply")
 
 enum http_cap {
 #define X(id, name, fallback, least, most, doc) HTTP_##id,

@@ -41,7 +41,7 @@ void serve_answer_free(struct serve_answer *answer)
 bool serve_conn_is_shut(const struct serve_conn *conn)
 {
     size_t full = serve_conn_room(conn) + (SERVE_OUT_FULL - SERVE_OUT_MAX);
-    return conn->serve->stopping || serve_conn_held(conn) > full;
+    return (conn->serve->stopping && !conn->is_guest) || serve_conn_held(conn) > full;
 }
 
 static bool may_read(const struct serve_conn *conn)
@@ -342,5 +342,7 @@ void serve_conn_free_if_done(struct serve_conn *conn)
     if (conn->after)
         conn->after->before = conn->before;
     conn->serve->conn_count--;
+    if (conn->guest.gone)
+        conn->guest.gone(conn->guest.user);
     free(conn);
 }

@@ -17,6 +17,8 @@ void serve_run_free(struct serve_run *run)
     if (run->after)
         run->after->before = run->before;
     conn->run_count--;
+    if (run->counted && conn->guest.ends)
+        conn->guest.ends(conn->guest.user, &run->request, run->cpu_ms);
     request_done(&run->request);
     free(run->stdin_bytes);
     serve_unclaim(conn->serve, run->claim);
@@ -123,6 +125,7 @@ static void finish(struct serve_run *run, struct result *result, const struct er
         }
         serve_conn_answer(conn, answer);
     }
+    run->cpu_ms = result ? result->cpu_ms : 0;
     serve_run_free(run);
 }
 
@@ -179,6 +182,15 @@ static struct serve_run *run_new(struct serve_conn *conn, const struct frame_ask
     return run;
 }
 
+static int count(struct serve_run *run, struct err *err)
+{
+    const struct serve_guest *guest = &run->conn->guest;
+    if (guest->begins && guest->begins(guest->user, &run->request, err) < 0)
+        return -1;
+    run->counted = true;
+    return 0;
+}
+
 static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t claim)
 {
     struct serve *serve = conn->serve;
@@ -188,9 +200,10 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
                                   .user = run, .input = run->events && ask->input };
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
+    const struct serve_client *client = conn->guest.client ? conn->guest.client : &conn->client;
     if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
-        take_stdin(run, ask->stdin_base64, &err) == 0)
-        run->run = engine_begin(serve->engine, &run->request, conn, &hooks, &err);
+        take_stdin(run, ask->stdin_base64, &err) == 0 && count(run, &err) == 0)
+        run->run = engine_begin(serve->engine, &run->request, client, &hooks, &err);
     if (run->run) {
         if (run->request.session)
             serve_session_used(conn, run->request.session);

@@ -242,7 +242,7 @@ void serve_add_door(struct serve *serve, const struct serve_door *door)
     serve->door = *door;
 }
 
-int serve_connect(struct serve *serve, struct err *err)
+int serve_connect(struct serve *serve, const struct serve_guest *guest, struct err *err)
 {
     int pair[2];
     if (serve->conn_count >= SERVE_CONNS_MAX)
@@ -253,8 +253,11 @@ int serve_connect(struct serve *serve, struct err *err)
     own_fd mine = pair[0], theirs = pair[1];
     if (fcntl(mine, F_SETFL, O_NONBLOCK) < 0)
         return err_sys(err, "open a connection to the engine");
-    if (!serve_conn_new(serve, mine, err))
+    struct serve_conn *conn = serve_conn_new(serve, mine, err);
+    if (!conn)
         return -1;
+    conn->guest = *guest;
+    conn->is_guest = true;
     take_fd(&mine);
     return take_fd(&theirs);
 }

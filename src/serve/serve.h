@@ -40,8 +40,17 @@ struct serve_options {
 struct serve *serve_open(const struct serve_options *options, struct err *err);
 /* The door must stay until serve_close. */
 void serve_add_door(struct serve *serve, const struct serve_door *door);
-/* A new connection inside this process: the client's end, to be closed by the caller. -1: err. */
-int serve_connect(struct serve *serve, struct err *err);
+/* A client inside this process, a thread: whose share of the queue its runs take, and who counts
+ * them. It is heard until its end also while the engine stops. Members may be NULL. */
+struct serve_guest {
+    const struct serve_client *client;
+    int (*begins)(void *user, const struct request *request, struct err *err); /* -1: refused */
+    void (*ends)(void *user, const struct request *request, double cpu_ms);
+    void (*gone)(void *user); /* the last call */
+    void *user;
+};
+/* Its new connection: the client's end, to be closed by the caller. -1: err, and no `gone`. */
+int serve_connect(struct serve *serve, const struct serve_guest *guest, struct err *err);
 /* Serves until asked to stop, or until the one connection ends: 0. Returns -1 if the engine can run
  * nothing any more; every waiting client was told. */
 int serve_go(struct serve *serve, struct err *err);

@@ -46,6 +46,8 @@ struct serve_run {
     char *stdin_bytes;
     size_t claim;
     bool events, content;
+    bool counted; /* by its guest */
+    double cpu_ms; /* that it used */
     uint64_t seq; /* events so far */
     struct serve_news news;
 };
@@ -94,6 +96,8 @@ struct serve_conn {
     char used[SERVE_SESSIONS_TOLD][32]; /* sessions it used, the latest first */
     bool ended; /* the client sends no more, or nothing readable */
     bool starved; /* waits for a claim */
+    bool is_guest;
+    struct serve_guest guest;
 };
 
 struct serve {

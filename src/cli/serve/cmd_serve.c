@@ -20,6 +20,7 @@
 #include "cli/term/term.h"
 #include "engine/engine.h"
 #include "serve/api/api.h"
+#include "serve/api/models.h"
 #include "serve/socket.h"
 #include "serve/serve.h"
 #include "serve/stall.h"
@@ -28,6 +29,7 @@ struct door {
     struct cli_serve_options options;
     struct cli_listen listen;
     struct api *api;
+    struct api_models *models; /* of tasks; NULL: there is no HTTP door */
     int state_dir;
     struct serve_socket socket;
     uid_t owner;
@@ -73,6 +75,14 @@ static int check_fd(int fd, struct err *err)
     return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? err_sys(err, "set close-on-exec on '--fd'") : 0;
 }
 
+/* As the caller, and before the engine, which needs no key. */
+static int open_models(struct door *door, struct err *err)
+{
+    const struct api_models_options options = { .model = NULL };
+    door->models = api_models_open(&options, err);
+    return door->models ? 0 : -1;
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
@@ -85,7 +95,8 @@ static int open_door(struct door *door, struct err *err)
     }
     door->notify = open_notify();
     door->state_dir = door->options.listen.count ? cli_state_open() : -1;
-    if (cli_listen_open(&door->options.listen, &door->listen, err) < 0)
+    if (cli_listen_open(&door->options.listen, &door->listen, err) < 0 ||
+        (door->listen.count > 0 && open_models(door, err) < 0))
         return -1;
     return serve_socket_open(named && *named ? named : NULL, &door->socket, err);
 }
@@ -94,11 +105,13 @@ static int open_door(struct door *door, struct err *err)
 static int open_api(struct door *door, struct serve *serve, struct engine *engine, struct err *err)
 {
     struct api_options options = {
-        .engine = engine, .serve = serve, .state_dir = door->state_dir,
+        .engine = engine, .serve = serve, .state_dir = door->state_dir, .models = door->models,
         .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
     };
     if (door->listen.count == 0)
         return 0;
+    if (api_models_ready(door->models, err) < 0)
+        return -1;
     for (int i = 0; i < HTTP_CAP_COUNT; i++)
         options.http.caps[i] = http_caps[i].fallback;
     door->api = api_open(&options, err);
@@ -193,6 +206,7 @@ int cli_cmd_serve(int argc, char **argv)
         cli_term_note("'%s' was not removed, the next start replaces it: %s", door.socket.path,
                       strerror(errno));
     cli_listen_close(&door.listen);
+    api_models_close(door.models);
     own_close_fd(&door.state_dir);
     own_close_fd(&door.fd);
     own_close_fd(&door.notify);

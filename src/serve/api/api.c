@@ -36,6 +36,13 @@ const struct http_route api_routes[] = {
     { POST, "/v1/sessions/{}/checkpoint", HTTP_JSON, .handle = api_session_checkpoint },
     { POST, "/v1/sessions/{}/undo", HTTP_JSON, .handle = api_session_undo },
     { POST, "/v1/sessions/{}/fork", HTTP_JSON, .handle = api_session_fork },
+    { POST, "/v1/tasks", HTTP_JSON, .handle = api_task_new },
+    { GET, "/v1/tasks", .handle = api_task_list },
+    { GET, "/v1/tasks/{}", .handle = api_task_show },
+    { DELETE, "/v1/tasks/{}", .handle = api_task_end },
+    { GET, "/v1/tasks/{}/events", .handle = api_task_events },
+    { POST, "/v1/tasks/{}/reply", HTTP_JSON, .handle = api_task_reply },
+    { GET, "/v1/tasks/{}/artifacts/{*}", .handle = api_task_artifact },
     { NULL },
 };
 
@@ -73,13 +80,15 @@ static void drain(void *user)
     struct api *api = user;
     api->draining = true;
     api_runs_cancel(api->runs);
+    api_tasks_cancel(api->tasks);
     http_drain(api->http);
 }
 
 static bool is_quiet(const void *user)
 {
     const struct api *api = user;
-    return api_runs_are_quiet(api->runs) && http_is_quiet(api->http);
+    return api_runs_are_quiet(api->runs) && api_tasks_are_quiet(api->tasks) &&
+           http_is_quiet(api->http);
 }
 
 static bool is_used(const void *user)
@@ -91,6 +100,7 @@ static void fail(void *user, const struct err *err)
 {
     struct api *api = user;
     api_runs_fail(api->runs, err);
+    api_tasks_cancel(api->tasks);
     http_drain(api->http);
 }
 
@@ -121,8 +131,9 @@ struct api *api_open(const struct api_options *options, struct err *err)
     api->runs = api_runs_new(api);
     api->sessions = api_sessions_new();
     api->who = who_open(api->loop, options->state_dir, err);
+    api->tasks = api_tasks_new(api, options->models, err);
     struct http_options http = http_options_of(api, options);
-    if (api->who)
+    if (api->who && api->tasks)
         api->http = http_open(&http, err);
     if (api->http)
         return api;
@@ -146,6 +157,7 @@ void api_close(struct api *api)
         return;
     http_close(api->http);
     api->http = NULL;
+    api_tasks_close(api->tasks);
     who_close(api->who); /* before its loop goes; tokens stay while runs hold them */
     api->who = NULL;
 }
@@ -155,6 +167,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     api_runs_free(api->runs);
+    api_tasks_free(api->tasks);
     api_sessions_free(api->sessions);
     while (api->clients) {
         struct api_client *next = api->clients->next;

@@ -13,6 +13,7 @@ struct blobs;
 struct api_runs;
 struct api_sessions;
 struct api_tasks;
+struct api_models;
 struct api_about;
 struct serve;
 
@@ -21,8 +22,7 @@ struct api_options {
     struct serve *serve;
     int state_dir; /* -1: there is none; stays the caller's */
     struct http_options http; /* routes, who and user are filled in here */
-    const char *model, *judge, *planner; /* of tasks, or NULL */
-    const char *const *models;           /* that a task may name; NULL ends */
+    struct api_models *models; /* of tasks (models.h), ready; they stay the caller's */
     int64_t keep_files_s, keep_blobs_s; /* files of an ended session; a blob after its last use */
     const struct limits *ceilings; /* of every request; NULL: those of the contract */
     const char *profile; /* the default; NULL: baseline */
@@ -104,6 +104,7 @@ API_HANDLER(task_show);
 API_HANDLER(task_events);
 API_HANDLER(task_reply);
 API_HANDLER(task_end);
+API_HANDLER(task_artifact);
 /* about.c, metrics.c */
 void api_about_free(struct api_about *about);
 API_HANDLER(languages);
@@ -135,6 +136,16 @@ void api_sessions_free(struct api_sessions *sessions);
 int api_session_check(const struct http_exchange *x, const char *id, struct err *err);
 /* The owner of a session, "" where it came by the socket. */
 const char *api_session_owner(const struct api *api, const char *id);
+
+/* tasks_table.c */
+struct api_tasks *api_tasks_new(struct api *api, struct api_models *models, struct err *err);
+void api_tasks_cancel(struct api_tasks *tasks);
+bool api_tasks_are_quiet(const struct api_tasks *tasks);
+/* {"running","kept","bytes"} */
+json_t *api_tasks_metrics(const struct api_tasks *tasks);
+/* Before the engine closes; after it. */
+void api_tasks_close(struct api_tasks *tasks);
+void api_tasks_free(struct api_tasks *tasks);
 
 /* blobs.c: puts the bytes of blobs in the place of files[].blob, which the token must own. */
 int api_blobs_fill(struct api *api, const struct who_token *who, struct request *request,

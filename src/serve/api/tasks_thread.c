@@ -35,8 +35,9 @@ struct note {
 };
 
 struct tasks_threads {
-    struct loop *loop;
-    struct loop_source ready; /* an eventfd: there are notes */
+    struct loop *loop; /* NULL: left */
+    int wake_fd; /* an eventfd: there are notes */
+    struct loop_source ready; /* the same */
     const struct tasks_hooks *hooks;
     unsigned running; /* the loop's */
     struct tasks_thread *first; /* those that run; the loop's */
@@ -113,7 +114,7 @@ static void tell(struct tasks_thread *thread, enum note_kind what, const char *k
     threads->last = &note->next;
     thread->waiting++;
     pthread_mutex_unlock(&threads->lock);
-    wake(threads->ready.fd);
+    wake(threads->wake_fd);
 }
 
 static bool is_crowded(struct tasks_thread *thread)
@@ -320,7 +321,7 @@ struct tasks_threads *tasks_threads_open(struct loop *loop, const struct tasks_h
         free(threads);
         return NULL;
     }
-    take_fd(&fd);
+    threads->wake_fd = take_fd(&fd);
     return threads;
 }
 
@@ -329,21 +330,27 @@ unsigned tasks_threads_running(const struct tasks_threads *threads)
     return threads->running;
 }
 
+void tasks_threads_leave(struct tasks_threads *threads)
+{
+    if (threads->loop)
+        loop_remove(threads->loop, &threads->ready);
+    threads->loop = NULL;
+}
+
 void tasks_threads_close(struct tasks_threads *threads)
 {
     if (!threads)
         return;
+    tasks_threads_leave(threads);
     while (threads->first)
         join(threads->first);
     for (struct note *note = take_notes(threads), *next; note; note = next) {
         next = note->next;
         note_free(note);
     }
-    own_fd fd = threads->ready.fd;
-    loop_remove(threads->loop, &threads->ready);
+    own_close_fd(&threads->wake_fd);
     pthread_mutex_destroy(&threads->lock);
     free(threads);
-    (void)fd;
 }
 
 struct tasks_thread *tasks_thread_new(struct tasks_threads *threads, void *user)

@@ -44,8 +44,10 @@ struct tasks_hooks {
 struct tasks_threads *tasks_threads_open(struct loop *loop, const struct tasks_hooks *hooks,
                                          struct err *err);
 unsigned tasks_threads_running(const struct tasks_threads *threads);
-/* Without further hooks. Waits for the threads: every task was cancelled, and the engine's ends of
- * their connections are closed. */
+/* Leaves the loop: no further hooks. */
+void tasks_threads_leave(struct tasks_threads *threads);
+/* Waits for the threads: every task was cancelled, and the engine's ends of their connections are
+ * closed. */
 void tasks_threads_close(struct tasks_threads *threads);
 
 struct tasks_thread *tasks_thread_new(struct tasks_threads *threads, void *user);

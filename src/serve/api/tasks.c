@@ -1,0 +1,360 @@
+/* Tasks over HTTP: their begin, their news and their end. Runs in the serve process, in its loop;
+ * the agent itself has a thread (tasks_thread.c). */
+#include "serve/api/tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/own.h"
+
+#define REPORT_MAX ((size_t)1 << 30)
+
+/* --- what the thread tells --- */
+
+static const char *kind_of(const char *kind)
+{
+    static const char *const kinds[] = { "task",  "plan",   "text",   "wait",  "code",  "output",
+                                         "step",  "check",  "repair", "budget", "phase", "asked",
+                                         "undone" };
+    for (size_t i = 0; i < array_len(kinds); i++)
+        if (strcmp(kinds[i], kind) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+/* For agent_resume: the steps, and the conversation as it was last. */
+static void remember(struct api_task *task, const char *kind, json_t *data)
+{
+    static const char *const needed[] = { "task", "step", "undone", "history" };
+    for (size_t i = 0; i < array_len(needed); i++) {
+        if (strcmp(kind, needed[i]) != 0)
+            continue;
+        size_t last = json_array_size(task->past);
+        while (strcmp(kind, "history") == 0 && last-- > 0)
+            if (str_is(json_get_str(json_array_get(task->past, last), "kind"), "history"))
+                json_array_remove(task->past, last);
+        json_array_append_new(task->past, json_pack("{s:s, s:O}", "kind", kind, "data", data));
+    }
+}
+
+static void forget_question(struct api_task *task)
+{
+    free(take_ptr(task->asks));
+}
+
+static void on_event(void *user, const char *kind, json_t *data)
+{
+    struct api_task *task = user;
+    own_json owned = data;
+    const char *name = kind_of(kind);
+    remember(task, kind, owned);
+    if (strcmp(kind, "asked") == 0)
+        forget_question(task);
+    if (strcmp(kind, "task") == 0 && !task->model)
+        task->model = buf_strdup(json_get_str(owned, "model"));
+    if (name)
+        events_add(task_turn(task)->events, name, json_incref(owned));
+}
+
+static void on_ask(void *user, const char *question)
+{
+    struct api_task *task = user;
+    forget_question(task);
+    task->asks = buf_strdup(str_of(question ? question : ""));
+    events_add(task_turn(task)->events, "ask",
+               json_pack("{s:o}", "question", json_text(str_of(task->asks))));
+}
+
+void task_answer(struct http_exchange *x, const struct api_task *task)
+{
+    own_buf text = BUF_INIT(REPORT_MAX + 1);
+    buf_add_str(&text, events_value(task_turn(task)->events));
+    buf_add_text(&text, "\n");
+    http_reply_text(x, 200, "application/json", buf_str(&text));
+}
+
+static void keep_artifacts(struct api_task *task, struct tasks_end *end)
+{
+    struct tasks_end old = { .artifacts = task->artifacts,
+                             .artifact_count = task->artifact_count };
+    task->artifacts = take_ptr(end->artifacts);
+    task->artifact_count = end->artifact_count;
+    end->artifact_count = 0;
+    tasks_end_done(&old);
+}
+
+static void end_turn(struct api_task *task, struct tasks_end *end)
+{
+    struct tasks_turn *turn = task_turn(task);
+    own_buf text = BUF_INIT(REPORT_MAX);
+    if (json_add(&text, end->report) < 0)
+        buf_add_text(&text, "null");
+    keep_artifacts(task, end);
+    forget_question(task);
+    turn->ended_at = time(NULL);
+    snprintf(task->outcome, sizeof task->outcome, "%s", agent_status_name(end->status));
+    events_end(turn->events, "report", buf_str(&text));
+    while (task->waits) {
+        struct tasks_wait *wait = task->waits;
+        task->waits = wait->next;
+        wait->x->state = NULL;
+        task_answer(wait->x, task);
+        free(wait);
+    }
+}
+
+static void on_end(void *user, struct tasks_end *end)
+{
+    struct api_task *task = user;
+    task->idle_ns = clock_now_ns();
+    if (end->report)
+        end_turn(task, end);
+    if (task->counted && !tasks_thread_has_agent(task->thread)) {
+        who_session_ends(task->who);
+        task->counted = false;
+    }
+    struct err unheard = ERR_INIT;
+    bool is_over = !tasks_thread_has_agent(task->thread);
+    if (task->removed && (is_over || tasks_thread_finish(task->thread, &unheard) < 0))
+        tasks_remove(task);
+    else if (!task->removed)
+        tasks_keep(task);
+}
+
+const struct tasks_hooks tasks_hooks = { on_event, on_ask, on_end };
+
+/* --- exchanges that wait --- */
+
+static void on_gone(struct http_exchange *x)
+{
+    struct api_task *task = x->state;
+    if (!task)
+        return;
+    struct tasks_wait **at = &task->waits;
+    while (*at && (*at)->x != x)
+        at = &(*at)->next;
+    struct tasks_wait *mine = *at;
+    if (mine) {
+        *at = mine->next;
+        free(mine);
+    }
+    x->state = NULL;
+    if (!task->waits && !task->kept)
+        tasks_thread_cancel(task->thread);
+}
+
+static void reply(struct http_exchange *x, struct api_task *task, bool wait)
+{
+    char where[64];
+    snprintf(where, sizeof where, "/v1/tasks/%s", task->id);
+    http_add_header(x, "Location", where);
+    task->kept = !wait || http_wants(x) != HTTP_PLAIN;
+    if (http_wants(x) != HTTP_PLAIN) {
+        http_reply_events(x, task_turn(task)->events, 1);
+    } else if (!wait) {
+        http_reply_json(x, 202, task_describe(task));
+    } else {
+        struct tasks_wait *mine = buf_alloc_zero(1, sizeof *mine);
+        *mine = (struct tasks_wait){ task->waits, x };
+        task->waits = mine;
+        x->state = task;
+        x->gone = on_gone;
+    }
+}
+
+/* --- a question --- */
+
+/* All files of the task in one list, for the agent; the bytes stay in the turns' requests. */
+static void list_files(struct api_task *task)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < task->turn_count; i++)
+        count += task->turns[i].request.made_of.file_count;
+    free(task->files);
+    task->files = buf_alloc_zero(count + 1, sizeof *task->files);
+    task->file_count = 0;
+    for (size_t i = 0; i < task->turn_count; i++) {
+        const struct request *request = &task->turns[i].request.made_of;
+        for (size_t j = 0; j < request->file_count; j++)
+            task->files[task->file_count++] = (struct agent_file){
+                .path = request->files[j].path,
+                .content = request->files[j].data,
+            };
+    }
+}
+
+/* Takes the request over. */
+static void add_turn(struct api_task *task, struct tasks_request *request, size_t events_bytes)
+{
+    task->turns = buf_list_room(task->turns, task->turn_count, sizeof *task->turns);
+    task->turns[task->turn_count++] = (struct tasks_turn){
+        .request = *request,
+        .events = events_new(events_bytes),
+        .began_at = time(NULL),
+    };
+    *request = TASKS_REQUEST_INIT;
+    list_files(task);
+}
+
+static void drop_turn(struct api_task *task)
+{
+    struct tasks_turn *turn = task_turn(task);
+    tasks_request_done(&turn->request);
+    events_unref(turn->events);
+    task->turn_count--;
+    list_files(task);
+}
+
+static struct agent_task agent_task_of(const struct api_task *task)
+{
+    const struct tasks_request *first = &task->turns[0].request;
+    return (struct agent_task){
+        .question = task_turn(task)->request.question.at,
+        .files = task->files,
+        .file_count = task->file_count,
+        .budget = first->budget,
+        .mode = first->mode,
+        .cross_check = first->cross_check,
+        .schema = (json_t *)(uintptr_t)first->schema,
+        .instructions = first->instructions,
+        .verify = first->verify,
+        .session = first->session,
+        .transcript_fd = -1,
+    };
+}
+
+/* A connection to the engine and models, for an agent that is not there. */
+static int equip(struct api_task *task, struct tasks_question *out, struct err *err)
+{
+    struct api_tasks *tasks = task->tasks;
+    if (who_session_begins(task->who, err) < 0)
+        return -1;
+    task->counted = true;
+    out->past = json_array_size(task->past) ? json_deep_copy(task->past) : NULL;
+    if (api_models_choose(tasks->models, &task->turns[0].request.models, &out->models, err) == 0)
+        out->engine = tasks_connect(tasks->api, task->who, err);
+    if (out->engine >= 0)
+        return 0;
+    tasks_models_close(&out->models);
+    json_decref(out->past);
+    return -1;
+}
+
+static int begin(struct api_task *task, struct err *err)
+{
+    struct api_tasks *tasks = task->tasks;
+    const int64_t *caps = tasks->api->options.http.caps;
+    struct tasks_question question = {
+        .engine = -1,
+        .task = agent_task_of(task),
+        .keep = task->turns[0].request.conversation,
+        .ask_s = (double)caps[HTTP_TASK_ASK_S],
+    };
+    if (tasks_threads_running(tasks->threads) >= (unsigned)caps[HTTP_TASKS]) {
+        err_set(err, ERR_BUSY, "%lld tasks run already, as many as may",
+                (long long)caps[HTTP_TASKS]);
+        err_hint(err, "try again later, or raise http.tasks in the service's configuration");
+        return -1;
+    }
+    tasks_make_room(tasks);
+    bool has_agent = tasks_thread_has_agent(task->thread);
+    if ((!has_agent && equip(task, &question, err) < 0) ||
+        tasks_thread_begin(task->thread, &question, err) < 0) {
+        if (task->counted && !tasks_thread_has_agent(task->thread))
+            who_session_ends(task->who);
+        task->counted = tasks_thread_has_agent(task->thread);
+        return -1;
+    }
+    snprintf(task->id, sizeof task->id, "%s", tasks_thread_id(task->thread));
+    return 0;
+}
+
+static int check_open(const struct api *api, struct err *err)
+{
+    return api->draining ? err_set(err, ERR_BUSY, "the service is stopping") : 0;
+}
+
+void api_task_new(struct http_exchange *x)
+{
+    struct api *api = api_of(x);
+    struct err err = ERR_INIT;
+    struct tasks_request request;
+    if (check_open(api, &err) < 0 ||
+        tasks_request_read(x->json, &api->ceilings, &request, &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    bool wait = request.wait;
+    if (who_allows(x->who, &request.made_of, &err) < 0) {
+        tasks_request_done(&request);
+        http_reply_err(x, &err);
+        return;
+    }
+    struct api_task *task = tasks_add(api->tasks, x->who);
+    add_turn(task, &request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
+    if (begin(task, &err) == 0) {
+        reply(x, task, wait);
+        return;
+    }
+    tasks_remove(task);
+    http_reply_err(x, &err);
+}
+
+/* --- reply --- */
+
+static int answer_model(struct api_task *task, const struct tasks_request *request, struct err *err)
+{
+    if (tasks_thread_reply(task->thread, str_of(request->text)) == 0)
+        return 0;
+    err_set(err, ERR_CONFLICT, "task '%s' does not wait for a reply", task->id);
+    err_hint(err, tasks_thread_runs(task->thread)
+                      ? "its status is 'asking' while the model waits for one"
+                      : "it has ended: {\"question\"} asks further");
+    return -1;
+}
+
+/* Takes the request over. */
+static int follow(struct http_exchange *x, struct api_task *task, struct tasks_request *request,
+                  struct err *err)
+{
+    struct api *api = api_of(x);
+    if (tasks_thread_runs(task->thread)) {
+        err_set(err, ERR_CONFLICT, "task '%s' has not ended", task->id);
+        err_hint(err, "follow /v1/tasks/%s/events, whose last event is the end", task->id);
+        return -1;
+    }
+    if (check_open(api, err) < 0 || who_allows(x->who, &request->made_of, err) < 0)
+        return -1;
+    add_turn(task, request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
+    if (begin(task, err) == 0)
+        return 0;
+    drop_turn(task);
+    return -1;
+}
+
+void api_task_reply(struct http_exchange *x)
+{
+    struct err err = ERR_INIT;
+    struct api_task *task = task_of(x);
+    if (!task)
+        return;
+    struct tasks_request request;
+    if (tasks_request_read_reply(x->json, &task->turns[0].request, &api_of(x)->ceilings, &request,
+                                 &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    bool wait = request.wait, asks = !request.text;
+    int rc = asks ? follow(x, task, &request, &err) : answer_model(task, &request, &err);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else if (asks)
+        reply(x, task, wait);
+    else
+        http_reply_json(x, 200, json_pack("{s:s, s:s}", "task", task->id, "status", "running"));
+    tasks_request_done(&request);
+}
