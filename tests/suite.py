@@ -41,8 +41,10 @@ def main(form, *args):
     paths = [] if any(arg.startswith("tests") or os.path.exists(arg) for arg in args) else [str(TESTS)]
     jobs = os.environ.get("CUPEL_JOBS", str(os.cpu_count() + 1))
     workers = ["-n", jobs, "--dist", "loadfile"] if importlib.util.find_spec("xdist") else []
-    codes = [run([*workers, "-m", "not alone and not long", *args, *paths], form, took),
-             run(["-m", "alone or long", *args, *paths], form, took)]
+    with tempfile.TemporaryDirectory(prefix="cupel-seen-") as seen:  # for tests/http: what all processes saw
+        os.environ["CUPEL_SEEN"] = seen
+        codes = [run([*workers, "-m", "not alone and not long", *args, *paths], form, took),
+                 run(["-m", "alone or long", *args, *paths], form, took)]
     keep(form, took)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{len(took)} tests in {time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of CPU time; "

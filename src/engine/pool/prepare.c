@@ -217,7 +217,7 @@ int engine_image_probe(struct engine *engine, void (*told)(void *user, const str
     snprintf(probe->key, sizeof probe->key, "%s", engine->image.key);
     if (probe_request("all", &probe->request, err) < 0)
         return -1;
-    probe->run = engine_begin(engine, &probe->request, probe, &hooks, err);
+    probe->run = engine_begin(engine, &probe->request, /* client= */ NULL, &hooks, err);
     return probe->run ? 0 : -1;
 }
 

@@ -43,6 +43,12 @@ const struct http_route api_routes[] = {
     { GET, "/v1/tasks/{}/events", .handle = api_task_events },
     { POST, "/v1/tasks/{}/reply", HTTP_JSON, .handle = api_task_reply },
     { GET, "/v1/tasks/{}/artifacts/{*}", .handle = api_task_artifact },
+    { GET, "/v1/languages", .handle = api_languages },
+    { GET, "/v1/images", .handle = api_images },
+    { GET, "/v1/profiles", .handle = api_profiles },
+    { GET, "/v1/health", .open = true, .handle = api_health },
+    { GET, "/metrics", .handle = api_metrics },
+    { GET, "/openapi.json", .handle = api_openapi },
     { NULL },
 };
 
@@ -169,6 +175,7 @@ void api_free(struct api *api)
     api_runs_free(api->runs);
     api_tasks_free(api->tasks);
     api_sessions_free(api->sessions);
+    api_about_free(api->about);
     while (api->clients) {
         struct api_client *next = api->clients->next;
         free(api->clients);

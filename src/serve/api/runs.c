@@ -319,11 +319,15 @@ void api_run_python(struct http_exchange *x)
             return;
         }
     }
-    if (timeout && (!json_is_number(timeout) || json_number_value(timeout) <= 0)) {
-        char brief[sizeof err.value];
+    /* The stored unit of timeout_s is the millisecond. */
+    const struct limits_row *row = &limits_rows[LIMITS_TIMEOUT];
+    double ms = json_number_value(timeout);
+    if (timeout &&
+        (!json_is_number(timeout) || ms < (double)row->least || ms > (double)row->most)) {
+        char brief[sizeof err.value], bound[sizeof err.bound];
         json_brief(timeout, brief, sizeof brief);
-        err_input(&err, "timeout_ms", brief, "a number above 0",
-                  "field 'timeout_ms' is not a number above 0");
+        snprintf(bound, sizeof bound, "%lld to %lld", (long long)row->least, (long long)row->most);
+        err_input(&err, "timeout_ms", brief, bound, "field 'timeout_ms' is out of range");
         http_reply_err(x, &err);
         return;
     }

@@ -156,6 +156,13 @@ static json_t *reply_of(const struct ask *ask, json_t *answer)
     return reply;
 }
 
+static void add_location(struct http_exchange *x, const char *id)
+{
+    char where[64];
+    snprintf(where, sizeof where, "/v1/sessions/%s", id ? id : "");
+    http_add_header(x, "Location", where);
+}
+
 static void on_answer(void *user, json_t *answer, struct result_artifact *file,
                       const struct err *err)
 {
@@ -169,6 +176,8 @@ static void on_answer(void *user, json_t *answer, struct result_artifact *file,
         who_session_ends(ask->who);
     if (ask->x) {
         ask->x->state = NULL;
+        if (!err && ask->status == 201)
+            add_location(ask->x, id);
         if (err)
             http_reply_err(ask->x, err);
         else
@@ -191,8 +200,8 @@ static void begin(struct http_exchange *x, json_t *frame, unsigned status, bool 
                          .status = status };
     ask->frame.root = frame;
     const struct engine_ask_hooks hooks = { on_answer, ask };
-    static const char *const none[] = { NULL };
-    int rc = http_query_only(x, none, &err);
+    static const char *const known[] = { "names", NULL };
+    int rc = http_query_only(x, x->route->handle == api_session_show ? known : known + 1, &err);
     if (rc == 0)
         rc = frame_session_read(&ask->frame, &ask->what, &err);
     if (rc == 0 && ask->what.what == FRAME_DO_NEW)
@@ -255,7 +264,19 @@ void api_session_list(struct http_exchange *x)
 /* The names are asked of the interpreter: that waits for its cell. */
 void api_session_show(struct http_exchange *x)
 {
-    act(x, "info", 200, /* counts= */ false);
+    struct err err = ERR_INIT;
+    const char *names = http_query(x, "names");
+    if (names && strcmp(names, "true") != 0 && strcmp(names, "false") != 0) {
+        err_input(&err, "names", NULL, "true or false", "parameter 'names' is not a boolean");
+        http_reply_err(x, &err);
+        return;
+    }
+    json_t *frame = frame_of(x, "info");
+    if (!frame)
+        return;
+    if (names && strcmp(names, "true") == 0)
+        json_object_set_new(frame, "names", json_true());
+    begin(x, frame, 200, /* counts= */ false);
 }
 
 void api_session_end(struct http_exchange *x)

@@ -105,6 +105,7 @@ static enum MHD_Result at_piece(struct http_inner *inner, struct str data, size_
         used = data.len;
     *left = data.len - used;
     inner->came += used;
+    inner->x.http->received_bytes += used;
     if (*left > 0)
         http_suspend(inner);
     return MHD_YES;

@@ -311,7 +311,20 @@ void http_close(struct http *http)
 
 json_t *http_describe(const struct http *http)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "connections", (json_int_t)http->link_count,
-                     "exchanges", (json_int_t)http->exchanges, "streams", (json_int_t)http->streams,
-                     "bodies_bytes", (json_int_t)http->claimed);
+    json_t *replies = json_object(), *refused = json_object();
+    char status[16];
+    for (int i = 0; i < HTTP_STATUSES; i++) {
+        snprintf(status, sizeof status, "%d", i);
+        if (http->replies[i])
+            json_object_set_new(replies, status, json_integer((json_int_t)http->replies[i]));
+    }
+    for (int kind = ERR_NONE + 1; kind <= ERR_BUG; kind++)
+        json_object_set_new(refused, err_kind_name((enum err_kind)kind),
+                            json_integer((json_int_t)http->refused[kind]));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "connections",
+                     (json_int_t)http->link_count, "exchanges", (json_int_t)http->exchanges,
+                     "streams", (json_int_t)http->streams, "bodies_bytes",
+                     (json_int_t)http->claimed, "received_bytes", (json_int_t)http->received_bytes,
+                     "sent_bytes", (json_int_t)http->sent_bytes, "replies", replies, "refused",
+                     refused);
 }

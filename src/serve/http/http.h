@@ -84,7 +84,8 @@ bool http_is_quiet(const struct http *http); /* no exchange is under way */
 void http_close(struct http *http);
 void *http_user(const struct http_exchange *x);
 int64_t http_cap(const struct http_exchange *x, enum http_cap cap);
-/* {"connections","exchanges","streams","bodies_bytes"} for metrics. */
+/* {"connections","exchanges","streams","bodies_bytes","received_bytes","sent_bytes","replies":{
+ * status: count},"refused":{kind: count}} for metrics. */
 json_t *http_describe(const struct http *http);
 
 /* --- the request --- */

@@ -56,6 +56,8 @@ struct http_inner {
     struct http_follow *follow; /* events.c */
 };
 
+#define HTTP_STATUSES 600
+
 struct http {
     struct http_options options;
     int64_t caps[HTTP_CAP_COUNT];
@@ -66,6 +68,8 @@ struct http {
     struct loop_timer again, sweep;
     unsigned link_count, exchanges, streams;
     size_t claimed;
+    uint64_t replies[HTTP_STATUSES], refused[ERR_BUG + 1]; /* by status, by kind */
+    uint64_t received_bytes, sent_bytes;                   /* of bodies */
     bool dirty;    /* the library has work */
     bool draining;
 };

@@ -71,6 +71,7 @@ static void ready(struct http_exchange *x, unsigned status, const char *mime,
     struct http_inner *inner = x->inner;
     inner->response = response;
     inner->status = status;
+    x->http->replies[status < HTTP_STATUSES ? status : 0]++;
     if (mime)
         mhd.add_response_header(response, "Content-Type", mime);
     mhd.add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -85,6 +86,7 @@ static void ready(struct http_exchange *x, unsigned status, const char *mime,
 static void reply_taken(struct http_exchange *x, unsigned status, const char *mime, char *text,
                         size_t len)
 {
+    x->http->sent_bytes += len;
     ready(x, status, mime,
           mhd.create_response_from_buffer(len, text,
                                           text ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT));
@@ -112,6 +114,7 @@ void http_reply_json(struct http_exchange *x, unsigned status, json_t *value)
 
 void http_reply_err(struct http_exchange *x, const struct err *err)
 {
+    x->http->refused[err->kind]++;
     if (err->kind == ERR_BUSY || err->kind == ERR_QUOTA)
         http_add_header(x, "Retry-After", "1");
     http_reply_json(x, (unsigned)err_http_status(err->kind), result_refusal(err));
@@ -129,8 +132,10 @@ static ssize_t on_pull(void *cls, uint64_t offset, char *to, size_t room)
     struct http_inner *inner = cls;
     (void)offset;
     ssize_t got = inner->hung_up ? HTTP_FAIL : inner->pull(&inner->x, to, room);
-    if (got > 0)
+    if (got > 0) {
+        inner->x.http->sent_bytes += (uint64_t)got;
         return got;
+    }
     if (got == HTTP_LATER) {
         http_suspend(inner);
         return 0;
