@@ -1,5 +1,6 @@
 # row: 14 15
 # about: device nodes that are there, that can be made, and terminal injection
+# limits: {"timeout_s": 60}
 # control: root
 # may-lack: open_devices terminal_injection terminal_injection_high
 import stat

@@ -1,5 +1,6 @@
 # row: 26 27 28 29 30 31 34 117
 # about: socket families with and without high bits, and the host's own listeners
+# limits: {"timeout_s": 60}
 # control: root
 # may-lack: alg alg_high vsock vsock_high other_families other_families_high
 # args: listeners
