@@ -8,9 +8,9 @@ import pytest
 from host import BUILD, REPO, SANITIZED
 
 UNIT = BUILD / "unit"
-# A sanitized program maps terabytes, which no transplant can copy.
+# A sanitized program maps terabytes, which no transplant can copy, and its leak checker looks into it.
 NAMES = sorted(name for path in (REPO / "tests/unit").glob("*.c")
-               if not (SANITIZED and path.name == "test_transplant_program.c")
+               if not (SANITIZED and path.name in ("test_transplant_program.c", "test_box_service.c"))
                for name in re.findall(r"^TEST\((\w+)\)", path.read_text(), re.M))
 
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "box/wall/confine.h"
 #include "serve/serve_int.h"
 
 #define PAUSE_MS 100     /* accepting pauses so long when no descriptor is left */
@@ -182,6 +183,8 @@ static void on_late(struct loop_timer *timer)
 
 int serve_go(struct serve *serve, struct err *err)
 {
+    if (box_confine_service() < 0)
+        return err_sys(err, "confine the service");
     pump_all(serve);
     while (!is_done(serve)) {
         if (loop_turn(serve->loop) < 0)

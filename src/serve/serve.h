@@ -51,8 +51,9 @@ struct serve_guest {
 };
 /* Its new connection: the client's end, to be closed by the caller. -1: err, and no `gone`. */
 int serve_connect(struct serve *serve, const struct serve_guest *guest, struct err *err);
-/* Serves until asked to stop, or until the one connection ends: 0. Returns -1 if the engine can run
- * nothing any more; every waiting client was told. */
+/* Confines the process for good, threads included (box_confine_service): all helpers, libraries and
+ * listeners must be there. Then serves until asked to stop, or until the one connection ends: 0.
+ * Returns -1 if the engine can run nothing any more; every waiting client was told. */
 int serve_go(struct serve *serve, struct err *err);
 /* Closes the connections and the engine, and frees everything. Accepts NULL. */
 void serve_close(struct serve *serve);

@@ -25,6 +25,14 @@ EDITS = {
         never("src/box/inside/init.c", "(report.walls & INIT_REQUIRED) !="),
         never("src/box/inside/enter.c", "(report.walls & start->required) !="),
     ],
+    # the service reads clients' bytes without a filter, and can be read itself
+    "SERVICE": [never("src/serve/serve.c", "box_confine_service() < 0")],
+    "SERVICE_DUMPABLE": [("src/box/wall/confine.c",
+                          "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS,",
+                          "if (prctl(PR_SET_NO_NEW_PRIVS,")],
+    # only the thread that serves is confined
+    "SERVICE_THREADS": [("src/box/wall/confine.c", "SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG",
+                         "SECCOMP_FILTER_FLAG_LOG")],
     # ---- namespaces ----
     # the box lives in the broker's user namespace
     "USER_NS": [

@@ -43,6 +43,7 @@ CONTENTS = wall("artifact_walls", "contents_of_the_host_never_come_back")
 BETWEEN = wall("between_boxes", "a_box_neither_sees_nor_holds_up_another")
 ODD_STATE = wall("inherited", "odd_signals_and_umask_do_not_reach_the_box")
 RLIMITS = box("rlimits.py")
+CONFINED = wall("service", "every_thread_of_the_service_is_confined_and_holds_no_power")
 DRIVER = "tests/wall/test_driver_caps.py::test_"
 TABLE = [wall("syscalls", "the_compiled_filter_is_the_golden_one", None),
          wall("syscalls", "the_box_answers_as_the_table_says")]
@@ -101,6 +102,9 @@ POWER = [
     Mutant("NOTIFY_ANSWER", box("kernel_calls.py"), box("ptrace.py")),
     Mutant("NOTIFY_CAP", DRIVER + "forbidden_calls_are_reported_so_often_and_no_more"),
     Mutant("LANDLOCK", box("landlock.py")),
+    Mutant("SERVICE", CONFINED),
+    Mutant("SERVICE_THREADS", CONFINED),
+    Mutant("SERVICE_DUMPABLE", wall("service", "nobody_of_its_uid_can_look_into_the_service", "user")),
     Mutant("DOOR", wall("posture", "nothing_of_ours_keeps_a_power_over_the_host")),
 ]
 

@@ -1,5 +1,5 @@
-/* Confinement of cupel's own helpers on the host side. Each helper calls it right after its fork.
- * No heap, no stdio. */
+/* Confinement of cupel's own processes on the host side: each helper calls it right after its fork,
+ * `cupel serve` when it is ready. No heap, no stdio. */
 #include "box/wall/confine.h"
 
 #include <errno.h>
@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "box/wall/filter.h"
 #include "box/wall/landlock.h"
+#include "box/wall/seccomp.h"
 
 int box_confine_capabilities(uint32_t keep)
 {
@@ -66,4 +68,25 @@ int box_confine_steward(int sock, int out_dirfd, bool reads)
         errno != EOPNOTSUPP)
         return -1;
     return 0;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+/* The leak checker starts a process that looks into this one, at its end. */
+#define IS_WATCHED 1
+#else
+#define IS_WATCHED 0
+#endif
+
+int box_confine_service(void)
+{
+    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG |
+                           SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    if (IS_WATCHED)
+        return 0;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    int rc = seccomp_raise(box_filter_service, flags);
+    if (rc > 0) /* the thread that has another filter */
+        errno = EBUSY;
+    return rc == 0 ? 0 : -1;
 }

@@ -1,4 +1,4 @@
-/* Confining helper processes that run as the caller. */
+/* Confining processes of the host side: helpers that run as the caller, and the service. */
 #ifndef BOX_WALL_CONFINE_H
 #define BOX_WALL_CONFINE_H
 
@@ -13,5 +13,10 @@ int box_confine_capabilities(uint32_t keep);
  * the folder, and without `reads` no content of a file. The uid stays the caller's. 0, or -1 with
  * errno; a kernel without Landlock is no failure. */
 int box_confine_steward(int sock, int out_dirfd, bool reads);
+
+/* For `cupel serve`, when it is ready and before it reads a client's byte: not dumpable,
+ * no_new_privs, and in every thread the filter of policy/service.policy. It starts no process any
+ * more. The kernel's audit log has what the filter refuses. 0, or -1 with errno. */
+int box_confine_service(void);
 
 #endif
