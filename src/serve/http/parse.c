@@ -85,9 +85,9 @@ int parse_query(struct str text, struct parse_query *out, struct err *err)
         if (out->count == PARSE_QUERY_MAX)
             err_input(err, "query", NULL, "at most 16 parameters",
                       "the query has more than 16 parameters");
-        else if (!decoded || !content)
-            err_input(err, "query", NULL, "UTF-8, percent-encoded",
-                      "the query is not percent-encoded UTF-8");
+        else if (!decoded || !content || !*decoded)
+            err_input(err, "query", NULL, "NAME=VALUE, UTF-8, percent-encoded",
+                      "the query has a part that is not NAME=VALUE in percent-encoded UTF-8");
         else if (has_name(out, decoded))
             err_input(err, decoded, NULL, "one value", "parameter '%.80s' comes twice", decoded);
         else {
@@ -182,7 +182,7 @@ bool parse_is_local_name(struct str host)
 {
     char text[HOST_MAX + 1];
     unsigned char address[16];
-    if (host.len == 0 || host.len > HOST_MAX)
+    if (host.len == 0 || host.len > HOST_MAX || memchr(host.at, 0, host.len))
         return false;
     memcpy(text, host.at, host.len);
     text[host.len] = 0;
