@@ -2,6 +2,7 @@
 #   make        build/cupel            make test    one test for each promise; make test-full: the rest
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
+#   make load   the HTTP service under load, against the engine's socket
 #   make extras      the long list of packages for the code that runs, by apt
 #   make ecosystem   public programs, notebooks beside a Jupyter kernel, the SDKs from npm
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
@@ -96,7 +97,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: ci-build analyze all run extras test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench asan fuzz install uninstall clean deps \
+.PHONY: ci-build analyze all run extras test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench load asan fuzz install uninstall clean deps \
         check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -104,7 +105,7 @@ all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 # change of either builds them again. A stamp is written only when its text changes.
 FLAGS   := $(strip $(shell $(CC) --version 2>/dev/null | head -n 1) | $(CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) $(HOST_LIBS) | \
            $(STATIC_CC) $(STATIC_CFLAGS) $(STATIC_LDFLAGS) | $(EMBED_CFLAGS) | $(ZYGOTE_CFLAGS) | $(BUILD_PYTHON))
-SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c dev/completion/*.c))
+SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c bench/load/*.c dev/completion/*.c))
 ifneq ($(file <$(B)/stamp/flags),$(FLAGS))
 $(B)/stamp/flags: FORCE
 endif
@@ -195,6 +196,10 @@ $(B)/bench: $(call host_obj,$(wildcard bench/warm/*.c)) $(LIB_OBJ) $(B)/stamp/so
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 $(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
 
+# The client of `make load`: it drives a server that bench/load.py started; not installed.
+$(B)/load: $(call host_obj,$(wildcard bench/load/*.c) $(addprefix bench/warm/,engine.c figure.c host.c stats.c)) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
+
 # The writer of completions/, whose files are built into cupel. It is not installed.
 
 $(B)/completion: $(COMPLETION_OBJ) $(LIB_OBJ) $(B)/stamp/sources
@@ -236,7 +241,7 @@ run: deps-run
 	@examples/tour.sh $(B)/cupel
 
 # The forms of the suite: tests/selection.py has the rules.
-TESTED := all $(B)/unit $(B)/bench $(B)/completion replay
+TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion replay
 SUITE = CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) tests/suite.py
 test: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
@@ -309,6 +314,11 @@ ci-build: deps-ci
 bench: deps-bench
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/bench
 	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/run.py
+
+# The HTTP service under load, as ratios to the engine's socket: build/load.jsonl.
+load: deps-load
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/load
+	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/load.py
 
 format: deps-format
 	@dev/check-format --fix

@@ -16,6 +16,7 @@ import common
 BENCH = Path(os.environ.get("BUILD", common.REPO / "build")) / "bench"
 ROUNDS = os.environ.get("BENCH_WARM_ROUNDS", "100")
 ROWS = os.environ.get("BENCH_WARM_ROWS", "").split()
+SIDES = {"bare": "bare", "cupel": "cupel"}  # of a row: the words for them
 
 
 def verdict(row):
@@ -41,9 +42,9 @@ def measure(folder, env, ids):
 
 def sides(row):
     noise = f", noise {row['bare']['noise']:.1%}: {row['baseline']}" if row["bare"] else ""
-    return ", ".join(f"{side} p50 {row[side]['p50']:.4g} p99 {row[side]['p99']:.4g} {row['unit']}"
+    return ", ".join(f"{word} p50 {row[side]['p50']:.4g} p99 {row[side]['p99']:.4g} {row['unit']}"
                      f" ({row[side]['count']})"
-                     for side in ("bare", "cupel") if row[side]) + noise
+                     for side, word in SIDES.items() if row[side]) + noise
 
 
 def show(figures, who, row, judged):
