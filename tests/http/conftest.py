@@ -4,7 +4,7 @@ import pytest
 
 import engine
 from http_seen import SEEN
-from http_contract import Contract
+from http_contract import CONTRACT
 from http_server import LISTEN, Server
 
 
@@ -18,10 +18,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def contract():
-    one = Contract()
-    yield one
+    yield CONTRACT
     if SEEN:
-        one.keep(SEEN)
+        CONTRACT.keep(SEEN)
 
 
 @pytest.fixture(scope="module")

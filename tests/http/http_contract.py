@@ -198,3 +198,6 @@ class Contract:
             responses |= set(found["responses"])
             fields |= set(found["fields"])
         return responses, fields
+
+
+CONTRACT = Contract()  # for every client of this process

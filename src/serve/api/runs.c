@@ -281,7 +281,8 @@ void api_run_begin(struct http_exchange *x, json_t *body, const char *session)
     char sum[HASH_HEX_ROOM] = "";
     bool wait = true;
     struct api_run *run = NULL;
-    int same = find_same(x, &key, sum, &run, &err);
+    static const char *const none[] = { NULL };
+    int same = http_query_only(x, none, &err) < 0 ? -1 : find_same(x, &key, sum, &run, &err);
     if (same == 0) {
         if (session)
             json_object_set_new(body, "session", json_string(session));

@@ -283,7 +283,8 @@ void api_task_new(struct http_exchange *x)
     struct api *api = api_of(x);
     struct err err = ERR_INIT;
     struct tasks_request request;
-    if (check_open(api, &err) < 0 ||
+    static const char *const none[] = { NULL };
+    if (http_query_only(x, none, &err) < 0 || check_open(api, &err) < 0 ||
         tasks_request_read(x->json, &api->ceilings, &request, &err) < 0) {
         http_reply_err(x, &err);
         return;
