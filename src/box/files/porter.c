@@ -72,6 +72,16 @@ static int fill(int to, int from, uint64_t left)
     return 0;
 }
 
+static bool replaced; /* by the last call */
+
+/* 0, or an errno. */
+static int take_place(int dir, const char *fresh, const char *name)
+{
+    struct stat st;
+    replaced = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return renameat(dir, fresh, dir, name) < 0 ? errno : 0;
+}
+
 static int put(struct box_porter_call *call, int from)
 {
     char fresh[TREE_NAME_ROOM], *name;
@@ -89,8 +99,8 @@ static int put(struct box_porter_call *call, int from)
     int why = fill(to, from, call->size);
     if (!why && fchmod(to, call->readonly ? 0444 : 0644) < 0)
         why = errno;
-    if (!why && call->replace && renameat(dir, fresh, dir, name) < 0)
-        why = errno;
+    if (!why && call->replace)
+        why = take_place(dir, fresh, name);
     if (why && call->replace)
         unlinkat(dir, fresh, 0);
     return why;
@@ -157,10 +167,9 @@ static int give_name(struct box_porter_call *call, int file)
     if (dir < 0 || fchmod(file, call->readonly ? 0444 : 0644) < 0 ||
         tree_link(file, dir, fresh) < 0)
         return errno;
-    if (renameat(dir, fresh, dir, name) == 0)
-        return 0;
-    int why = errno;
-    unlinkat(dir, fresh, 0);
+    int why = take_place(dir, fresh, name);
+    if (why)
+        unlinkat(dir, fresh, 0);
     return why;
 }
 
@@ -421,7 +430,9 @@ static int serve(bool resident)
         return read_file(&call);
     if (call.op == BOX_PORTER_PUT && from >= 0 && (resident || !call.upload)) {
         struct box_porter_answer word = { .size = call.size };
+        replaced = false;
         word.error = call.upload ? put_part(&call, from, &word.size) : put(&call, from);
+        word.changed = replaced;
         return answer(&word);
     }
     if (resident && call.op == BOX_PORTER_REMOVE) {

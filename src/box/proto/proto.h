@@ -312,7 +312,7 @@ struct box_porter_answer {
     uint32_t tag;
     uint32_t last; /* LIST: the list ends here */
     uint32_t cut; /* LIST, last: enum box_cut */
-    uint32_t changed; /* SNAP: it differs from base */
+    uint32_t changed; /* SNAP: it differs from base; PUT, replace: there was a file */
     uint32_t entries; /* SNAP: number of entries */
     uint32_t lost; /* RESTORE, SEND: bits of BOX_LOST */
     uint64_t size; /* READ: of the whole file, now; PUT, upload: bytes received */

@@ -106,6 +106,7 @@ static int open_api(struct door *door, struct serve *serve, struct engine *engin
 {
     struct api_options options = {
         .engine = engine, .serve = serve, .state_dir = door->state_dir, .models = door->models,
+        .keep_files_s = 86400, .keep_blobs_s = 604800,
         .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
     };
     if (door->listen.count == 0)

@@ -28,6 +28,9 @@ void session_ask_on_noted(struct session *session)
 
 void session_ask_on_put(struct session *session)
 {
+    struct engine_ask *ask = session->queue.ask;
+    if (ask->what->what == FRAME_DO_PUT)
+        json_object_set_new(ask->answer, "replaced", json_boolean(session->box.files.changed));
     files_drop(&session->box.files);
     session_note_files(session, SESSION_PUT_NOTING);
 }

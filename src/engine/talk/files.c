@@ -154,6 +154,7 @@ int files_hear_put(struct files_job *job, const struct box_porter_answer *word, 
 {
     char field[48], value[32];
     (void)bytes;
+    job->changed = job->changed || word->changed;
     if (word->error == 0)
         return ++job->next < job->put_count ? files_put_next(job) : 1;
     if (word->error == ESTALE)

@@ -77,7 +77,7 @@ struct files_job {
     const struct request_file *input; /* the input that it may still equal */
     bool keeps;
     uint32_t lost; /* of a restore, and of sent files: bits of BOX_LOST */
-    bool changed; /* the snapshot differs from its base */
+    bool changed; /* the snapshot differs from its base; a file that was put replaced one */
     uint32_t kept; /* entries in it */
     struct err err;
     /* Called once, last, unless the job is dropped before; see err. */

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/own.h"
+#include "store/errands.h"
 
 struct api_client {
     struct serve_client client; /* first */
@@ -49,6 +51,15 @@ const struct http_route api_routes[] = {
     { GET, "/v1/health", .open = true, .handle = api_health },
     { GET, "/metrics", .handle = api_metrics },
     { GET, "/openapi.json", .handle = api_openapi },
+    { GET, "/v1/sessions/{}/files", .handle = api_files_list },
+    { GET, "/v1/sessions/{}/files/{*}", .handle = api_file_get },
+    { PUT, "/v1/sessions/{}/files/{*}", HTTP_BYTES, .begin = api_file_put_begin,
+      .take = api_file_put_take, .handle = api_file_put },
+    { DELETE, "/v1/sessions/{}/files/{*}", .handle = api_file_delete },
+    { PUT, "/v1/blobs", HTTP_BYTES, .begin = api_blob_put_begin, .take = api_blob_put_take,
+      .handle = api_blob_put },
+    { GET, "/v1/blobs/{}", .handle = api_blob_get },
+    { DELETE, "/v1/blobs/{}", .handle = api_blob_delete },
     { NULL },
 };
 
@@ -126,6 +137,14 @@ static struct http_options http_options_of(struct api *api, const struct api_opt
     return http;
 }
 
+static int open_stores(struct api *api, struct err *err)
+{
+    if (api->options.state_dir < 0)
+        return 0;
+    api->errands = errands_open(api->loop, err);
+    return api->errands && api_blobs_open(api, err) == 0 && api_shelf_open(api, err) == 0 ? 0 : -1;
+}
+
 struct api *api_open(const struct api_options *options, struct err *err)
 {
     struct api *api = buf_alloc_zero(1, sizeof *api);
@@ -139,7 +158,7 @@ struct api *api_open(const struct api_options *options, struct err *err)
     api->who = who_open(api->loop, options->state_dir, err);
     api->tasks = api_tasks_new(api, options->models, err);
     struct http_options http = http_options_of(api, options);
-    if (api->who && api->tasks)
+    if (api->who && api->tasks && open_stores(api, err) == 0)
         api->http = http_open(&http, err);
     if (api->http)
         return api;
@@ -154,6 +173,8 @@ int api_reload(struct api *api, const struct api_options *options, struct err *e
     if (http_reload(api->http, &http, err) < 0)
         return -1;
     api->options = *options;
+    api_blobs_reload(api);
+    api_shelf_reload(api);
     return 0;
 }
 
@@ -164,6 +185,9 @@ void api_close(struct api *api)
     http_close(api->http);
     api->http = NULL;
     api_tasks_close(api->tasks);
+    api_shelf_close(api);
+    api_blobs_close(api);
+    errands_close(take_ptr(api->errands));
     who_close(api->who); /* before its loop goes; tokens stay while runs hold them */
     api->who = NULL;
 }
@@ -176,6 +200,7 @@ void api_free(struct api *api)
     api_tasks_free(api->tasks);
     api_sessions_free(api->sessions);
     api_about_free(api->about);
+    api_shelf_free(api->shelf);
     while (api->clients) {
         struct api_client *next = api->clients->next;
         free(api->clients);

@@ -15,6 +15,8 @@ struct api_sessions;
 struct api_tasks;
 struct api_models;
 struct api_about;
+struct api_shelf;
+struct errands;
 struct serve;
 
 struct api_options {
@@ -47,7 +49,9 @@ struct api {
     struct http *http;
     struct who *who;
     struct request_ceilings ceilings;
-    struct blobs *blobs; /* NULL: there is no state folder */
+    struct errands *errands; /* the disk's thread; NULL, as the next two: no state folder */
+    struct blobs *blobs;
+    struct api_shelf *shelf;
     struct api_runs *runs;
     struct api_sessions *sessions;
     struct api_about *about; /* made when it is first needed */
@@ -97,6 +101,7 @@ API_HANDLER(blob_put_begin);
 API_TAKER(blob_put_take);
 API_HANDLER(blob_put);
 API_HANDLER(blob_get);
+API_HANDLER(blob_delete);
 /* tasks.c */
 API_HANDLER(task_new);
 API_HANDLER(task_list);
@@ -147,7 +152,20 @@ json_t *api_tasks_metrics(const struct api_tasks *tasks);
 void api_tasks_close(struct api_tasks *tasks);
 void api_tasks_free(struct api_tasks *tasks);
 
-/* blobs.c: puts the bytes of blobs in the place of files[].blob, which the token must own. */
+/* shelf.c */
+int api_shelf_open(struct api *api, struct err *err);
+void api_shelf_reload(struct api *api);
+void api_shelf_close(struct api *api);
+void api_shelf_free(struct api_shelf *shelf);
+/* The reply for a session whose files were kept; false: it has none here. */
+bool api_shelf_list(struct http_exchange *x);
+bool api_shelf_get(struct http_exchange *x);
+
+/* blobs.c */
+int api_blobs_open(struct api *api, struct err *err);
+void api_blobs_reload(struct api *api);
+void api_blobs_close(struct api *api);
+/* Puts the bytes of blobs in the place of files[].blob, which the token must own. */
 int api_blobs_fill(struct api *api, const struct who_token *who, struct request *request,
                    struct err *err);
 

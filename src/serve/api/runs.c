@@ -237,7 +237,7 @@ static int read_request(struct http_exchange *x, json_t *body, struct request *o
             return -1;
     }
     return request_from_json(request, &api->ceilings, out, err) < 0 ||
-                   who_allows(x->who, out, err) < 0
+                   who_allows(x->who, out, err) < 0 || api_blobs_fill(api, x->who, out, err) < 0
                ? -1
                : 0;
 }

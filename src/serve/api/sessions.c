@@ -206,7 +206,8 @@ static void begin(struct http_exchange *x, json_t *frame, unsigned status, bool 
         rc = frame_session_read(&ask->frame, &ask->what, &err);
     if (rc == 0 && ask->what.what == FRAME_DO_NEW)
         rc = request_from_session_json(ask->what.request, &api->ceilings, &request, &err) < 0 ||
-                     who_allows(x->who, &request, &err) < 0
+                     who_allows(x->who, &request, &err) < 0 ||
+                     api_blobs_fill(api, x->who, &request, &err) < 0
                  ? -1
                  : 0;
     if (rc == 0 && counts) {
