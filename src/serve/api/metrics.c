@@ -1,5 +1,6 @@
 /* GET /metrics: counters and gauges in Prometheus' text format. Runs in the serve process, in its
- * loop. Figures of single tokens are for operators alone. */
+ * loop. Those of the whole service tell what other tokens do: they are for operators. Any other
+ * token has its own figures. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -216,33 +217,49 @@ static void add_token_samples(struct buf *out, const json_t *tokens, const char 
     }
 }
 
+/* Of all tokens, or of the one that asks. */
+static void add_tokens(struct buf *out, const struct http_exchange *x)
+{
+    own_json all = who_describe(api_of(x)->who);
+    own_json seen = json_array();
+    size_t i;
+    json_t *token;
+    json_array_foreach (all, i, token)
+        if (who_may_see(x->who, json_get_str(token, "id").at))
+            json_array_append(seen, token);
+    add_token_samples(out, seen, "used", "cupel_token_used", "What a token has used.");
+    add_token_samples(out, seen, "quota", "cupel_token_quota", "What a token may use.");
+}
+
+static void add_service(struct buf *out, const struct http_exchange *x)
+{
+    struct api *api = api_of(x);
+    own_json engine = engine_describe(api->engine);
+    own_json http = http_describe(x->http);
+    add_runs(out, engine_tally(api->engine));
+    add_rows(out, engine_rows, array_len(engine_rows), engine);
+    add_pools(out, engine);
+    add_rows(out, http_rows, array_len(http_rows), http);
+    add_counts(out, "cupel_http_replies_total", "status", "Replies by HTTP status.",
+               json_object_get(http, "replies"));
+    add_counts(out, "cupel_http_refused_total", "kind", "Refusals by kind of error.",
+               json_object_get(http, "refused"));
+    add_process(out);
+}
+
 void api_metrics(struct http_exchange *x)
 {
     static const char *const none[] = { NULL };
-    struct api *api = api_of(x);
     struct err err = ERR_INIT;
     if (http_query_only(x, none, &err) < 0) {
         http_reply_err(x, &err);
         return;
     }
     own_buf out = BUF_INIT(METRICS_MAX);
-    own_json engine = engine_describe(api->engine);
-    own_json http = http_describe(x->http);
     add_head(&out, "cupel_info", "gauge", "The version that runs.");
     buf_printf(&out, "cupel_info{version=\"%s\"} 1\n", CUPEL_VERSION);
-    add_runs(&out, engine_tally(api->engine));
-    add_rows(&out, engine_rows, array_len(engine_rows), engine);
-    add_pools(&out, engine);
-    add_rows(&out, http_rows, array_len(http_rows), http);
-    add_counts(&out, "cupel_http_replies_total", "status", "Replies by HTTP status.",
-               json_object_get(http, "replies"));
-    add_counts(&out, "cupel_http_refused_total", "kind", "Refusals by kind of error.",
-               json_object_get(http, "refused"));
-    add_process(&out);
-    if (who_is_operator(x->who)) {
-        own_json tokens = who_describe(api->who);
-        add_token_samples(&out, tokens, "used", "cupel_token_used", "What a token has used.");
-        add_token_samples(&out, tokens, "quota", "cupel_token_quota", "What a token may use.");
-    }
+    if (who_is_operator(x->who))
+        add_service(&out, x);
+    add_tokens(&out, x);
     http_reply_text(x, 200, METRICS_MIME, buf_str(&out));
 }

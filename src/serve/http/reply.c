@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "contract/result.h"
 #include "serve/http/http_int.h"
+#include "serve/who/who.h"
 
 #define PULL_BLOCK (64u << 10)
 #define STREAM_BLOCK (4u << 10) /* of a body without end: there may be thousands */
@@ -115,8 +116,12 @@ void http_reply_json(struct http_exchange *x, unsigned status, json_t *value)
 void http_reply_err(struct http_exchange *x, const struct err *err)
 {
     x->http->refused[err->kind]++;
-    if (err->kind == ERR_BUSY || err->kind == ERR_QUOTA)
-        http_add_header(x, "Retry-After", "1");
+    if (err->kind == ERR_BUSY || err->kind == ERR_QUOTA) {
+        char seconds[24];
+        bool known = x->who && err->kind == ERR_QUOTA && who_retry_s(x->who) > 0;
+        snprintf(seconds, sizeof seconds, "%lld", known ? (long long)who_retry_s(x->who) : 1);
+        http_add_header(x, "Retry-After", seconds);
+    }
     http_reply_json(x, (unsigned)err_http_status(err->kind), result_refusal(err));
 }
 
