@@ -97,9 +97,9 @@ static enum MHD_Result at_head(struct http_inner *inner, const char *method)
 static enum MHD_Result at_piece(struct http_inner *inner, struct str data, size_t *left)
 {
     size_t used = data.len;
-    if (!inner->discards)
+    if (!inner->discards && !inner->response)
         used = http_body_feed(inner, data);
-    if (inner->response) /* the handler refuses the rest */
+    if (inner->response) /* the head was refused, or the handler refuses the rest */
         inner->discards = true;
     if (inner->discards)
         used = data.len;

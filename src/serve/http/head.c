@@ -209,7 +209,11 @@ void http_head(struct http_inner *inner, const char *method)
 {
     struct http_exchange *x = &inner->x;
     struct err err = ERR_INIT;
-    if (check_framing(inner, &err) == 0 && check_source(inner, &err) == 0) {
+    if (check_framing(inner, &err) < 0) {
+        /* Where the request ends is doubtful: the reply goes at once, and the connection with it. */
+        inner->expects = true;
+        http_add_header(x, "Connection", "close");
+    } else if (check_source(inner, &err) == 0) {
         if (is_preflight(inner, method)) {
             reply_preflight(x);
             return;
