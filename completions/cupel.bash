@@ -170,10 +170,15 @@ _cupel()
         esac
         ;;
     serve)
-        fill='' options='--socket --listen --fd --runs --queue --pool --idle-exit --quiet -q --help -h'
+        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --idle-exit --status --stop --json --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --listen) options='' fill='' ;;
+        --tls-cert) options='' fill=files ;;
+        --tls-key) options='' fill=files ;;
+        --host) options='' fill='' ;;
+        --origin) options='' fill='' ;;
+        --config) options='' fill=files ;;
         --fd) options='' fill='' ;;
         --runs) options='' fill='' ;;
         --queue) options='' fill='' ;;
@@ -182,7 +187,7 @@ _cupel()
         esac
         ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;

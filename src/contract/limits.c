@@ -124,9 +124,11 @@ static int refuse(enum limits_id id, const json_t *given, int64_t most, const ch
 }
 
 /* A value above the maximum is usually in the wrong unit. */
-static void hint_above(enum limits_id id, double given, struct err *err)
+static void hint_above(enum limits_id id, double given, int64_t most, struct err *err)
 {
-    if (id == LIMITS_TIMEOUT)
+    if (id == LIMITS_TIMEOUT && most < limits_rows[id].most && given <= 3600)
+        err_hint(err, "the operator of this service allows no more; ask for less time");
+    else if (id == LIMITS_TIMEOUT)
         err_hint(err,
                  "limits.timeout_s is in seconds and %.12g looks like milliseconds; "
                  "for that time write %.12g",
@@ -149,7 +151,7 @@ static int take(enum limits_id id, const json_t *given, int64_t most, int64_t *o
         return refuse(id, given, most, "below the minimum", err);
     if (stored > (double)most || stored >= 0x1p63) {
         refuse(id, given, most, "above the maximum", err);
-        hint_above(id, value, err);
+        hint_above(id, value, most, err);
         return -1;
     }
     if (row->scale == 1 && stored != (double)(int64_t)stored)
@@ -223,10 +225,27 @@ static void settle_cpu(bool given, struct limits *limits)
             limits->value[LIMITS_TIMEOUT] * limits->value[LIMITS_CPUS] / 1000 + 1000;
 }
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 int limits_fill(const struct limits_profile *profile, const json_t *over, int64_t host_memory_bytes,
                 struct limits *out, struct err *err)
 {
+    struct limits none;
+    for (enum limits_id id = 0; id < LIMITS_COUNT; id++)
+        none.value[id] = limits_rows[id].most;
+    return limits_fill_below(profile, over, host_memory_bytes, &none, out, err);
+}
+
+int limits_fill_below(const struct limits_profile *profile, const json_t *over,
+                      int64_t host_memory_bytes, const struct limits *ceilings, struct limits *out,
+                      struct err *err)
+{
     struct limits limits = profile->defaults;
+    for (enum limits_id id = 0; id < LIMITS_COUNT; id++)
+        limits.value[id] = least_of(limits.value[id], ceilings->value[id]);
     bool given[LIMITS_COUNT] = { false };
     if (over && !json_is_object(over)) {
         char value[64];
@@ -239,7 +258,8 @@ int limits_fill(const struct limits_profile *profile, const json_t *over, int64_
         int id = find_row(name);
         if (id < 0)
             return refuse_unknown(name, value, err);
-        int64_t most = id == LIMITS_MEMORY ? host_memory_bytes : limits_rows[id].most;
+        int64_t most = least_of(ceilings->value[id],
+                                id == LIMITS_MEMORY ? host_memory_bytes : limits_rows[id].most);
         if (take((enum limits_id)id, value, most, &limits.value[id], err) < 0)
             return -1;
         given[id] = true;
@@ -253,6 +273,7 @@ int limits_fill(const struct limits_profile *profile, const json_t *over, int64_
     if (settle_disk(given[LIMITS_DISK], &limits, err) < 0)
         return -1;
     settle_cpu(given[LIMITS_CPU], &limits);
+    limits.value[LIMITS_CPU] = least_of(limits.value[LIMITS_CPU], ceilings->value[LIMITS_CPU]);
     *out = limits;
     return 0;
 }

@@ -54,6 +54,11 @@ const struct limits_profile *limits_profile_find(const char *name);
  * checks them together. Errors are ERR_INPUT with field "limits.NAME", value and bound. */
 int limits_fill(const struct limits_profile *profile, const json_t *over, int64_t host_memory_bytes,
                 struct limits *out, struct err *err);
+/* The same below an operator's ceilings, in stored units: what is asked for above them is refused,
+ * and defaults shrink to them. */
+int limits_fill_below(const struct limits_profile *profile, const json_t *over,
+                      int64_t host_memory_bytes, const struct limits *ceilings, struct limits *out,
+                      struct err *err);
 
 /* One member of `limits`, against its row alone. Errors are those of limits_fill. */
 int limits_read(const char *name, const json_t *given, enum limits_id *out_id, int64_t *out,

@@ -86,8 +86,11 @@ static int take_profile(struct request_intake *in, const json_t *value, struct e
 
 static int take_limits(struct request_intake *in, const json_t *value, struct err *err)
 {
-    return limits_fill(in->out->profile, value, in->ceilings->host_memory_bytes, &in->out->limits,
-                       err);
+    const struct request_ceilings *most = in->ceilings;
+    return most->limits ? limits_fill_below(in->out->profile, value, most->host_memory_bytes,
+                                            most->limits, &in->out->limits, err)
+                        : limits_fill(in->out->profile, value, most->host_memory_bytes,
+                                      &in->out->limits, err);
 }
 
 static int take_code(struct request_intake *in, const json_t *value, struct err *err)
@@ -325,7 +328,7 @@ int request_from_json(json_t *object, const struct request_ceilings *ceilings, s
 {
     own_request made = {
         .root = json_incref(object),
-        .profile = &limits_profiles[0],
+        .profile = ceilings->profile ? ceilings->profile : &limits_profiles[0],
         .image = request_images[0],
         .stdin_text = STR(""),
     };

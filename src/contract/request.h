@@ -90,9 +90,11 @@ struct request {
 void request_done(struct request *request);
 #define own_request attr_cleanup(request_done) struct request
 
-/* Maximums that depend on the host. */
+/* Maximums that depend on the host and its operator. */
 struct request_ceilings {
     int64_t host_memory_bytes;
+    const struct limits *limits; /* NULL: those of the contract */
+    const struct limits_profile *profile; /* of a request that names none; NULL: baseline */
     bool blobs; /* the door has blobs: request_fill_blob follows */
 };
 

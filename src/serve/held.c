@@ -7,12 +7,11 @@
  *    largest connection that read nothing for a second is closed.
  * 4. A frame must arrive completely in its time. All connections belong to one user, so these
  *    limits are per user too. */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "serve/serve_int.h"
 
 #define LOOK_NS (CLOCK_S / 4)
@@ -35,18 +34,10 @@ bool serve_conn_may_go(const struct serve_client *client)
     return serve_conn_held(conn) <= serve_conn_room(conn);
 }
 
-/* Logs to standard error; drops the line if the pipe is full. */
-static void log_line(const char *line)
-{
-    struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-    if (poll(&room, 1, 0) > 0 && write(STDERR_FILENO, line, strlen(line)) < 0)
-        return;
-}
-
 static void close_worst(struct serve *serve, int64_t now)
 {
     struct serve_conn *worst = NULL;
-    char line[200];
+    char why[200];
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
         if (now - conn->moved_ns >= STALLED_NS &&
             (!worst || serve_conn_held(conn) > serve_conn_held(worst)))
@@ -54,11 +45,11 @@ static void close_worst(struct serve *serve, int64_t now)
     }
     if (!worst || serve_conn_held(worst) <= SERVE_SHARE)
         return;
-    snprintf(line, sizeof line,
-             "cupel: closed a connection that does not read: it holds %zu MiB of answers, all "
-             "together %zu MiB, maximum %zu MiB\n",
+    snprintf(why, sizeof why,
+             "closed a connection that does not read: it holds %zu MiB of answers, all together "
+             "%zu MiB, maximum %zu MiB",
              serve_conn_held(worst) / MIB, serve->held / MIB, SERVE_ALL_END / MIB);
-    log_line(line);
+    log_line(LOG_LINE_WARN, "closed", json_pack("{s:s}", "message", why));
     serve_conn_drop(worst);
 }
 

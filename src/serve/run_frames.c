@@ -215,10 +215,11 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
 
 static json_t *info_frame(const struct serve *serve)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:i, s:o}", "op", "info", "engine",
+    json_t *listen = serve->listen ? json_deep_copy(serve->listen) : json_array();
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:i, s:o, s:o}", "op", "info", "engine",
                      "cupel " CUPEL_VERSION, "version", CUPEL_VERSION, "protocol", FRAME_PROTOCOL,
-                     "pid", (json_int_t)getpid(), "connections", (int)serve->conn_count, "state",
-                     engine_describe(serve->engine));
+                     "pid", (json_int_t)getpid(), "connections", (int)serve->conn_count, "listen",
+                     listen, "state", engine_describe(serve->engine));
 }
 
 static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char *bound,

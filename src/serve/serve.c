@@ -116,9 +116,16 @@ static void on_stop(struct loop_source *source, uint32_t events)
     struct serve *serve = loop_owner(source, struct serve, stop);
     char wishes[16];
     (void)events;
-    if (read(source->fd, wishes, sizeof wishes) == 0)
+    ssize_t n = read(source->fd, wishes, sizeof wishes);
+    ssize_t hups = 0;
+    for (ssize_t i = 0; i < n; i++)
+        hups += wishes[i] == 'h' && serve->on_hup;
+    if (n == 0)
         loop_remove(serve->loop, source);
-    stop(serve);
+    if (hups > 0 && !serve->stopping)
+        serve->on_hup(serve->user);
+    if (hups == 0 || hups < n)
+        stop(serve);
 }
 
 static void pump_all(struct serve *serve)
@@ -216,6 +223,9 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->stop = (struct loop_source){ .fd = options->stop_fd, .ready = LOOP_HANDLER(on_stop) };
     loop_due(&serve->pause, on_pause_over);
     serve->owner = options->owner;
+    serve->on_hup = options->on_hup;
+    serve->user = options->user;
+    serve->listen = options->listen;
     loop_due(&serve->idle, on_idle);
     serve_held_open(serve);
     serve->idle_exit_ns = options->idle_exit_s * 1000 * CLOCK_MS;

@@ -3,6 +3,7 @@
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,7 +33,12 @@ struct serve_options {
     int listener; /* a listening socket, or -1 */
     int fd;       /* one connected socket, served until its end; or -1 */
     uid_t owner;  /* whose connections are accepted */
-    int stop_fd;  /* readable: stop in order; readable again: at once; -1: none */
+    /* Readable: stop in order; readable again: at once; -1: none. A byte 'h' is no stop: on_hup is
+     * called. */
+    int stop_fd;
+    void (*on_hup)(void *user); /* or NULL */
+    void *user;
+    const json_t *listen; /* URLs of the HTTP door, for the info frame; NULL: none */
     int64_t idle_exit_s; /* stop in order so long after the last session; 0: never */
 };
 

@@ -104,6 +104,9 @@ struct serve {
     struct engine *engine;
     struct loop *loop;
     struct loop_source listener, stop;
+    void (*on_hup)(void *user);
+    void *user;
+    const json_t *listen; /* URLs, or NULL */
     struct loop_timer idle; /* the next check whether the engine is still needed */
     int64_t idle_exit_ns, idle_since_ns;
     struct loop_timer pause; /* of the listener, when no descriptor is left */

@@ -226,3 +226,27 @@ TEST(limits_json_has_every_name_in_order)
                      "\"artifact_files\":64}");
     free(text);
 }
+
+TEST(limits_below_an_operators_ceilings)
+{
+    struct limits ceilings, out;
+    struct err err = ERR_INIT;
+    for (int id = 0; id < LIMITS_COUNT; id++)
+        ceilings.value[id] = limits_rows[id].most;
+    ceilings.value[LIMITS_TIMEOUT] = 2000;
+    ceilings.value[LIMITS_CPU] = 1500;
+    ceilings.value[LIMITS_MEMORY] = (int64_t)100 << 20;
+    const struct limits_profile *baseline = limits_profile_find("baseline");
+    int64_t host = (int64_t)8 << 30;
+    CHECK_INT(limits_fill_below(baseline, NULL, host, &ceilings, &out, &err), 0);
+    CHECK_INT(out.value[LIMITS_TIMEOUT], 2000); /* the default is 5 s */
+    CHECK_INT(out.value[LIMITS_CPU], 1500);
+    CHECK_INT(out.value[LIMITS_MEMORY], (int64_t)100 << 20);
+    CHECK_INT(out.value[LIMITS_DISK], (int64_t)50 << 20);
+    own_json over = json_pack("{s:i}", "timeout_s", 3);
+    CHECK_INT(limits_fill_below(baseline, over, host, &ceilings, &out, &err), -1);
+    CHECK_TEXT(err.field, "limits.timeout_s");
+    CHECK(strstr(err.bound, "to 2") && strstr(err.hint, "operator"));
+    own_json within = json_pack("{s:i}", "timeout_s", 2);
+    CHECK_INT(limits_fill_below(baseline, within, host, &ceilings, &out, &err), 0);
+}

@@ -54,6 +54,28 @@ static int silence(void)
     return 0;
 }
 
+/* A kernel without Landlock is no failure. */
+static int confine_files(const struct box_landlock_rule *rule)
+{
+    if (box_landlock_apply(rule, 1, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
+        errno != EOPNOTSUPP)
+        return -1;
+    return 0;
+}
+
+int box_confine_reader(int sock)
+{
+    const struct box_landlock_rule rule = { .path = "/",
+                                            .dirfd = -1,
+                                            .allowed = BOX_LANDLOCK_READ_FILE |
+                                                       BOX_LANDLOCK_READ_DIR };
+    if (silence() < 0 || keep_only(sock, sock) < 0)
+        return -1;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || box_confine_capabilities(0) < 0)
+        return -1;
+    return confine_files(&rule);
+}
+
 int box_confine_steward(int sock, int out_dirfd, bool reads)
 {
     if (silence() < 0 || keep_only(sock, out_dirfd) < 0)
@@ -64,10 +86,7 @@ int box_confine_steward(int sock, int out_dirfd, bool reads)
                        BOX_LANDLOCK_MAKE_DIR | BOX_LANDLOCK_MAKE_REG | BOX_LANDLOCK_TRUNCATE |
                        (reads ? BOX_LANDLOCK_READ_FILE : 0);
     const struct box_landlock_rule rule = { .dirfd = out_dirfd, .allowed = allowed };
-    if (box_landlock_apply(&rule, 1, BOX_LANDLOCK_NO_TCP) < 0 && errno != ENOSYS &&
-        errno != EOPNOTSUPP)
-        return -1;
-    return 0;
+    return confine_files(&rule);
 }
 
 #ifdef __SANITIZE_ADDRESS__

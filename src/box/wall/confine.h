@@ -13,6 +13,9 @@ int box_confine_capabilities(uint32_t keep);
  * the folder, and without `reads` no content of a file. The uid stays the caller's. 0, or -1 with
  * errno; a kernel without Landlock is no failure. */
 int box_confine_steward(int sock, int out_dirfd, bool reads);
+/* The same for a helper that opens any file of the caller's, for reading alone; it keeps one
+ * descriptor. */
+int box_confine_reader(int sock);
 
 /* For `cupel serve`, when it is ready and before it reads a client's byte: not dumpable,
  * no_new_privs, and in every thread the filter of policy/service.policy. It starts no process any

@@ -27,28 +27,32 @@ char *cli_settings_user_file(void)
     return buf_take(&path);
 }
 
-int cli_settings_take_file(struct config *config, const char *path, bool named, struct err *err)
+int cli_settings_take_fd(struct config *config, int fd, const char *path, struct err *err)
 {
     struct stat st;
     own_buf text = BUF_INIT(CONFIG_FILE_MAX);
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR))
-        return 0;
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        err_sys(err, "open the configuration '%.200s'", path);
-        if (errno == EACCES)
-            err_hint(err, "it holds no secret: let its readers in, or move it away");
-        err->kind = ERR_INPUT;
-        return -1;
-    }
-    if (!S_ISREG(st.st_mode))
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_input(err, "", NULL, NULL, "'%.200s' is not a file", path);
-    if (buf_read(&text, fd) < 0)
-        return errno == EFBIG ? err_input(err, "", NULL, NULL,
-                                          "the configuration '%.200s' is larger than %zu bytes",
-                                          path, CONFIG_FILE_MAX)
-                              : err_sys(err, "read the configuration '%.200s'", path);
-    return config_take_file(config, buf_str(&text), path, err);
+    if (buf_read(&text, fd) == 0)
+        return config_take_file(config, buf_str(&text), path, err);
+    return errno == EFBIG ? err_input(err, "", NULL, NULL,
+                                      "the configuration '%.200s' is larger than %zu bytes", path,
+                                      CONFIG_FILE_MAX)
+                          : err_sys(err, "read the configuration '%.200s'", path);
+}
+
+int cli_settings_take_file(struct config *config, const char *path, bool named, struct err *err)
+{
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0)
+        return cli_settings_take_fd(config, fd, path, err);
+    if (!named && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    err_sys(err, "open the configuration '%.200s'", path);
+    if (err->sys == EACCES)
+        err_hint(err, "it holds no secret: let its readers in, or move it away");
+    err->kind = ERR_INPUT;
+    return -1;
 }
 
 int cli_settings_take_environment(struct config *config, struct err *err)

@@ -10,6 +10,8 @@
 char *cli_settings_user_file(void);
 /* One file; a missing one is no error unless `named`. */
 int cli_settings_take_file(struct config *config, const char *path, bool named, struct err *err);
+/* The same for an open descriptor, which stays the caller's. */
+int cli_settings_take_fd(struct config *config, int fd, const char *path, struct err *err);
 /* The values of variables that the table names. */
 int cli_settings_take_environment(struct config *config, struct err *err);
 /* All layers, into a configuration that config_init made. `file` replaces both files; NULL: they

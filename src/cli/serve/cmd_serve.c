@@ -7,16 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/term/interrupt.h"
 #include "cli/link/state_files.h"
 #include "cli/serve/listen.h"
+#include "cli/serve/serve_ask.h"
+#include "cli/serve/serve_notes.h"
 #include "cli/serve/serve_options.h"
+#include "cli/serve/setup.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
 #include "serve/api/api.h"
@@ -27,7 +32,12 @@
 
 struct door {
     struct cli_serve_options options;
+    struct cli_setup setup;
     struct cli_listen listen;
+    json_t *missing; /* walls, for the notes */
+    struct err untried;
+    struct engine *engine;
+    struct serve *serve;
     struct api *api;
     struct api_models *models; /* of tasks; NULL: there is no HTTP door */
     int state_dir;
@@ -78,7 +88,13 @@ static int check_fd(int fd, struct err *err)
 /* As the caller, and before the engine, which needs no key. */
 static int open_models(struct door *door, struct err *err)
 {
-    const struct api_models_options options = { .model = NULL };
+    const struct config *config = &door->setup.now.config;
+    const struct api_models_options options = {
+        .model = config_text(config, CONFIG_MODEL),
+        .judge = config_text(config, CONFIG_JUDGE),
+        .planner = config_text(config, CONFIG_PLANNER),
+        .more = (const char *const *)door->setup.now.models,
+    };
     door->models = api_models_open(&options, err);
     return door->models ? 0 : -1;
 }
@@ -87,6 +103,8 @@ static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
     door->owner = geteuid();
+    if (cli_setup_open(&door->options, &door->setup, err) < 0)
+        return -1;
     if (door->options.fd.given) {
         if (check_fd((int)door->options.fd.value, err) < 0)
             return -1;
@@ -94,66 +112,124 @@ static int open_door(struct door *door, struct err *err)
         return 0;
     }
     door->notify = open_notify();
-    door->state_dir = door->options.listen.count ? cli_state_open() : -1;
-    if (cli_listen_open(&door->options.listen, &door->listen, err) < 0 ||
-        (door->listen.count > 0 && open_models(door, err) < 0))
+    if (cli_setup_log(&door->setup, err) < 0 ||
+        cli_listen_open(&door->setup.now.config, &door->listen, err) < 0 ||
+        serve_socket_open(named && *named ? named : NULL, &door->socket, err) < 0)
         return -1;
-    return serve_socket_open(named && *named ? named : NULL, &door->socket, err);
+    if (door->listen.count == 0)
+        return 0;
+    door->state_dir = cli_state_open();
+    return cli_setup_watch(&door->setup, err) < 0 ? -1 : open_models(door, err);
+}
+
+/* Each client is a descriptor. The broker was started before, with the caller's limit. */
+static void raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static struct api_options api_options_of(const struct door *door)
+{
+    struct api_options options = {
+        .engine = door->engine,
+        .serve = door->serve,
+        .state_dir = door->state_dir,
+        .models = door->models,
+        .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
+    };
+    cli_setup_fill(&door->setup, &options);
+    return options;
 }
 
 /* The HTTP door, where it is wanted. */
-static int open_api(struct door *door, struct serve *serve, struct engine *engine, struct err *err)
+static int open_api(struct door *door, struct err *err)
 {
-    struct api_options options = {
-        .engine = engine, .serve = serve, .state_dir = door->state_dir, .models = door->models,
-        .keep_files_s = 86400, .keep_blobs_s = 604800,
-        .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
-    };
     if (door->listen.count == 0)
         return 0;
+    raise_files();
     if (api_models_ready(door->models, err) < 0)
         return -1;
-    for (int i = 0; i < HTTP_CAP_COUNT; i++)
-        options.http.caps[i] = http_caps[i].fallback;
+    struct api_options options = api_options_of(door);
     door->api = api_open(&options, err);
     if (!door->api)
         return -1;
     const struct serve_door http = api_door(door->api);
-    serve_add_door(serve, &http);
+    serve_add_door(door->serve, &http);
+    cli_interrupt_reloads();
     return 0;
+}
+
+static int apply(void *user, const struct cli_setup *setup, struct err *err)
+{
+    struct door *door = user;
+    struct api_options options = api_options_of(door);
+    (void)setup;
+    return api_reload(door->api, &options, err);
+}
+
+static void on_hup(void *user)
+{
+    struct door *door = user;
+    if (!door->api)
+        return;
+    notify(door, "RELOADING=1");
+    cli_setup_reload(&door->setup, apply, door);
+    notify(door, "READY=1");
+}
+
+static struct engine *open_engine(struct door *door, struct err *err)
+{
+    const struct config *config = &door->setup.now.config;
+    struct engine_options how = {
+        .warm = true,
+        .runs_max = (unsigned)config_integer(config, CONFIG_RUNS),
+        .queue_max = (unsigned)config_integer(config, CONFIG_QUEUE),
+        .pool_fixed = config_is_set(config, CONFIG_POOL),
+        .pool_size = (unsigned)config_integer(config, CONFIG_POOL),
+    };
+    struct engine *engine = engine_open(&how, err);
+    if (engine && engine_warm_up(engine, err) < 0) {
+        engine_close(engine);
+        return NULL;
+    }
+    return engine;
 }
 
 static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
 {
-    struct engine_options how = {
-        .warm = true,
-        .runs_max = (unsigned)door->options.runs.value,
-        .queue_max = (unsigned)door->options.queue.value,
-        .pool_fixed = door->options.pool.given,
-        .pool_size = (unsigned)door->options.pool.value,
-    };
-    struct engine *engine = engine_open(&how, err);
-    if (!engine)
+    door->engine = open_engine(door, err);
+    if (!door->engine)
         return NULL;
-    struct serve_options options = { .engine = engine, .listener = door->socket.listener,
-                                     .fd = door->fd, .owner = door->owner,
+    if (door->listen.count > 0 && !cli_term_is_quiet())
+        door->missing = cli_serve_missing(
+            door->engine, config_text(&door->setup.now.config, CONFIG_PROFILE), &door->untried);
+    struct serve_options options = { .engine = door->engine,
+                                     .listener = door->socket.listener,
+                                     .fd = door->fd,
+                                     .owner = door->owner,
+                                     .on_hup = door->listen.count > 0 ? on_hup : NULL,
+                                     .user = door,
+                                     .listen = door->listen.urls,
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
-    struct serve *serve = NULL;
-    if (engine_warm_up(engine, err) == 0 && cli_interrupt_open(&door->stop_fd, err) == 0) {
+    if (cli_interrupt_open(&door->stop_fd, err) == 0) {
         options.stop_fd = door->stop_fd;
-        serve = serve_open(&options, err);
+        door->serve = serve_open(&options, err);
     }
-    if (serve && open_api(door, serve, engine, err) < 0) {
-        serve_close(serve);
+    if (!door->serve) {
+        engine_close(door->engine);
         return NULL;
     }
-    if (serve) {
-        door->fd = -1; /* the connection owns it now */
-        serve_stall_watch(stall, engine_loop(engine));
-    } else {
-        engine_close(engine);
-    }
-    return serve;
+    door->fd = -1; /* the connection owns it now */
+    serve_stall_watch(stall, engine_loop(door->engine));
+    if (open_api(door, err) == 0)
+        return door->serve;
+    serve_stall_close(stall);
+    serve_close(door->serve);
+    return NULL;
 }
 
 static int refuse(struct door *door, const struct err *err)
@@ -175,9 +251,9 @@ static int serve_until_told(struct door *door)
     }
     notify(door, "READY=1");
     if (door->socket.listener >= 0)
-        cli_term_note("ready on %s", door->socket.path);
-    for (size_t i = 0; i < door->listen.count; i++)
-        cli_term_note("ready on http://%s", door->listen.names[i]);
+        cli_serve_notes(door->socket.path, door->listen.urls,
+                        config_text(&door->setup.now.config, CONFIG_PROFILE), door->missing,
+                        &door->untried);
     int rc = serve_go(serve, &err);
     notify(door, "STOPPING=1");
     serve_stall_close(&stall);
@@ -193,13 +269,20 @@ static int serve_until_told(struct door *door)
 int cli_cmd_serve(int argc, char **argv)
 {
     struct door door = { .socket = SERVE_SOCKET_INIT, .fd = -1, .notify = -1, .stop_fd = -1,
-                         .state_dir = -1 };
+                         .state_dir = -1, .setup.reader = CLI_READER_INIT };
     struct err err = ERR_INIT;
     int parsed = cli_serve_options_parse(argc, argv, &door.options, &err);
     cli_term_set_quiet(door.options.quiet);
     if (parsed == 0 && door.options.help) {
         cli_serve_options_help();
+        cli_serve_options_done(&door.options);
         return 0;
+    }
+    if (parsed == 0 && (door.options.status || door.options.stop)) {
+        int asked = door.options.status ? cli_serve_status(&door.options)
+                                        : cli_serve_stop(&door.options);
+        cli_serve_options_done(&door.options);
+        return asked;
     }
     int code = parsed < 0 || open_door(&door, &err) < 0 ? refuse(&door, &err)
                                                         : serve_until_told(&door);
@@ -207,7 +290,10 @@ int cli_cmd_serve(int argc, char **argv)
         cli_term_note("'%s' was not removed, the next start replaces it: %s", door.socket.path,
                       strerror(errno));
     cli_listen_close(&door.listen);
+    cli_setup_close(&door.setup);
     api_models_close(door.models);
+    json_decref(door.missing);
+    cli_serve_options_done(&door.options);
     own_close_fd(&door.state_dir);
     own_close_fd(&door.fd);
     own_close_fd(&door.notify);

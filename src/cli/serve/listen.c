@@ -10,40 +10,51 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/own.h"
 
 #define BACKLOG 1024
-#define DEFAULT_PORT "8765"
 
-/* "127.0.0.1:8765", "[::1]:8765", "localhost:8765", ":8765" is refused: which address is meant? */
-static int split(const char *where, char host[64], char port[8])
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+static socklen_t address_of(const struct config_address *from, union address *out)
 {
-    const char *colon = strrchr(where, ':');
-    size_t len = colon ? (size_t)(colon - where) : strlen(where);
-    bool bracket = len > 2 && where[0] == '[' && where[len - 1] == ']';
-    const char *from = bracket ? where + 1 : where;
-    len -= bracket ? 2 : 0;
-    if (len == 0 || len >= 64 || (!bracket && memchr(from, ':', len)) ||
-        (colon && (strlen(colon + 1) == 0 || strlen(colon + 1) > 5)))
-        return -1;
-    memcpy(host, from, len);
-    host[len] = 0;
-    snprintf(port, 8, "%s", colon ? colon + 1 : DEFAULT_PORT);
-    return strspn(port, "0123456789") == strlen(port) ? 0 : -1;
+    *out = (union address){ 0 };
+    if (from->is_v6) {
+        out->v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(from->port) };
+        inet_pton(AF_INET6, from->host, &out->v6.sin6_addr);
+        return sizeof out->v6;
+    }
+    out->v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(from->port) };
+    inet_pton(AF_INET, from->host, &out->v4.sin_addr);
+    return sizeof out->v4;
 }
 
-static int open_one(const struct addrinfo *at, struct err *err, const char *where)
+static void hint(const struct config_address *from, struct err *err)
+{
+    if (err->sys == EADDRINUSE)
+        err_hint(err, "another program listens there: choose another port, or 0 for a free one");
+    else if (err->sys == EACCES)
+        err_hint(err, "ports below 1024 are root's: choose %d", CONFIG_PORT);
+    else if (err->sys == EADDRNOTAVAIL)
+        err_hint(err, "'%s' is not an address of this host: 'ip addr' lists them", from->host);
+}
+
+static int open_one(const struct config_address *from, const char *where, struct err *err)
 {
     int on = 1;
-    own_fd fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    union address at;
+    socklen_t size = address_of(from, &at);
+    own_fd fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        (at->ai_family == AF_INET6 &&
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
-        bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+        (from->is_v6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+        bind(fd, &at.any, size) < 0 || listen(fd, BACKLOG) < 0) {
         err_sys(err, "listen on '%.80s'", where);
-        if (err->sys == EADDRINUSE)
-            err_hint(err,
-                     "another program listens there: choose another port, or 0 for a free one");
+        hint(from, err);
         return -1;
     }
     return take_fd(&fd);
@@ -60,35 +71,44 @@ static void name_it(int fd, char out[80])
     snprintf(out, 80, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-static int listen_one(const char *where, struct cli_listen *out, struct err *err)
+/* The certificate is for the first name; an address of all interfaces is no client's target. */
+static void add_url(const struct config *config, const struct config_address *from,
+                    struct cli_listen *out)
 {
-    char host[64], port[8];
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found = NULL;
-    if (split(where, host, port) < 0)
-        return err_set(err, ERR_USAGE,
-                       "option '--listen' takes ADDRESS:PORT, as 127.0.0.1:8765, not '%.80s'",
-                       where);
-    int rc = getaddrinfo(host, port, &hints, &found);
-    if (rc != 0)
-        return err_set(err, ERR_USAGE, "'%.80s' is not an address of this host: %s", where,
-                       gai_strerror(rc));
-    int fd = open_one(found, err, where);
-    freeaddrinfo(found);
-    if (fd < 0)
-        return -1;
-    out->fds[out->count] = fd;
-    name_it(fd, out->names[out->count++]);
-    return 0;
+    const char *name = out->names[out->count - 1], *port = strrchr(name, ':');
+    const json_t *host = json_array_get(config->at[CONFIG_HOSTS].value, 0);
+    bool tls = config_is_set(config, CONFIG_TLS_CERT);
+    bool any = strcmp(from->host, "0.0.0.0") == 0 || strcmp(from->host, "::") == 0;
+    own_buf url = BUF_INIT(1024);
+    buf_printf(&url, "%s://", tls ? "https" : "http");
+    if (host && (tls || any))
+        buf_printf(&url, "%s%s", json_string_value(host), port);
+    else if (any)
+        buf_printf(&url, "%s%s", from->is_v6 ? "[::1]" : "127.0.0.1", port);
+    else
+        buf_add_text(&url, name);
+    json_array_append_new(out->urls, json_string(buf_str(&url).at));
 }
 
-int cli_listen_open(const struct opt_list *where, struct cli_listen *out, struct err *err)
+int cli_listen_open(const struct config *config, struct cli_listen *out, struct err *err)
 {
-    if (where->count > CLI_LISTEN_MAX)
-        return err_set(err, ERR_USAGE, "option '--listen' comes %zu times, at most %d",
-                       where->count, CLI_LISTEN_MAX);
-    for (size_t i = 0; i < where->count; i++)
-        if (listen_one(where->at[i], out, err) < 0)
+    const json_t *list = config->at[CONFIG_LISTEN].value, *text;
+    size_t i;
+    out->urls = json_array();
+    if (json_array_size(list) > CLI_LISTEN_MAX)
+        return err_set(err, ERR_USAGE, "there are %zu addresses to listen on, at most %d are taken",
+                       json_array_size(list), CLI_LISTEN_MAX);
+    json_array_foreach ((json_t *)(uintptr_t)list, i, text) {
+        struct config_address address;
+        if (config_address_read(json_string_value(text), &address, err) < 0)
             return -1;
+        int fd = open_one(&address, json_string_value(text), err);
+        if (fd < 0)
+            return -1;
+        out->fds[out->count] = fd;
+        name_it(fd, out->names[out->count++]);
+        add_url(config, &address, out);
+    }
     return 0;
 }
 
@@ -96,4 +116,6 @@ void cli_listen_close(struct cli_listen *listen)
 {
     while (listen->count > 0)
         own_close_fd(&listen->fds[--listen->count]);
+    json_decref(listen->urls);
+    listen->urls = NULL;
 }

@@ -15,11 +15,21 @@
 const struct opt cli_serve_options_table[] = {
     { "socket", 0, "PATH", OPT_TEXT, AT(socket), "listen here, not in the runtime directory" },
     { "listen", 0, "ADDR:PORT", OPT_LIST, AT(listen), "serve HTTP here, too; may be repeated" },
+    { "tls-cert", 0, "FILE", OPT_TEXT, AT(tls_cert), "serve HTTPS with this certificate chain" },
+    { "tls-key", 0, "FILE", OPT_TEXT, AT(tls_key), "and this private key" },
+    { "host", 0, "NAME", OPT_LIST, AT(hosts), "a name that clients may call it by" },
+    { "origin", 0, "URL", OPT_LIST, AT(origins), "a web page whose scripts may call it" },
+    { "insecure-http", 0, NULL, OPT_FLAG, AT(insecure_http),
+      "no TLS on addresses that other hosts can reach" },
+    { "config", 0, "FILE", OPT_TEXT, AT(config), "read this configuration and no other" },
     { "fd", 0, "N", OPT_NUMBER, AT(fd), "serve this inherited, connected socket alone" },
     { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; others wait" },
     { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; others are refused" },
     { "pool", 0, "N", OPT_NUMBER, AT(pool), "waiting occupants of each kind; default: by demand" },
     { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "exit so long after the last session" },
+    { "status", 0, NULL, OPT_FLAG, AT(status), "tell of the running engine, and end" },
+    { "stop", 0, NULL, OPT_FLAG, AT(stop), "stop the running engine in order, and wait for it" },
+    { "json", 0, NULL, OPT_FLAG, AT(json), "with --status: print JSON" },
     { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },
     { "help", 'h', NULL, OPT_FLAG, AT(help), "show this text" },
 };
@@ -31,7 +41,8 @@ void cli_serve_options_help(void)
           "\n"
           "Keep an engine ready, on a socket for this user alone, until SIGTERM or Ctrl-C.\n"
           "'cupel run' and libcupel use it automatically; boxes then wait instead of being\n"
-          "built.\n"
+          "built. With --listen it is a service for others, too, by HTTP and tokens:\n"
+          "SIGHUP reads its configuration again; see cupel config and cupel token.\n"
           "\n"
           "Options:\n",
           stdout);
@@ -65,6 +76,12 @@ int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out
                        operands.at[0]);
     if (out->fd.given && out->socket)
         return err_set(err, ERR_USAGE, "options '--fd' and '--socket' cannot be combined");
+    if (out->status && out->stop)
+        return err_set(err, ERR_USAGE, "options '--status' and '--stop' cannot be combined");
+    if (out->json && !out->status)
+        return err_set(err, ERR_USAGE, "option '--json' needs '--status'");
+    if (out->fd.given && out->listen.count > 0)
+        return err_set(err, ERR_USAGE, "options '--fd' and '--listen' cannot be combined");
     return check_whole("fd", &out->fd, 3, 1 << 20, err) < 0 ||
                    check_whole("runs", &out->runs, 1, RUNS_MAX, err) < 0 ||
                    check_whole("queue", &out->queue, 1, QUEUE_MAX, err) < 0 ||
@@ -72,4 +89,9 @@ int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out
                    check_whole("idle-exit", &out->idle_exit, 1, IDLE_MAX_S, err) < 0
                ? -1
                : 0;
+}
+
+void cli_serve_options_done(struct cli_serve_options *options)
+{
+    opt_done(cli_serve_options_table, cli_serve_options_rows, options);
 }

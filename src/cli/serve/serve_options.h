@@ -8,9 +8,9 @@
 #include "base/opt.h"
 
 struct cli_serve_options {
-    bool help, quiet;
-    const char *socket;
-    struct opt_list listen;
+    bool help, quiet, json, status, stop, insecure_http;
+    const char *socket, *config, *tls_cert, *tls_key;
+    struct opt_list listen, hosts, origins;
     struct opt_number fd, runs, queue, pool, idle_exit;
 };
 
@@ -18,6 +18,7 @@ extern const struct opt cli_serve_options_table[];
 extern const size_t cli_serve_options_rows;
 
 int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out, struct err *err);
+void cli_serve_options_done(struct cli_serve_options *options);
 void cli_serve_options_help(void);
 
 #endif

@@ -31,6 +31,21 @@ static void on_end(int number)
     wish("kk", 2);
 }
 
+static void on_hup(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_code > 0) /* the kernel's */
+        on_end(number);
+    else
+        wish("h", 1);
+}
+
+void cli_interrupt_reloads(void)
+{
+    struct sigaction action = { .sa_sigaction = on_hup, .sa_flags = SA_RESTART | SA_SIGINFO };
+    sigaction(SIGHUP, &action, NULL);
+}
+
 void cli_interrupt_kill(void)
 {
     wish("kk", 2);

@@ -145,6 +145,12 @@ static int open_stores(struct api *api, struct err *err)
     return api->errands && api_blobs_open(api, err) == 0 && api_shelf_open(api, err) == 0 ? 0 : -1;
 }
 
+static void take_ceilings(struct api *api)
+{
+    api->ceilings.limits = api->options.ceilings;
+    api->ceilings.profile = api->options.profile ? limits_profile_find(api->options.profile) : NULL;
+}
+
 struct api *api_open(const struct api_options *options, struct err *err)
 {
     struct api *api = buf_alloc_zero(1, sizeof *api);
@@ -153,6 +159,7 @@ struct api *api_open(const struct api_options *options, struct err *err)
     api->serve = options->serve;
     api->loop = engine_loop(options->engine);
     api->ceilings.host_memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    take_ceilings(api);
     api->runs = api_runs_new(api);
     api->sessions = api_sessions_new();
     api->who = who_open(api->loop, options->state_dir, err);
@@ -175,6 +182,7 @@ int api_reload(struct api *api, const struct api_options *options, struct err *e
     api->options = *options;
     api_blobs_reload(api);
     api_shelf_reload(api);
+    take_ceilings(api);
     return 0;
 }
 
