@@ -210,7 +210,7 @@ void http_head(struct http_inner *inner, const char *method)
     struct http_exchange *x = &inner->x;
     struct err err = ERR_INIT;
     if (check_framing(inner, &err) < 0) {
-        /* Where the request ends is doubtful: the reply goes at once, and the connection with it. */
+        /* Where the request ends is in doubt: the reply goes at once, the connection with it. */
         inner->expects = true;
         http_add_header(x, "Connection", "close");
     } else if (check_source(inner, &err) == 0) {
