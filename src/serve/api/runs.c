@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "serve/api/bodies.h"
 
 #define RESULT_MAX ((size_t)3 << 29)
 #define COPIED_MAX (64u << 10) /* a reply that is copied rather than shared */
@@ -182,19 +183,6 @@ static void reply(struct http_exchange *x, struct api_run *run, bool wait)
 
 /* --- begin --- */
 
-int api_run_read(json_t *body, bool *out_wait, struct err *err)
-{
-    const json_t *wait = json_object_get(body, "wait");
-    char value[sizeof err->value];
-    if (wait && !json_is_boolean(wait)) {
-        json_brief(wait, value, sizeof value);
-        return err_input(err, "wait", value, "true or false", "field 'wait' is not a boolean");
-    }
-    *out_wait = !wait || json_is_true(wait);
-    json_object_del(body, "wait");
-    return 0;
-}
-
 /* The run that this exchange's Idempotency-Key names already: 1, 0 if there is none, or -1. */
 static int find_same(const struct http_exchange *x, const char **out_key, char *sum,
                      struct api_run **out, struct err *err)
@@ -286,11 +274,11 @@ void api_run_begin(struct http_exchange *x, json_t *body, const char *session)
     if (same == 0) {
         if (session)
             json_object_set_new(body, "session", json_string(session));
-        if (api_run_read(body, &wait, &err) == 0 && read_request(x, body, &request, &err) == 0)
+        if (bodies_run(body, &wait, &err) == 0 && read_request(x, body, &request, &err) == 0)
             run = start(x, &request, key, &err);
         if (run)
             memcpy(run->body_sum, sum, sizeof run->body_sum);
-    } else if (same > 0 && api_run_read(body, &wait, &err) < 0) {
+    } else if (same > 0 && bodies_run(body, &wait, &err) < 0) {
         run = NULL;
     }
     if (same < 0 || !run)
@@ -308,35 +296,9 @@ void api_run(struct http_exchange *x)
 void api_run_python(struct http_exchange *x)
 {
     struct err err = ERR_INIT;
-    const char *name;
-    json_t *value;
-    json_t *timeout = json_object_get(x->json, "timeout_ms");
-    json_object_foreach (x->json, name, value) {
-        if (strcmp(name, "code") != 0 && strcmp(name, "files") != 0 &&
-            strcmp(name, "timeout_ms") != 0) {
-            err_input(&err, name, NULL, "code, files, timeout_ms", "field '%.80s' is unknown",
-                      name);
-            http_reply_err(x, &err);
-            return;
-        }
-    }
-    /* The stored unit of timeout_s is the millisecond. */
-    const struct limits_row *row = &limits_rows[LIMITS_TIMEOUT];
-    double ms = json_number_value(timeout);
-    if (timeout &&
-        (!json_is_number(timeout) || ms < (double)row->least || ms > (double)row->most)) {
-        char brief[sizeof err.value], bound[sizeof err.bound];
-        json_brief(timeout, brief, sizeof brief);
-        snprintf(bound, sizeof bound, "%lld to %lld", (long long)row->least, (long long)row->most);
-        err_input(&err, "timeout_ms", brief, bound, "field 'timeout_ms' is out of range");
+    own_json request = bodies_python(x->json, &err);
+    if (request)
+        api_run_begin(x, request, NULL);
+    else
         http_reply_err(x, &err);
-        return;
-    }
-    own_json body = json_copy(x->json);
-    json_object_del(body, "timeout_ms");
-    json_object_set_new(body, "language", json_string("python"));
-    if (timeout)
-        json_object_set_new(body, "limits",
-                            json_pack("{s:f}", "timeout_s", json_number_value(timeout) / 1000));
-    api_run_begin(x, body, NULL);
 }

@@ -61,7 +61,5 @@ void runs_unref(struct api_run *run);
 /* runs.c: replies with the answer of a run that has ended, or with bytes that belong to it. */
 void runs_answer(struct http_exchange *x, struct api_run *run);
 void runs_reply(struct http_exchange *x, struct api_run *run, const char *mime, struct str bytes);
-/* Takes "wait" out of a body. */
-int api_run_read(json_t *body, bool *out_wait, struct err *err);
 
 #endif

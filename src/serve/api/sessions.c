@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "contract/frame.h"
 #include "serve/api/api.h"
+#include "serve/api/bodies.h"
 
 struct owned {
     struct owned *next;
@@ -245,16 +246,7 @@ static void act(struct http_exchange *x, const char *what, unsigned status, bool
 
 void api_session_new(struct http_exchange *x)
 {
-    static const char *const beside[] = { "ttl_s", "life_s", "undo_levels" };
-    json_t *frame = json_pack("{s:s, s:o}", "do", "new", "request", json_copy(x->json));
-    json_t *request = json_object_get(frame, "request");
-    for (size_t i = 0; i < array_len(beside); i++) {
-        json_t *value = json_object_get(x->json, beside[i]);
-        if (value)
-            json_object_set(frame, beside[i], value);
-        json_object_del(request, beside[i]);
-    }
-    begin(x, frame, 201, /* counts= */ true);
+    begin(x, bodies_session(x->json), 201, /* counts= */ true);
 }
 
 void api_session_list(struct http_exchange *x)
