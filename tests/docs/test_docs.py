@@ -5,10 +5,12 @@ In a console block, lines that start with `$ ` are commands (a line ending in a 
 on), the rest is what they print, stdout and stderr together. `export NAME=VALUE` holds for the
 page. `…` stands for any text in a line; a line of `…` alone for any number of lines. A last line
 `[exit N]` is the exit code, 0 where there is none. Blocks of one file
-run in order, in one fresh folder that holds examples/."""
+run in order, in one fresh folder that holds examples/. 127.0.0.1:8765, where pages let the service
+listen, is another port of 127.0.0.1 here."""
 import os
 import re
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -20,6 +22,14 @@ PAGES = sorted([REPO / name for name in ("README.md", "HACKING.md", "SECURITY.md
 FOLDERS = "src tests bench docs drivers policy api examples dev include .ci".split()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
+
+
+PORT = "127.0.0.1:8765"
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
 
 
 def name_of(page):
@@ -64,15 +74,16 @@ def test_every_command_prints_what_the_page_says(page, tmp_path):
     shutil.copytree(REPO / "examples", tmp_path / "examples")
     env = {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8",
            "CUPEL_STATE": str(tmp_path / "state")}
+    port = f"127.0.0.1:{free_port()}"
     for command, lines, code in sessions(page):
+        command = command.replace(PORT, port)
         if setting := re.fullmatch(r"export (\w+)=(.*)", command):   # for the commands that follow
             env[setting[1]] = setting[2].replace("$PWD", str(tmp_path))
             continue
         done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        wanted = "\n".join(lines)
-        assert pattern(lines).fullmatch(done.stdout), \
-            f"$ {command}\nprinted:\n{done.stdout}\nthe page says:\n{wanted}"
+        wanted, printed = "\n".join(lines), done.stdout.replace(port, PORT)
+        assert pattern(lines).fullmatch(printed), f"$ {command}\nprinted:\n{printed}\nthe page says:\n{wanted}"
         assert done.returncode == code, f"$ {command}\nended with {done.returncode}, the page says {code}"
 
 

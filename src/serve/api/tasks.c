@@ -290,7 +290,8 @@ void api_task_new(struct http_exchange *x)
         return;
     }
     bool wait = request.wait;
-    if (who_allows(x->who, &request.made_of, &err) < 0) {
+    if (who_allows(x->who, &request.made_of, &err) < 0 ||
+        api_blobs_fill(api, x->who, &request.made_of, &err) < 0) {
         tasks_request_done(&request);
         http_reply_err(x, &err);
         return;
@@ -328,7 +329,8 @@ static int follow(struct http_exchange *x, struct api_task *task, struct tasks_r
         err_hint(err, "follow /v1/tasks/%s/events, whose last event is the end", task->id);
         return -1;
     }
-    if (check_open(api, err) < 0 || who_allows(x->who, &request->made_of, err) < 0)
+    if (check_open(api, err) < 0 || who_allows(x->who, &request->made_of, err) < 0 ||
+        api_blobs_fill(api, x->who, &request->made_of, err) < 0)
         return -1;
     add_turn(task, request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
     if (begin(task, err) == 0)
