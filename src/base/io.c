@@ -147,7 +147,8 @@ union io_fds_room {
     char bytes[CMSG_SPACE(sizeof(int) * IO_FDS_MAX)];
 };
 
-int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count)
+static int send_with(int sock, const void *bytes, size_t len, const int *fds, size_t count,
+                     int flags)
 {
     union io_fds_room room = { .bytes = { 0 } };
     struct iovec part = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = len };
@@ -166,12 +167,22 @@ int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t coun
         memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
     }
     for (;;) {
-        ssize_t n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+        ssize_t n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
         if (n >= 0)
             return 0;
         if (errno != EINTR)
             return -1;
     }
+}
+
+int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count)
+{
+    return send_with(sock, bytes, len, fds, count, 0);
+}
+
+int io_send_now(int sock, const void *bytes, size_t len, const int *fds, size_t count)
+{
+    return send_with(sock, bytes, len, fds, count, MSG_DONTWAIT);
 }
 
 /* Move received descriptors out of the message; close those that do not fit. */

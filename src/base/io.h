@@ -33,6 +33,9 @@ void io_close_between(int first, int last);
 
 /* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
 int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;
+/* The same without waiting: -1 with EAGAIN if there is no room. */
+int io_send_now(int sock, const void *bytes, size_t len, const int *fds,
+                size_t count) attr_must_use;
 /* Receive one datagram of exactly `len` bytes and up to `max` descriptors (all O_CLOEXEC). Returns
  * 1, 0 at the end of the stream, or -1 with errno. EBADMSG: another size, truncated data or too
  * many descriptors; all that arrived are closed. Unused entries of fds are set to -1. */

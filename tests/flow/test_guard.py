@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import host
-from engine import Engine
+from engine import Engine, socket_path
 from sessions import Session
 
 SPIN = """import ctypes, os
@@ -213,3 +213,23 @@ def test_a_loop_that_stands_still_is_told_of_with_its_place(cupel_as, place):
     if cupel_as.uid == 0:
         assert "; stack: " in line and "pipe_write" in line, line
     assert after["stalls"] > before["stalls"] and after["longest_turn_ms"] >= 1000, after
+
+
+def test_a_broker_that_stands_still_keeps_nobody_waiting_for_the_engine(cupel_as, place):
+    """More calls than its socket has room for. Then all of them are called off, and the engine goes on."""
+    many = 120
+    args = ("--runs", str(many), "--pool", "0")
+    with Engine(cupel_as, socket_path(place, cupel_as), args) as engine, engine.client() as client:
+        assert client.run("print(1)")[1]["result"]["status"] == "ok"
+        broker = [row["pid"] for row in host.descendants(engine.process.pid) if row["comm"] == "cupel-broker"][0]
+        with engine.client() as crowd, stopped(broker):
+            for i in range(many):
+                crowd.start(str(i), "print(1)")
+            assert host.wait_until(lambda: info(client)["state"]["runs"] >= 85, SOON_S), info(client)
+        assert client.run({"code": "print(2)", "limits": {"timeout_s": 60}})[1]["result"]["stdout"] == "2\n"
+
+
+def info(client):
+    """An engine that waits for its broker does not answer."""
+    client.send({"op": "info"})
+    return client.receive()

@@ -41,6 +41,14 @@ int box_send(const struct box_broker *broker, const struct box_call *call, const
     return 0;
 }
 
+int box_send_now(const struct box_broker *broker, const struct box_call *call, const int *fds,
+                 size_t count, struct err *err)
+{
+    if (io_send_now(broker->sock, call, sizeof *call, fds, count) == 0)
+        return 0;
+    return errno == EAGAIN ? 1 : box_broker_lost(broker, err);
+}
+
 int box_receive(const struct box_broker *broker, struct box_news *news, int fds[BOX_NEWS_FDS],
                 struct err *err)
 {

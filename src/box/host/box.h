@@ -34,6 +34,9 @@ int box_drop_door(struct err *err);
  * descriptor at its index. ERR_BUG when the broker is gone. */
 int box_send(const struct box_broker *broker, const struct box_call *call, const int *fds,
              size_t count, struct err *err);
+/* Send one call without waiting: 0, 1 if the socket has no room, -1. */
+int box_send_now(const struct box_broker *broker, const struct box_call *call, const int *fds,
+                 size_t count, struct err *err);
 int box_receive(const struct box_broker *broker, struct box_news *news, int fds[BOX_NEWS_FDS],
                 struct err *err);
 /* The broker closed its socket: set an err with the reason, if the host kept it from starting.

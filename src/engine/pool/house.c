@@ -35,7 +35,7 @@ int house_call(struct house *house, const struct box_call *call, const int *fds,
 {
     if (house->broken.kind != ERR_NONE)
         return -1;
-    if (box_send(&house->broker, call, fds, count, &house->broken) == 0)
+    if (house_call_send(house, call, fds, count) == 0)
         return 0;
     break_down(house);
     return -1;
@@ -127,7 +127,12 @@ static void on_news(struct loop_source *source, uint32_t events)
     struct house *house = loop_owner(source, struct house, source);
     struct pollfd more = { .events = POLLIN };
     int count = 0;
-    (void)events;
+    if (events & EPOLLOUT && house_calls_send(house) < 0) {
+        break_down(house);
+        return;
+    }
+    if (!(events & ~(uint32_t)EPOLLOUT))
+        return;
     do {
         take_news(house);
         more.fd = source->fd;
@@ -138,6 +143,7 @@ int house_open(struct house *house, struct loop *loop)
 {
     struct rlimit files;
     house->loop = loop;
+    house->calls_end = &house->calls;
     loop_due(&house->quiet, kill_doomed);
     house->limit = BOX_MAX;
     for (uint32_t i = 0; i < BOX_MAX; i++)
@@ -162,6 +168,7 @@ void house_close(struct house *house)
     house->on_broken = house->on_released = NULL;
     if (house->loop)
         loop_remove(house->loop, &house->source);
+    house_calls_done(house);
     box_broker_close(&house->broker);
 }
 

@@ -16,10 +16,13 @@ struct house_tenant {
     void (*news)(struct house_tenant *tenant, const struct box_news *news, int fds[BOX_NEWS_FDS]);
 };
 
+struct house_call; /* one that waits for room in the socket */
+
 struct house {
     struct box_broker broker;
     struct loop *loop;
     struct loop_source source; /* the broker's socket */
+    struct house_call *calls, **calls_end;
     struct {
         struct house_tenant *tenant;
         bool taken;   /* by a tenant, or being vacated */
@@ -49,7 +52,8 @@ void house_hand_over(struct house *house, uint32_t box, struct house_tenant *ten
  * alive. */
 void house_vacate(struct house *house, uint32_t box, bool clean, int hold);
 
-/* Sends a call. If the broker is gone, calls on_broken and returns -1. */
+/* Sends a call, now or as soon as the socket has room: it never waits for the broker. If the broker
+ * is gone, calls on_broken and returns -1. */
 int house_call(struct house *house, const struct box_call *call, const int *fds, size_t count);
 /* Gives up the broker: every box dies with it. */
 void house_break(struct house *house, const char *why);
@@ -58,5 +62,11 @@ int house_ask(struct house *house, enum box_op op, uint32_t box);
 
 /* A channel to an occupant: our ends, non-blocking, and its ends. 0, or -1 with errno. */
 int house_open_channel(int ours[BOX_CHANNEL], int theirs[BOX_CHANNEL]);
+
+/* house_call.c: house_call without breaking down. */
+int house_call_send(struct house *house, const struct box_call *call, const int *fds, size_t count);
+/* Sends calls that wait; 0, or -1 if the broker is gone. */
+int house_calls_send(struct house *house);
+void house_calls_done(struct house *house);
 
 #endif
