@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from host import REPO
+
 SYSTEM = "/etc/cupel/config.json"
 # What each key may be set to, and what is not its default.
 OTHER = {
@@ -194,3 +196,33 @@ def test_an_unknown_key_is_refused(cupel):
     done = cupel.run(["config", "http.hed_s"])
     assert done.returncode == 2 and "did you mean 'http.head_s'?" in done.stderr
     assert cupel.run(["config", "runs", "pool"]).returncode == 2
+
+
+# docs/operating.md has the tables.
+
+def page_rows(title):
+    """The cells of the first table of a section."""
+    text = (REPO / "docs/operating.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_page_has_every_maximum_of_the_http_door(cupel):
+    rows = {key[5:]: row for key, row in shown(cupel).items() if key.startswith("http.")}
+    page = page_rows("Limits")
+    assert [row[0].strip("`") for row in page] == list(rows)
+    for name, default, least, most, about in page:
+        row = rows[name.strip("`")]
+        assert int(default) == row["default"] and about == row["about"], name
+        assert row["allowed"] == f"an integer, {least} to {most}", name
+
+
+def test_the_page_has_every_other_key(cupel):
+    rows = {key: row for key, row in shown(cupel).items()
+            if not key.startswith(("http.", "ceilings.")) and key not in ("socket", "state")}
+    page = page_rows("Configuration")
+    assert [row[0].strip("`") for row in page] == list(rows)
+    for name, default, allowed, reloads, about in page:
+        row = rows[name.strip("`")]
+        assert json.loads(default.strip("`")) == row["default"] and about == row["about"], name
+        assert allowed == row["allowed"].replace("|", ", ") and (reloads == "yes") == row["reloads"], name

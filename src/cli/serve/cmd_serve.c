@@ -99,6 +99,13 @@ static int open_models(struct door *door, struct err *err)
     return door->models ? 0 : -1;
 }
 
+/* For a service, SIGHUP is a wish to reload. An engine in a terminal ends with it, as programs
+ * do. */
+static bool reloads(const struct door *door)
+{
+    return door->listen.count > 0 || door->notify >= 0;
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
@@ -116,10 +123,12 @@ static int open_door(struct door *door, struct err *err)
         cli_listen_open(&door->setup.now.config, &door->listen, err) < 0 ||
         serve_socket_open(named && *named ? named : NULL, &door->socket, err) < 0)
         return -1;
+    if (reloads(door) && cli_setup_watch(&door->setup, err) < 0)
+        return -1;
     if (door->listen.count == 0)
         return 0;
     door->state_dir = cli_state_open();
-    return cli_setup_watch(&door->setup, err) < 0 ? -1 : open_models(door, err);
+    return open_models(door, err);
 }
 
 /* Each client is a descriptor. The broker was started before, with the caller's limit. */
@@ -159,7 +168,6 @@ static int open_api(struct door *door, struct err *err)
         return -1;
     const struct serve_door http = api_door(door->api);
     serve_add_door(door->serve, &http);
-    cli_interrupt_reloads();
     return 0;
 }
 
@@ -168,14 +176,12 @@ static int apply(void *user, const struct cli_setup *setup, struct err *err)
     struct door *door = user;
     struct api_options options = api_options_of(door);
     (void)setup;
-    return api_reload(door->api, &options, err);
+    return door->api ? api_reload(door->api, &options, err) : 0;
 }
 
 static void on_hup(void *user)
 {
     struct door *door = user;
-    if (!door->api)
-        return;
     notify(door, "RELOADING=1");
     cli_setup_reload(&door->setup, apply, door);
     notify(door, "READY=1");
@@ -211,7 +217,7 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
                                      .listener = door->socket.listener,
                                      .fd = door->fd,
                                      .owner = door->owner,
-                                     .on_hup = door->listen.count > 0 ? on_hup : NULL,
+                                     .on_hup = reloads(door) ? on_hup : NULL,
                                      .user = door,
                                      .listen = door->listen.urls,
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
@@ -224,6 +230,8 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
         return NULL;
     }
     door->fd = -1; /* the connection owns it now */
+    if (reloads(door))
+        cli_interrupt_reloads();
     serve_stall_watch(stall, engine_loop(door->engine));
     if (open_api(door, err) == 0)
         return door->serve;
