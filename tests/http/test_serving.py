@@ -386,3 +386,17 @@ def test_without_a_server_the_usual_address_is_printed(cupel, place):
     done = cupel.run(["run", "--curl", "1"], env={"XDG_RUNTIME_DIR": str(place.fresh("none", 0o700)),
                                                  "CUPEL_SOCKET": str(place.fresh() / "none")})
     assert "'http://127.0.0.1:8765/v1/run'" in done.stdout and '"Authorization: Bearer $CUPEL_TOKEN"' in done.stdout
+
+
+# Ended runs that are kept.
+
+def test_a_token_that_floods_pushes_out_its_own_runs_alone(serving):
+    with serving("--pool", "1", config={"listen": ["127.0.0.1:0"], "http": {"kept_runs": 6}}) as one:
+        mine = [one.run(code="1")[1]["run"] for _ in range(2)]
+        name = f"flood{os.getpid()}"
+        other = one.cupel.run(["token", "new", name]).stdout.strip()
+        theirs = [one.ask("POST", "/v1/run", {"code": "2"}, {"Authorization": f"Bearer {other}"})[1]["run"]
+                  for _ in range(8)]
+        one.cupel.run(["token", "rm", name])
+        assert [one.ask("GET", f"/v1/runs/{run}")[0] for run in mine] == [200, 200]
+        assert one.ask("GET", f"/v1/runs/{theirs[0]}")[0] == 404

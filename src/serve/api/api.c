@@ -10,12 +10,6 @@
 #include "base/own.h"
 #include "store/errands.h"
 
-struct api_client {
-    struct serve_client client; /* first */
-    struct api_client *next;
-    char owner[WHO_ID_ROOM];
-};
-
 #define GET "GET"
 #define POST "POST"
 #define PUT "PUT"
@@ -63,7 +57,7 @@ const struct http_route api_routes[] = {
     { NULL },
 };
 
-const void *api_client(struct api *api, const char *owner)
+struct api_client *api_client(struct api *api, const char *owner)
 {
     struct api_client *client = api->clients;
     while (client && strcmp(client->owner, owner) != 0)

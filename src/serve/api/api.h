@@ -120,8 +120,14 @@ API_HANDLER(metrics);
 API_HANDLER(openapi);
 
 /* --- shared --- */
-/* An owner's share of the queue: `client` of engine_begin. (api.c) */
-const void *api_client(struct api *api, const char *owner);
+/* An owner's share: of the queue, as `client` of engine_begin, and of what is kept. (api.c) */
+struct api_client {
+    struct serve_client client; /* first */
+    struct api_client *next;
+    char owner[WHO_ID_ROOM];
+    size_t kept, bytes; /* ended runs */
+};
+struct api_client *api_client(struct api *api, const char *owner);
 /* The same refusal for what does not exist and for what belongs to another token. (api.c) */
 int api_absent(struct err *err, const char *what, const char *id);
 

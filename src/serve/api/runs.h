@@ -22,6 +22,7 @@ struct api_run {
     bool going;
     struct api_run *next_id, *next_key;
     char id[32], owner[WHO_ID_ROOM];
+    struct api_client *client; /* its owner's share */
     char *key; /* Idempotency-Key, or NULL */
     char body_sum[HASH_HEX_ROOM];
     struct who_token *who;

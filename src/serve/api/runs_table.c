@@ -1,5 +1,5 @@
 /* The table of runs. Runs in the serve process. Ended runs are kept within two caps, their number
- * and their bytes; the one that ended first goes first. */
+ * and their bytes; the owner who keeps most loses the oldest. */
 #include "serve/api/runs.h"
 
 #include <stdio.h>
@@ -33,6 +33,7 @@ struct api_run *runs_add(struct api *api, const char *owner, const char *key)
     run->runs = runs;
     run->refs = 1;
     snprintf(run->owner, sizeof run->owner, "%s", owner);
+    run->client = api_client(api, owner);
     if (key) {
         run->key = buf_strdup(str_of(key));
         at = &runs->keys[bucket(owner, key)];
@@ -101,6 +102,8 @@ static void unlink_run(struct api_run *run)
     if (!run->going) {
         runs->kept--;
         runs->bytes -= run->bytes;
+        run->client->kept--;
+        run->client->bytes -= run->bytes;
     }
 }
 
@@ -137,10 +140,30 @@ void runs_remove(struct api_run *run)
     runs_unref(run);
 }
 
+static bool is_over(const struct api_runs *runs)
+{
+    const int64_t *caps = runs->api->options.http.caps;
+    return runs->kept > (size_t)caps[HTTP_KEPT_RUNS] || runs->bytes > (size_t)caps[HTTP_KEPT_BYTES];
+}
+
+/* The oldest run, except `latest`, of the owner who keeps most: nobody's runs go for another's. */
+static struct api_run *find_victim(const struct api_runs *runs, const struct api_run *latest)
+{
+    const int64_t *caps = runs->api->options.http.caps;
+    bool by_bytes = runs->bytes > (size_t)caps[HTTP_KEPT_BYTES];
+    const struct api_client *most = latest->client;
+    for (const struct api_client *at = runs->api->clients; at; at = at->next)
+        if (by_bytes ? at->bytes > most->bytes : at->kept > most->kept)
+            most = at;
+    struct api_run *run = runs->first;
+    while (run && (run == latest || run->client != most))
+        run = run->after;
+    return run;
+}
+
 void runs_keep(struct api_run *run)
 {
     struct api_runs *runs = run->runs;
-    const int64_t *caps = runs->api->options.http.caps;
     run->bytes = sizeof *run + events_bytes(run->events);
     for (size_t i = 0; i < run->artifact_count; i++)
         run->bytes += run->artifacts[i].size_bytes;
@@ -151,9 +174,10 @@ void runs_keep(struct api_run *run)
     runs->last = run;
     runs->kept++;
     runs->bytes += run->bytes;
-    while (runs->first != run && (runs->kept > (size_t)caps[HTTP_KEPT_RUNS] ||
-                                  runs->bytes > (size_t)caps[HTTP_KEPT_BYTES]))
-        runs_remove(runs->first);
+    run->client->kept++;
+    run->client->bytes += run->bytes;
+    for (struct api_run *victim; is_over(runs) && (victim = find_victim(runs, run));)
+        runs_remove(victim);
 }
 
 bool api_runs_are_quiet(const struct api_runs *runs)

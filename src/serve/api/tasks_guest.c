@@ -20,7 +20,7 @@ static void gone(void *user)
 int tasks_connect(struct api *api, struct who_token *who, struct err *err)
 {
     const struct serve_guest guest = {
-        .client = api_client(api, who_id(who)),
+        .client = &api_client(api, who_id(who))->client,
         .begins = begins,
         .ends = ends,
         .gone = gone,
