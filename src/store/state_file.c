@@ -53,7 +53,8 @@ static int write_whole(int folder, const char *fresh, struct str text, bool dura
     /* Left by a writer that was killed; the lock says that no other writes it now. */
     unlinkat(folder, fresh, 0);
     own_fd fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || io_write_all(fd, text.at, text.len) < 0)
+    /* The caller's umask may have taken more than others' bits. */
+    if (fd < 0 || fchmod(fd, 0600) < 0 || io_write_all(fd, text.at, text.len) < 0)
         return -1;
     return durable ? fsync(fd) : 0;
 }
@@ -62,10 +63,8 @@ int state_file_write(int folder, const char *name, struct str text, bool durable
 {
     char fresh[NAME_ROOM];
     snprintf(fresh, sizeof fresh, "%s.new", name);
-    mode_t callers = umask(077);
-    int failed = write_whole(folder, fresh, text, durable);
-    umask(callers);
-    if (failed < 0 || renameat(folder, fresh, folder, name) < 0) {
+    if (write_whole(folder, fresh, text, durable) < 0 ||
+        renameat(folder, fresh, folder, name) < 0) {
         err_sys(err, "write '%s' of the state folder", name);
         unlinkat(folder, fresh, 0);
         return -1;

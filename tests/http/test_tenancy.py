@@ -1,12 +1,18 @@
 """Tokens over HTTP: nobody gets in without one, a second token learns nothing of the first's, and quotas hold however
 many clients ask at once."""
+import json
+import re
+import signal
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import engine
 import host
+from http_server import LISTEN, Server
+from watched import Watched
 
 CLIENTS = 50
 SLEEP = {"code": "import time; time.sleep(60)", "limits": {"timeout_s": 60}, "wait": False}
@@ -326,3 +332,32 @@ def test_what_a_token_may_not_ask_for_is_403(server, fresh):
     answer = client.post(f"/v1/sessions/{id}/run", {"code": "1", "limits": {"timeout_s": 5}})
     assert (answer.status, answer.error["field"]) == (403, "limits.timeout_s"), answer
     assert client.delete(f"/v1/sessions/{id}").status == 200
+
+
+# --- across a restart ---
+
+def cpu_ms(state):
+    return next(iter(json.loads((state / "usage.json").read_text())["tokens"].values()))["cpu_ms"]
+
+
+@pytest.mark.full
+def test_the_cpu_seconds_of_the_day_survive_a_restart_and_a_kill(cupel_as, place, folder, contract):
+    env = {"CUPEL_STATE": str(folder / "state")}
+    made = cupel_as.run(["token", "new", "day", "-q", "--cpu-s-a-day", "10"], env=env)
+    token = made.stdout.strip()
+    left, killed = [], {"ends_with": -signal.SIGKILL}
+    for how in ({}, killed, {}):
+        with Watched(cupel_as, engine.socket_path(place, cupel_as), LISTEN, env=env, **how) as one:
+            client = Server(one, contract).nobody()
+            client.token = token
+            refused = client.post("/v1/run", {"code": "1", "limits": {"cpu_s": 10}})
+            left.append(10 if refused.status == 200 else int(re.search(r"at most (\d+)", refused.error["hint"])[1]))
+            spent = client.run({"code": "while True: pass", "limits": {"timeout_s": 30, "cpu_s": 1.2}})
+            assert spent["status"] == "cpu_limit"
+            client.close()
+            if how:
+                assert host.wait_until(lambda: cpu_ms(folder / "state") > 2 * 1100, 20)  # written without an end
+                one.process.kill()
+    assert left == [10, 8, 7], left
+    row = json.loads(cupel_as.run(["token", "ls", "--json"], env=env).stdout)["tokens"][0]
+    assert row["last_used_at"] >= row["created_at"]
