@@ -37,6 +37,8 @@ struct api_run {
     char outcome[24];    /* "ok", "error", ... */
     struct result_artifact *artifacts; /* with their contents */
     size_t artifact_count, bytes;
+    char *text; /* its stdout as bytes, once somebody asked for it; or NULL */
+    size_t text_len;
 };
 
 struct api_runs {
@@ -54,6 +56,8 @@ struct api_run *runs_find_key(const struct api_runs *runs, const char *owner, co
 void runs_name(struct api_run *run, const char *id);
 /* It has ended: it is kept from now on, within the caps. */
 void runs_keep(struct api_run *run);
+/* It takes that many more. */
+void runs_grew(struct api_run *run, size_t bytes);
 /* Forgets it; its bytes stay while somebody reads them. */
 void runs_remove(struct api_run *run);
 struct api_run *runs_ref(struct api_run *run);

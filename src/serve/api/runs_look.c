@@ -79,6 +79,24 @@ static void reply_file(struct http_exchange *x, struct api_run *run, const char 
     runs_reply(x, run, mime, content);
 }
 
+/* The bytes of stdout as the result has them, made once for all who ask. -1: it has none. */
+static int make_text(struct api_run *run)
+{
+    struct str value = events_value(run->events);
+    own_json result = json_loadb(value.at, value.len, JSON_ALLOW_NUL, NULL);
+    const json_t *text = json_object_get(result, "stdout");
+    const json_t *coded = json_object_get(result, "stdout_base64");
+    if (!text)
+        return -1;
+    run->text = coded ? base64_decode(json_str(coded), &run->text_len) : NULL;
+    if (!run->text) {
+        run->text = buf_strdup(json_str(text));
+        run->text_len = json_str(text).len;
+    }
+    runs_grew(run, run->text_len);
+    return 0;
+}
+
 /* All of it where it was kept, else head and tail as the result has them. */
 void api_run_stdout(struct http_exchange *x)
 {
@@ -87,25 +105,14 @@ void api_run_stdout(struct http_exchange *x)
     if (!run)
         return;
     const struct result_artifact *whole = find_artifact(run, ".cupel/stdout");
-    if (whole) {
-        reply_file(x, run, "text/plain; charset=utf-8",
-                   (struct str){ whole->content, whole->size_bytes });
-        return;
-    }
-    own_json result = json_loadb(events_value(run->events).at, events_value(run->events).len,
-                                 JSON_ALLOW_NUL, NULL);
-    const json_t *text = json_object_get(result, "stdout");
-    const json_t *coded = json_object_get(result, "stdout_base64");
-    size_t len = 0;
-    own_str raw = coded ? base64_decode(json_str(coded), &len) : NULL;
-    if (!text) {
+    if (!whole && !run->text && make_text(run) < 0) {
         err_set(&err, ERR_ABSENT, "run '%s' has no output: it did not begin", run->id);
         http_reply_err(x, &err);
         return;
     }
-    http_add_header(x, "Content-Disposition", "attachment");
-    http_reply_text(x, 200, "text/plain; charset=utf-8",
-                    raw ? (struct str){ raw, len } : json_str(text));
+    reply_file(x, run, "text/plain; charset=utf-8",
+               whole ? (struct str){ whole->content, whole->size_bytes }
+                     : (struct str){ run->text, run->text_len });
 }
 
 void api_run_artifact(struct http_exchange *x)

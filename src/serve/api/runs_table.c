@@ -127,6 +127,7 @@ void runs_unref(struct api_run *run)
         run->waits = next;
     }
     free(run->artifacts);
+    free(run->text);
     free(run->key);
     request_done(&run->request);
     events_unref(run->events);
@@ -161,9 +162,17 @@ static struct api_run *find_victim(const struct api_runs *runs, const struct api
     return run;
 }
 
+/* Runs go until the caps hold, never `latest`. */
+static void hold_caps(struct api_runs *runs, const struct api_run *latest)
+{
+    for (struct api_run *victim; is_over(runs) && (victim = find_victim(runs, latest));)
+        runs_remove(victim);
+}
+
 void runs_keep(struct api_run *run)
 {
     struct api_runs *runs = run->runs;
+    request_done(&run->request); /* with its files: only what came of it is kept */
     run->bytes = sizeof *run + events_bytes(run->events);
     for (size_t i = 0; i < run->artifact_count; i++)
         run->bytes += run->artifacts[i].size_bytes;
@@ -176,8 +185,15 @@ void runs_keep(struct api_run *run)
     runs->bytes += run->bytes;
     run->client->kept++;
     run->client->bytes += run->bytes;
-    for (struct api_run *victim; is_over(runs) && (victim = find_victim(runs, run));)
-        runs_remove(victim);
+    hold_caps(runs, run);
+}
+
+void runs_grew(struct api_run *run, size_t bytes)
+{
+    run->bytes += bytes;
+    run->runs->bytes += bytes;
+    run->client->bytes += bytes;
+    hold_caps(run->runs, run);
 }
 
 bool api_runs_are_quiet(const struct api_runs *runs)
