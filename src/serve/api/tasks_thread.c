@@ -56,7 +56,7 @@ struct tasks_thread {
     struct tasks_models models;
     bool finishes; /* no question: the agent's end */
     char id[40];
-    int cancel_fd;
+    int cancel_fd; /* the same as long as the agent lives, which knows its number */
     /* The loop's alone: */
     bool runs;
     pthread_t thread;
@@ -222,11 +222,15 @@ static void take_artifacts(const struct agent *agent, struct tasks_end *end)
 /* The report of a question that could not begin: all that a report has, and no step. */
 static json_t *failed(const struct tasks_thread *thread, const struct err *err)
 {
-    return json_pack("{s:s, s:s, s:n, s:n, s:[], s:[], s:[], s:[], s:i, s:{}, s:o, s:o, s:{}, s:n}",
+    json_t *cost = json_pack("{s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f}", "usd", 0.0, "input_tokens",
+                             0, "cached_tokens", 0, "output_tokens", 0, "requests", 0, "model_s",
+                             0.0, "execution_s", 0.0, "wall_s", 0.0);
+    return json_pack("{s:s, s:s, s:n, s:n, s:[], s:[], s:[], s:[], s:i, s:o, s:o, s:o, s:{s:[]}, "
+                     "s:n}",
                      "task", thread->id, "status", agent_status_name(AGENT_FAILED), "answer",
-                     "values", "trace", "evidence", "checks", "artifacts", "steps", 0, "cost",
+                     "values", "trace", "evidence", "checks", "artifacts", "steps", 0, "cost", cost,
                      "reason", json_text_or_null(err->text), "hint", json_text_or_null(err->hint),
-                     "plan", "script");
+                     "plan", "steps", "script");
 }
 
 static void *live(void *user)
@@ -268,7 +272,8 @@ static void unlink_running(struct tasks_thread *thread)
 static void join(struct tasks_thread *thread)
 {
     pthread_join(thread->thread, NULL);
-    own_close_fd(&thread->cancel_fd);
+    if (!thread->agent)
+        own_close_fd(&thread->cancel_fd);
     free(take_ptr(thread->reply));
     unlink_running(thread);
 }
@@ -389,8 +394,11 @@ static int start(struct tasks_thread *thread, struct err *err)
     struct tasks_threads *threads = thread->threads;
     pthread_attr_t how;
     sigset_t all, before;
-    thread->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uint64_t earlier; /* a cancel of the question before */
     if (thread->cancel_fd < 0)
+        thread->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (thread->cancel_fd < 0 ||
+        (read(thread->cancel_fd, &earlier, sizeof earlier) < 0 && errno != EAGAIN))
         return err_sys(err, "make a task's eventfd");
     thread->asking = thread->cancelled = false;
     thread->wall_until_ns = 0;
@@ -402,7 +410,6 @@ static int start(struct tasks_thread *thread, struct err *err)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&how);
     if (rc != 0) {
-        own_close_fd(&thread->cancel_fd);
         err_set(err, ERR_BUSY, "no thread for a task: %s", strerror(rc));
         err_hint(err, "try again later");
         return -1;
@@ -447,6 +454,7 @@ void tasks_thread_free(struct tasks_thread *thread)
     /* The session ends with the engine, or by its age: nobody may wait for it here. */
     err_set(&thread->client.broken, ERR_CANCELLED, "the task was dropped");
     let_go(thread);
+    own_close_fd(&thread->cancel_fd);
     free(thread);
 }
 
