@@ -11,10 +11,19 @@
 #define PIECE (64u << 10)
 #define CLAIM_STEP ((size_t)256 << 10)
 
+static void release(struct http_inner *inner)
+{
+    buf_done(&inner->x.body);
+    inner->x.http->claimed -= inner->claim;
+    inner->claim = 0;
+}
+
+/* The rest of the body is thrown away; what came is not needed either. */
 static void fail(struct http_inner *inner)
 {
     inner->discards = true;
     inner->piece = STR_NONE;
+    release(inner);
 }
 
 /* Memory for one more piece, from the share of all bodies. */
@@ -67,6 +76,10 @@ static size_t feed_gzip(struct http_inner *inner, struct str data)
     while (!is_over(inner)) {
         if (inner->piece.len > 0) {
             size_t taken = give(inner, inner->piece);
+            if (is_over(inner)) {
+                inner->piece = STR_NONE;
+                break;
+            }
             inner->piece = (struct str){ inner->piece.at + taken, inner->piece.len - taken };
             if (inner->piece.len > 0)
                 return used;
@@ -110,9 +123,7 @@ int http_body_end(struct http_inner *inner, struct err *err)
 void http_body_done(struct http_inner *inner)
 {
     json_decref(take_ptr(inner->x.json));
-    buf_done(&inner->x.body);
+    release(inner);
     inflate_free(take_ptr(inner->inflate));
     free(take_ptr(inner->room));
-    inner->x.http->claimed -= inner->claim;
-    inner->claim = 0;
 }

@@ -14,6 +14,8 @@
 #include "serve/http/http_int.h"
 #include "serve/who/who.h"
 
+#define WASTED_MAX ((uint64_t)64 << 20) /* of a body that was refused on its way */
+
 size_t http_keep_escapes(void *cls, struct MHD_Connection *conn, char *text)
 {
     (void)cls;
@@ -84,10 +86,10 @@ void http_wake(struct http_exchange *x)
 
 /* --- calls of the library --- */
 
-static enum MHD_Result at_head(struct http_inner *inner, const char *method)
+static enum MHD_Result at_head(struct http_inner *inner, const char *method, const char *version)
 {
     inner->headed = true;
-    http_head(inner, method);
+    http_head(inner, method, version);
     if (!inner->response && inner->x.route->begin)
         inner->x.route->begin(&inner->x);
     /* A reply that comes before the end of the request costs the client its connection. */
@@ -106,6 +108,9 @@ static enum MHD_Result at_piece(struct http_inner *inner, struct str data, size_
     *left = data.len - used;
     inner->came += used;
     inner->x.http->received_bytes += used;
+    inner->wasted += inner->discards ? used : 0;
+    if (inner->wasted > WASTED_MAX)
+        return MHD_NO;
     if (*left > 0)
         http_suspend(inner);
     return MHD_YES;
@@ -134,11 +139,10 @@ enum MHD_Result http_on_request(void *cls, struct MHD_Connection *conn, const ch
     (void)cls;
     (void)conn;
     (void)url;
-    (void)version;
     if (inner->hung_up)
         return MHD_NO;
     if (!inner->headed)
-        return at_head(inner, method);
+        return at_head(inner, method, version);
     if (inner->queued)
         return MHD_YES;
     if (*size > 0)

@@ -29,36 +29,61 @@ static const char *const once_names[ONCE_COUNT] = {
     [ONCE_RANGE] = "Range",
 };
 
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
+struct headers {
+    unsigned counts[ONCE_COUNT];
+    bool odd; /* one that another reader may take for something else */
+};
+
+/* libmicrohttpd 0.9.75 adds a folded line to the header's name: "Transfer-Encodingchunked". */
+static bool is_folded(const char *name, enum once which)
 {
-    unsigned *counts = cls;
+    size_t len = strlen(once_names[which]);
+    return strncasecmp(name, once_names[which], len) == 0 && name[len];
+}
+
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                      size_t name_len, const char *value, size_t value_len)
+{
+    struct headers *headers = cls;
+    struct str content = { value, value ? value_len : 0 };
     (void)kind;
-    (void)value;
+    if (!parse_is_header((struct str){ name, name_len }, content) || is_folded(name, ONCE_LENGTH) ||
+        is_folded(name, ONCE_ENCODING))
+        headers->odd = true;
     for (int i = 0; i < ONCE_COUNT; i++)
         if (strcasecmp(name, once_names[i]) == 0)
-            counts[i]++;
+            headers->counts[i]++;
     return MHD_YES;
 }
 
-static int check_framing(struct http_inner *inner, struct err *err)
+static int check_headers(struct http_inner *inner, struct err *err)
 {
-    unsigned counts[ONCE_COUNT] = { 0 };
-    mhd.get_connection_values(inner->conn, MHD_HEADER_KIND, count_header, counts);
+    struct headers headers = { 0 };
+    mhd.get_connection_values_n(inner->conn, MHD_HEADER_KIND, look_at_header, &headers);
+    if (headers.odd)
+        return err_input(err, "headers", NULL, "NAME: VALUE, of printable characters",
+                         "a header has a name or a value that none may have");
     for (int i = 0; i < ONCE_COUNT; i++) {
-        if (counts[i] > 1)
+        if (headers.counts[i] > 1)
             return err_input(err, once_names[i], NULL, "once", "header '%s' comes twice",
                              once_names[i]);
     }
+    return 0;
+}
+
+static int check_framing(struct http_inner *inner, const char *version, struct err *err)
+{
+    if (check_headers(inner, err) < 0)
+        return -1;
     const char *encoding = http_header(&inner->x, "Transfer-Encoding");
     const char *length = http_header(&inner->x, "Content-Length");
     uint64_t bytes = 0;
     if (encoding && length)
         return err_input(err, "Content-Length", NULL, "one of Content-Length and Transfer-Encoding",
                          "the request has both Content-Length and Transfer-Encoding");
-    if (encoding && strcasecmp(encoding, "chunked") != 0)
+    if (encoding && (strcasecmp(encoding, "chunked") != 0 || strcmp(version, "HTTP/1.1") != 0))
         return err_input(err, "Transfer-Encoding", NULL, "chunked",
-                         "the only transfer encoding is 'chunked'");
+                         "the only transfer encoding is 'chunked', in HTTP/1.1");
     if (length && (!str_to_u64(str_of(length), &bytes) || bytes > INT64_MAX))
         return err_input(err, "Content-Length", NULL, "a whole number",
                          "Content-Length is not a whole number");
@@ -205,11 +230,11 @@ static int check_body(struct http_inner *inner, struct err *err)
     return 0;
 }
 
-void http_head(struct http_inner *inner, const char *method)
+void http_head(struct http_inner *inner, const char *method, const char *version)
 {
     struct http_exchange *x = &inner->x;
     struct err err = ERR_INIT;
-    if (check_framing(inner, &err) < 0) {
+    if (check_framing(inner, version, &err) < 0) {
         /* Where the request ends is in doubt: the reply goes at once, the connection with it. */
         inner->expects = true;
         http_add_header(x, "Connection", "close");

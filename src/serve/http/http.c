@@ -83,6 +83,17 @@ static bool is_slow(const struct http *http, const struct http_inner *inner, int
            inner->came < (uint64_t)(took_s * http->caps[HTTP_BODY_RATE]);
 }
 
+/* Does it wait for the client, who has closed its side? The library does not see an end that comes
+ * together with the last bytes. */
+static bool is_left(const struct http_link *link)
+{
+    const struct http_inner *inner = link->inner;
+    char byte;
+    if (inner && (inner->whole || inner->queued || inner->suspended))
+        return false;
+    return recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_sweep(struct loop_timer *timer)
 {
     struct http *http = loop_owner(timer, struct http, sweep);
@@ -92,7 +103,7 @@ static void on_sweep(struct loop_timer *timer)
         bool idle = !inner || !inner->headed;
         bool late = idle ? now > link->until_ns || (link->daemon->old && !inner)
                          : is_slow(http, inner, now);
-        if (late && link->fd >= 0)
+        if (link->fd >= 0 && (late || is_left(link)))
             shutdown(link->fd, SHUT_RDWR); /* the library sees the end */
     }
     http_follow_ping(http, now);

@@ -43,7 +43,7 @@ struct http_inner {
     char *room;       /* of those */
     size_t claim;
     int64_t begun_ns, paused_ns;
-    uint64_t came; /* bytes of the body */
+    uint64_t came, wasted; /* bytes of the body; of them, thrown away */
     struct err err; /* found in the body: replied when it has ended */
     struct http_extra {
         struct http_extra *next;
@@ -89,7 +89,7 @@ void http_resume(struct http_inner *inner);
 /* It waits, and we look for the client's end. */
 void http_suspend(struct http_inner *inner);
 /* head.c: checks a request's head; a refusal replies. */
-void http_head(struct http_inner *inner, const char *method);
+void http_head(struct http_inner *inner, const char *method, const char *version);
 /* body.c */
 /* The handler's next bytes: how many of `data` are used up. */
 size_t http_body_feed(struct http_inner *inner, struct str data);

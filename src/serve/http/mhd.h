@@ -11,7 +11,7 @@
     X(start_daemon) X(stop_daemon) X(quiesce_daemon) X(run) X(get_timeout) X(get_daemon_info) \
     X(get_connection_info) X(suspend_connection) X(resume_connection) X(queue_response)       \
     X(create_response_from_buffer) X(create_response_from_callback) X(add_response_header)    \
-    X(destroy_response) X(lookup_connection_value) X(get_connection_values)
+    X(destroy_response) X(lookup_connection_value) X(get_connection_values_n)
 
 struct mhd {
 #define X(name) __typeof__(&MHD_##name) name;

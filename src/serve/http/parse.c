@@ -169,13 +169,40 @@ struct str parse_bearer(struct str header)
     return str_trim((struct str){ header.at + len, header.len - len });
 }
 
+bool parse_is_header(struct str name, struct str value)
+{
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i], low = (char)(c | 0x20);
+        bool plain = (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9');
+        if (!plain && (c == 0 || !strchr(marks, c)))
+            return false;
+    }
+    for (size_t i = 0; i < value.len; i++)
+        if (((unsigned char)value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 0x7f)
+            return false;
+    return name.len > 0;
+}
+
+/* Nothing, or a colon and a port. */
+static bool is_port(struct str text)
+{
+    uint64_t port = 0;
+    return text.len == 0 ||
+           (text.at[0] == ':' && text.len > 1 &&
+            str_to_u64((struct str){ text.at + 1, text.len - 1 }, &port) && port <= UINT16_MAX);
+}
+
 struct str parse_host(struct str header)
 {
-    if (header.len > 0 && header.at[0] == '[') {
-        const char *end = memchr(header.at, ']', header.len);
-        return end ? (struct str){ header.at + 1, (size_t)(end - header.at) - 1 } : STR_NONE;
-    }
-    return cut(&header, ':');
+    bool bracket = header.len > 0 && header.at[0] == '[';
+    const char *end = header.len ? memchr(header.at, bracket ? ']' : ':', header.len) : NULL;
+    if (bracket && !end)
+        return STR_NONE;
+    size_t len = end ? (size_t)(end - header.at) : header.len, after = len + bracket;
+    if (!is_port((struct str){ header.at + after, header.len - after }))
+        return STR_NONE;
+    return (struct str){ header.at + bracket, len - bracket };
 }
 
 bool parse_is_local_name(struct str host)

@@ -27,7 +27,10 @@ int parse_query(struct str text, struct parse_query *out, struct err *err);
 bool parse_path(const char *pattern, struct str path, char *out[HTTP_ARGS]);
 /* The secret of "Bearer SECRET"; none if it is anything else. */
 struct str parse_bearer(struct str header);
-/* The host of "host:port" or "[v6]:port". */
+/* Are these a name and a value as RFC 9110 has them? A space, a NUL or a lone CR is where readers
+ * differ. */
+bool parse_is_header(struct str name, struct str value);
+/* The host of "host:port" or "[v6]:port"; none if it is anything else. */
 struct str parse_host(struct str header);
 /* A number, or localhost: a name that nobody can point elsewhere (DNS rebinding). */
 bool parse_is_local_name(struct str host);
