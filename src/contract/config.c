@@ -48,7 +48,7 @@ static const struct config_row rows[CONFIG_COUNT] = {
     [CONFIG_PROFILE] = { "profile", CONFIG_IS_PROFILE, RELOADS, false, 0, 0, 1, "\"baseline\"",
                          NULL, NULL, "profile of HTTP requests that name none" },
     [CONFIG_MODEL] = { "model", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null", NULL,
-                       "CUPEL_MODEL", "model of tasks that name none" },
+                       "CUPEL_MODEL", "model of questions and tasks that name none" },
     [CONFIG_JUDGE] = { "judge", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null", NULL, NULL,
                        "model that judges answers; by default the task's own" },
     [CONFIG_PLANNER] = { "planner", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null", NULL, NULL,

@@ -198,6 +198,19 @@ def test_an_unknown_key_is_refused(cupel):
     assert cupel.run(["config", "runs", "pool"]).returncode == 2
 
 
+def test_the_configured_model_is_the_default_of_questions(cupel, folder):
+    (folder / "cupel").mkdir()
+    write(folder / "cupel", {"model": "ollama/of-the-file"})
+
+    def chosen(**env):
+        done = cupel.run(["models", "--json"], env={"XDG_CONFIG_HOME": str(folder), **env})
+        return [row["model"] for row in json.loads(done.stdout)["models"] if row["chosen"]]
+    assert chosen() == ["ollama/of-the-file"] and chosen(CUPEL_MODEL="ollama/other") == ["ollama/other"]
+    write(folder / "cupel", {"model": "nosuch/model"})
+    done = cupel.run(["ask", "why?"], env={"XDG_CONFIG_HOME": str(folder)})
+    assert done.returncode == 2 and "nosuch" in done.stderr
+
+
 # docs/operating.md has the tables.
 
 def page_rows(title):

@@ -1,5 +1,6 @@
 /* A task from its files to its report. Runs in the cli process. */
 #include "cli/ask/ask.h"
+#include "cli/link/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ static int open_helper_model(const char *spec, struct llm_model *own, struct llm
 static int open_models(struct cli_ask *ask, struct err *err)
 {
     const struct cli_ask_options *o = &ask->options;
-    if (llm_open(o->model, &ask->model, err) < 0)
+    if (cli_settings_use_model(err) < 0 || llm_open(o->model, &ask->model, err) < 0)
         return -1;
     if (open_helper_model(o->planner, ask->model, &ask->planner, err) < 0)
         return err_wrap(err, "--planner");

@@ -79,3 +79,15 @@ int cli_settings_read(const char *file, struct config *config, struct err *err)
         return -1;
     return cli_settings_take_environment(config, err) < 0 ? -1 : config_check(config, err);
 }
+
+int cli_settings_use_model(struct err *err)
+{
+    own_config config;
+    config_init(&config);
+    if (cli_settings_read(NULL, &config, err) < 0)
+        return -1;
+    const char *model = config_text(&config, CONFIG_MODEL);
+    if (model && setenv("CUPEL_MODEL", model, 1) < 0)
+        return err_sys(err, "set CUPEL_MODEL");
+    return 0;
+}

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "box/host/box.h"
 #include "cli/cli.h"
+#include "cli/link/settings.h"
 #include "cli/list/models_options.h"
 #include "cli/term/term.h"
 #include "cli/term/visible.h"
@@ -92,6 +93,8 @@ static int show(const json_t *list, bool json)
 /* Reads the servers' answers without the caller's rights. */
 static json_t *make_list(bool probe, struct err *err)
 {
+    if (cli_settings_use_model(err) < 0)
+        return NULL;
     llm_remember_configuration();
     json_t *list = llm_list(/* probe= */ false, err);
     if (!list || !probe)
