@@ -400,3 +400,59 @@ def test_a_token_that_floods_pushes_out_its_own_runs_alone(serving):
         one.cupel.run(["token", "rm", name])
         assert [one.ask("GET", f"/v1/runs/{run}")[0] for run in mine] == [200, 200]
         assert one.ask("GET", f"/v1/runs/{theirs[0]}")[0] == 404
+
+
+# The journal: its socket, in a mount namespace with a /run of its own.
+
+JOURNAL = """
+import os, socket, subprocess, sys
+os.makedirs("/run/systemd/journal")
+at = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+at.bind("/run/systemd/journal/socket")
+os.chmod("/run/systemd/journal/socket", 0o666)
+at.settimeout(60)
+err = open("/run/stderr", "wb")
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=err)
+while b"profile '" not in open("/run/stderr", "rb").read():
+    assert child.poll() is None, open("/run/stderr").read()
+child.send_signal(1)
+sys.stdout.buffer.write(at.recv(1 << 16))
+child.terminate()
+sys.exit(child.wait() or b'"event"' in open("/run/stderr", "rb").read())
+"""
+
+
+def journal_fields(entry):
+    """{name: value} of the journal's native protocol."""
+    found = {}
+    while entry:
+        line, _, entry = entry.partition(b"\n")
+        if b"=" in line:
+            name, _, value = line.partition(b"=")
+        else:
+            name, size = line, int.from_bytes(entry[:8], "little")
+            value, entry = entry[8:8 + size], entry[8 + size + 1:]
+        found[name.decode()] = value.decode()
+    return found
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a file system is mounted over /run")
+def test_lines_go_to_the_journal_with_their_fields(cupel, place, folder):
+    (folder / "config.json").write_text('{"log": "journal"}')
+    command = [cupel.program, "serve", "--socket", "/run/own/socket", "--listen", "127.0.0.1:0", "--config",
+               str(folder / "config.json")]
+    script = "mount -t tmpfs tmpfs /run && exec \"$@\""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "/usr/bin/python3", "-c", JOURNAL, *command],
+                          env=cupel.env, capture_output=True, timeout=START_S * host.slowness())
+    assert done.returncode == 0, done.stderr
+    fields = journal_fields(done.stdout)
+    assert fields["PRIORITY"] == "6" and fields["SYSLOG_IDENTIFIER"] == "cupel" and fields["CUPEL_EVENT"] == "reload"
+    assert json.loads(fields["CUPEL_CHANGED"]) == [] and json.loads(fields["MESSAGE"])["event"] == "reload"
+
+
+def test_a_journal_that_is_not_there_is_named(cupel, place, folder):
+    if os.path.exists("/run/systemd/journal/socket"):
+        pytest.skip("this host has a journal")
+    (folder / "config.json").write_text('{"log": "journal"}')
+    done = cupel.run(["serve", "--socket", engine.socket_path(place, cupel), "--config", folder / "config.json"])
+    assert done.returncode == 125 and 'set "log" to "stderr"' in done.stderr
