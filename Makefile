@@ -4,7 +4,7 @@
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
 #   make load   the HTTP service under load, against the engine's socket
 #   make extras      the long list of packages for the code that runs, by apt
-#   make ecosystem   public programs, notebooks beside a Jupyter kernel, the SDKs from npm
+#   make ecosystem   public programs, notebooks beside a Jupyter kernel, the SDKs from npm, generated clients
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
 #   make install | uninstall           PREFIX, DESTDIR
 # Variants: V=1 shows commands; WERROR=1 makes warnings errors; CC=clang; CFLAGS and LDFLAGS come
@@ -258,6 +258,7 @@ ecosystem: deps-ecosystem
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B tests/ecosystem/suites.py
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_notebooks.py
 	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
+	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_api_clients.py
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
 test-mutation: deps

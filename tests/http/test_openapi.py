@@ -28,7 +28,8 @@ def inlined(schema):
     """A schema of the document without references to others."""
     schema, _ = resolve(schema)
     if isinstance(schema, dict):
-        return {key: inlined(value) for key, value in schema.items() if key != "title"}
+        return {"default" if key == "x-default" else key: inlined(value) for key, value in schema.items()
+                if key != "title"}
     return [inlined(one) for one in schema] if isinstance(schema, list) else schema
 
 
@@ -70,6 +71,12 @@ def test_the_routes_are_those_of_the_server():
     served = {(method, re.sub(r"\{\*?\}", "{}", path)) for method, path in rows}
     assert len(served) > 20
     assert served == {(method, re.sub(r"\{\w+\}", "{}", path)) for method, path in OPERATIONS}
+
+
+def test_no_default_makes_a_client_send_what_nobody_asked_for():
+    """A generated client sends every default, and a limit that is sent overrides the profile's."""
+    assert '"default": {' in json.dumps(DOCUMENT)  # of responses
+    assert not re.search(r'"default": (?!\{)', json.dumps(DOCUMENT))
 
 
 def test_the_document_is_well_formed():
