@@ -405,7 +405,7 @@ def test_a_token_that_floods_pushes_out_its_own_runs_alone(serving):
 # The journal: its socket, in a mount namespace with a /run of its own.
 
 JOURNAL = """
-import os, socket, subprocess, sys
+import os, socket, subprocess, sys, time
 os.makedirs("/run/systemd/journal")
 at = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 at.bind("/run/systemd/journal/socket")
@@ -415,8 +415,11 @@ err = open("/run/stderr", "wb")
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=err)
 while b"profile '" not in open("/run/stderr", "rb").read():
     assert child.poll() is None, open("/run/stderr").read()
+    time.sleep(0.05)
 child.send_signal(1)
-sys.stdout.buffer.write(at.recv(1 << 16))
+while b"reload" not in (entry := at.recv(1 << 16)):
+    print(entry, file=sys.stderr)
+sys.stdout.buffer.write(entry)
 child.terminate()
 sys.exit(child.wait() or b'"event"' in open("/run/stderr", "rb").read())
 """
