@@ -49,15 +49,30 @@ static void transfer_free(struct transfer *t)
     free(t);
 }
 
-static void ask(struct transfer *t, struct request *request);
+static void on_answer(void *user, json_t *answer, struct result_artifact *file,
+                      const struct err *err);
+
+/* False with an err: it was refused at once. */
+static bool begin(struct transfer *t, struct request *request, struct err *err)
+{
+    struct engine_ask *begun;
+    const struct engine_ask_hooks hooks = { on_answer, t };
+    t->asking = true;
+    if (engine_ask(t->api->engine, &t->what, request, &hooks, &begun, err) == 0)
+        return true;
+    t->asking = false;
+    return false;
+}
 
 /* The client went in the middle of an upload. */
 static void give_up(struct transfer *t, int64_t upload)
 {
     own_request none = REQUEST_INIT;
+    struct err err = ERR_INIT;
     t->what = (struct frame_session){ .what = FRAME_DO_DROP, .session = t->session,
                                       .upload = upload };
-    ask(t, &none);
+    if (!begin(t, &none, &err))
+        transfer_free(t);
 }
 
 static void on_answer(void *user, json_t *answer, struct result_artifact *file,
@@ -76,14 +91,12 @@ static void on_answer(void *user, json_t *answer, struct result_artifact *file,
         transfer_free(t);
 }
 
+/* For an exchange that waits. */
 static void ask(struct transfer *t, struct request *request)
 {
     struct err err = ERR_INIT;
-    struct engine_ask *begun;
-    const struct engine_ask_hooks hooks = { on_answer, t };
-    t->asking = true;
-    if (engine_ask(t->api->engine, &t->what, request, &hooks, &begun, &err) < 0)
-        on_answer(t, NULL, NULL, &err);
+    if (!begin(t, request, &err))
+        t->heard(t, NULL, NULL, &err);
 }
 
 static void ask_plain(struct transfer *t)
