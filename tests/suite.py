@@ -41,7 +41,7 @@ def main(form, *args):
     paths = [] if any(arg.startswith("tests") or os.path.exists(arg) for arg in args) else [str(TESTS)]
     jobs = os.environ.get("CUPEL_JOBS", str(os.cpu_count() + 1))
     workers = ["-n", jobs, "--dist", "loadfile"] if importlib.util.find_spec("xdist") else []
-    with tempfile.TemporaryDirectory(prefix="cupel-seen-") as seen:  # for tests/http: what all processes saw
+    with tempfile.TemporaryDirectory(prefix="cupel-tests-seen-") as seen:  # for tests/http: what all processes saw
         os.environ["CUPEL_SEEN"] = seen
         codes = [run([*workers, "-m", "not alone and not long", *args, *paths], form, took),
                  run(["-m", "alone or long", *args, *paths], form, took)]
