@@ -184,6 +184,20 @@ def test_plain_http_for_others_must_be_asked_for(serving):
         assert one.url.startswith("http://127.0.0.1:") and one.run(code="print(1)")[1]["stdout"] == "1\n"
 
 
+def test_a_service_without_a_place_for_tokens_is_refused(cupel, place):
+    env = {"CUPEL_STATE": "/proc/nowhere"}
+    done = cupel.run(["serve", "--socket", engine.socket_path(place, cupel), "--listen", "127.0.0.1:0"], env=env)
+    assert done.returncode == 125 and "CUPEL_STATE" in done.stderr
+
+
+def test_it_listens_on_all_its_addresses(serving):
+    with serving("--listen", "[::1]:0", "--listen", "127.0.0.1:0") as one:
+        urls = one.status()["listen"]
+        assert urls[0].startswith("http://[::1]:") and urls[1].startswith("http://127.0.0.1:")
+        for one.address in (("::1", int(urls[0].rsplit(":")[-1])), ("127.0.0.1", int(urls[1].rsplit(":")[-1]))):
+            assert one.run(code="print(1)")[1]["stdout"] == "1\n"
+
+
 # --status and --stop.
 
 def test_status_tells_of_the_engine(serving):
@@ -256,6 +270,7 @@ def test_a_reload_changes_what_can_change_and_names_the_rest(serving):
         assert one.ask("GET", "/v1/health", headers={"Host": "cupel.test"})[0] != 200
 
 
+@pytest.mark.sample(short=3, full=1)
 @pytest.mark.parametrize("broken,word", [("{", "config.json"), ({"runs": 0}, "1 to 4096"),
                                          ({"x": 1}, "unknown key 'x'")], ids=["text", "bound", "key"])
 def test_a_broken_file_keeps_the_old_values_and_says_why(serving, broken, word):
@@ -278,6 +293,7 @@ def test_a_request_goes_on_over_a_reload(serving):
         connection.close()
 
 
+@pytest.mark.full
 def test_the_log_is_turned_off_by_a_reload(serving):
     with serving() as one:
         assert one.reload({"log": "off"})["changed"] == ["log"]

@@ -128,6 +128,11 @@ static int open_door(struct door *door, struct err *err)
     if (door->listen.count == 0)
         return 0;
     door->state_dir = cli_state_open();
+    if (door->state_dir < 0) {
+        err_set(err, ERR_HOST, "there is no state folder, and so no token could let anybody in");
+        err_hint(err, "set CUPEL_STATE to a folder that this user can write to");
+        return -1;
+    }
     return open_models(door, err);
 }
 
