@@ -57,7 +57,7 @@ static const struct config_row rows[CONFIG_COUNT] = {
                         "models that tasks may name, beside the default one" },
     [CONFIG_RETENTION_FILES] = { "retention.files_s", CONFIG_IS_INTEGER, RELOADS, false, 0,
                                  366 * 86400, 1, "86400", NULL, NULL,
-                                 "seconds that the files of an ended session stay" },
+                                 "seconds that the files of an expired session stay" },
     [CONFIG_RETENTION_BLOBS] = { "retention.blobs_s", CONFIG_IS_INTEGER, RELOADS, false, 60,
                                  366 * 86400, 1, "604800", NULL, NULL,
                                  "seconds that a blob stays after its last use" },

@@ -293,6 +293,21 @@ def test_a_request_goes_on_over_a_reload(serving):
         connection.close()
 
 
+def test_a_service_manager_hears_of_a_reload(cupel, place):
+    """Also without a listener: its reload must not end the engine."""
+    path = str(place.fresh("notify", 0o777) / "socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        os.chmod(path, 0o777)
+        manager.settimeout(START_S * host.slowness())
+        with engine.Engine(cupel, engine.socket_path(place, cupel), env={"NOTIFY_SOCKET": path}) as one:
+            assert manager.recv(100) == b"READY=1"
+            one.process.send_signal(signal.SIGHUP)
+            assert [manager.recv(100), manager.recv(100)] == [b"RELOADING=1", b"READY=1"]
+            with one.client() as client:
+                assert client.run("print(1)")[1]["result"]["stdout"] == "1\n"
+
+
 @pytest.mark.full
 def test_the_log_is_turned_off_by_a_reload(serving):
     with serving() as one:
