@@ -17,6 +17,7 @@ from watched import Watched
 CLIENTS = 50
 SLEEP = {"code": "import time; time.sleep(60)", "limits": {"timeout_s": 60}, "wait": False}
 RUN, SESSION = "r_" + "0" * 24, "s_" + "0" * 24
+SUM = "0" * 64
 
 
 @pytest.fixture
@@ -179,6 +180,22 @@ def test_sessions_of_another_token_do_not_exist(http, other):
     assert same_answer(other, "GET", "/v1/sessions/{}", id, SESSION).status == 404  # nor after its end
 
 
+def test_blobs_of_another_token_do_not_exist(http, other, fresh):
+    content = b"only the first token has this " + str(time.time_ns()).encode()
+    put = http.put("/v1/blobs", content)
+    assert put.status in (200, 201), put
+    sum = put.json["blob"].removeprefix("sha256:")
+    assert http.get(f"/v1/blobs/{sum}").body == content
+    assert same_answer(other, "GET", "/v1/blobs/{}", sum, SUM).status == 404
+    asks = [other.post("/v1/run", {"code": "1", "files": [{"path": "f", "blob": f"sha256:{one}"}]})
+            for one in (sum, SUM)]
+    assert asks[0].status == asks[1].status >= 400
+    assert asks[0].body.decode().replace(sum, SUM) == asks[1].body.decode()
+    same = other.put("/v1/blobs", content)  # storing it too tells nothing of the first
+    assert (same.status, same.body) == (put.status, put.body)
+    assert other.get(f"/v1/blobs/{sum}").body == content
+
+
 def test_tasks_of_another_token_do_not_exist(other):
     for method, path in (("GET", "/v1/tasks/{}"), ("GET", "/v1/tasks/{}/events"), ("DELETE", "/v1/tasks/{}")):
         same_answer(other, method, path, "t_" + "1" * 24, "t_" + "2" * 24)
@@ -315,6 +332,20 @@ def test_sessions_hold_for_fifty_clients(server, fresh):
     made.append(client.session())
     for id in made[1:]:
         assert client.delete(f"/v1/sessions/{id}").status == 200
+
+
+def test_stored_bytes_hold_for_fifty_clients(server, fresh):
+    client = fresh("small", "--stored", "100K")
+    with ThreadPoolExecutor(10) as pool:
+        def put(i):
+            one = server.nobody()
+            one.token = client.token
+            answer = one.put("/v1/blobs", b"%d" % i + bytes(10 * 1024))
+            one.close()
+            return answer
+        answers = list(pool.map(put, range(CLIENTS)))
+    assert [answer.status for answer in answers].count(429) == CLIENTS - 9, answers
+    assert {answer.error["field"] for answer in answers if answer.status == 429} == {"quota.stored_bytes"}
 
 
 def test_what_a_token_may_not_ask_for_is_403(server, fresh):
