@@ -516,4 +516,20 @@ EDITS = {
     "SOCKET_MODE": [("src/serve/socket.c", "umask(0177)", "umask(0)")],
     # every user who can open the socket is served
     "SOCKET_PEER": [never("src/serve/serve.c", "!is_owner(serve, fd))")],
+    # ---- tokens ----
+    # any secret is one
+    "TOKEN_SECRET": [("src/store/tokens.c", "return ((differ - 1) >> 8) & 1;", "return differ < 256;")],
+    # each token sees what others made
+    "TOKEN_OWNER": [("src/serve/who/who.c", "(*owner && strcmp(owner, token->id) == 0);",
+                     "*owner;")],
+    # tokens do not expire
+    "TOKEN_EXPIRY": [never("src/serve/who/who.c", "now >= token->expires_at)")],
+    # runs at once are not bounded
+    "TOKEN_RUNS": [("src/serve/who/who_quota.c", "if (most == TOKENS_NO_BOUND || token->runs < most)",
+                    "if (most == TOKENS_NO_BOUND || token->runs >= 0)")],
+    # runs side by side share the same CPU time
+    "TOKEN_CPU": [("src/serve/who/who_quota.c", "token->reserved_ms += cpu_ms;", "")],
+    # a token may ask for any limit
+    "TOKEN_LIMITS": [("src/serve/who/who_allows.c", "if (most == TOKENS_NO_BOUND || wanted <= most)",
+                      "if (most == TOKENS_NO_BOUND || wanted > 0)")],
 }

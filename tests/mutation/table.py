@@ -271,8 +271,23 @@ READY = [
            flow("serve", "another_user_is_turned_away_even_where_the_file_is_open", "user")),
 ]
 
+
+def tenancy(test, who="root"):
+    return f"tests/http/test_tenancy.py::test_{test}[{who}]"
+
+
+TOKENS = [
+    Mutant("TOKEN_SECRET", tenancy("a_secret_is_only_the_whole_secret")),
+    Mutant("TOKEN_OWNER", tenancy("runs_of_another_token_do_not_exist"),
+           tenancy("sessions_of_another_token_do_not_exist")),
+    Mutant("TOKEN_EXPIRY", tenancy("an_expired_token_is_refused")),
+    Mutant("TOKEN_RUNS", tenancy("runs_at_once_hold_for_fifty_clients")),
+    Mutant("TOKEN_CPU", tenancy("cpu_seconds_of_a_day_hold_for_fifty_clients")),
+    Mutant("TOKEN_LIMITS", tenancy("what_a_token_may_not_ask_for_is_403")),
+]
+
 LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that it disturbs others
 
-MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + LAST
+MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + TOKENS + LAST
 LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
 QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()
