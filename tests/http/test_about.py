@@ -23,6 +23,7 @@ def test_the_languages_are_those_of_the_command_line(http, server):
     assert "numpy" in answer.json["languages"][0]["packages"]
 
 
+@pytest.mark.full
 def test_the_images_are_those_of_the_command_line(http, server):
     assert http.get("/v1/images").json == listed(server, "images")
 

@@ -61,9 +61,8 @@ def test_many_follow_one_run_each_at_its_speed(http):
     assert all(events == told[0] for events in told) and told[0][-1]["event"] == "end"
 
 
-@pytest.mark.full
 def test_a_stream_where_nothing_happens_is_pinged(http):
-    with http.follow("/v1/run", {"code": "import time; time.sleep(8)", "limits": {"timeout_s": 30}}) as stream:
+    with http.follow("/v1/run", {"code": "import time; time.sleep(7)", "limits": {"timeout_s": 30}}) as stream:
         names = [event["event"] for event in stream]
     assert "ping" in names and names[-1] == "end"
 

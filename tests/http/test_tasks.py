@@ -306,3 +306,25 @@ def test_the_end_of_the_service_leaves_nothing_of_its_tasks(cupel, place, kill):
             assert list(follower)[-1]["report"]["status"] == "failed"
         player.process.wait(60)
         assert host.wait_until(lambda: not host.same_alive(below), 20)
+
+
+# --- the forms of a stream ---
+
+FORMS = ["text/event-stream", "application/x-ndjson"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_stream_of_a_task_comes_in_either_form(ask, form):
+    with ask.follow("/v1/tasks", ask.body("sum"), form) as stream:
+        first = [event for event in stream if event["event"] != "ping"]
+    task = first[-1]["report"]["task"]
+    with ask.follow(f"/v1/tasks/{task}/events", form=form) as stream:
+        assert [event for event in stream if event["event"] != "ping"] == first
+    with ask.follow(f"/v1/tasks/{task}/reply", {"question": "How many rows? [[more]]"}, form) as stream:
+        assert stream.until("end")[-1]["report"]["answer"] == "It has 3 rows."
+
+
+def test_a_task_keeps_to_the_profiles_of_its_token(player):
+    with player.http("plain", "--profile", "baseline") as ask:
+        told = ask.post("/v1/tasks", ask.body("sum"))
+    assert told.status == 403 and told.error["field"] == "profile"
