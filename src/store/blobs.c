@@ -38,7 +38,7 @@ int blobs_disk_err(struct err *err, int error, const char *what)
         err->kind = ERR_BUSY;
         err_hint(err, "the disk of the state folder is full: make room there, and try again");
     } else if (error == EROFS) {
-        err_hint(err, "the disk of the state folder is read-only: name another one by --state");
+        err_hint(err, "the disk of the state folder is read-only: set CUPEL_STATE to another one");
     }
     return -1;
 }

@@ -58,7 +58,7 @@ void api_blobs_close(struct api *api)
 static int refuse_none(struct err *err)
 {
     err_set(err, ERR_HOST, "this service has no state folder, and so no blobs");
-    err_hint(err, "name one by --state, or give the user a home");
+    err_hint(err, "set CUPEL_STATE, or give the user a home");
     return -1;
 }
 
