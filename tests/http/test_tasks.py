@@ -8,6 +8,7 @@ import pytest
 
 import engine
 import host
+import models
 from tasks_server import SALES, Server
 
 # Of a report or an event, that differs from one run of the same task to the next.
@@ -285,6 +286,25 @@ def test_twenty_tasks_at_once_all_answer(players):
     assert len({report["task"] for _, report in reports}) == 20
     assert host.wait_until(lambda: player.threads() <= threads, 20), "a thread is left"
     assert player.state()["sessions"] == 0
+
+
+@pytest.mark.full
+def test_a_model_on_the_network_answers_several_tasks_and_a_silent_one_is_left(cupel, place):
+    """By libcurl, in threads, behind the service's filter."""
+    code = "import csv\nn = len(list(csv.DictReader(open('sales.csv'))))\nanswer('{n} rows.', n=n)"
+    silence = threading.Event()
+    with models.Chat(turns=[{"text": f"```python\n{code}\n```"}], key=None) as fake, \
+            Server(cupel, place, model=f"chat+{fake.base_url}#qwen3-coder") as player:
+        ask = player.http()
+        tasks = [ask.begin("net", judge=False) for _ in range(5)]
+        reports = [ask.report(task) for task in tasks]
+        assert [report["answer"] for report in reports] == ["3 rows."] * 5, reports[0]["reason"]
+        fake.fail(models.Fault(hold=silence))
+        task = ask.begin("net")
+        assert host.wait_until(lambda: len(fake.completions) == 6, 30)
+        assert ask("DELETE", f"/v1/tasks/{task}")[0] == 202
+        assert ask.report(task)["status"] == "failed"
+        silence.set()
 
 
 @pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.full)],
