@@ -320,9 +320,9 @@ int engine_run(struct engine *engine, const struct request *request,
     return blocking.rc;
 }
 
-const struct tally *engine_tally(const struct engine *engine)
+const struct ledger *engine_ledger(const struct engine *engine)
 {
-    return &engine->tally;
+    return &engine->ledger;
 }
 
 json_t *engine_describe(const struct engine *engine)

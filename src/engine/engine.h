@@ -149,8 +149,8 @@ int engine_image_probe(struct engine *engine, void (*told)(void *user, const str
                        void *user, struct err *err);
 
 /* Counts of runs since the start. */
-struct tally;
-const struct tally *engine_tally(const struct engine *engine);
+struct ledger;
+const struct ledger *engine_ledger(const struct engine *engine);
 /* Is there a state directory, and can a file be made in it? 1, 0 if there is none, -1 with an
  * err. */
 int engine_state_check(const struct engine *engine, struct err *err);

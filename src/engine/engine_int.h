@@ -7,7 +7,7 @@
 #include "engine/pool/house.h"
 #include "engine/pool/pool.h"
 #include "engine/pool/queue.h"
-#include "engine/tally.h"
+#include "engine/ledger.h"
 #include "image/image.h"
 
 struct engine {
@@ -15,7 +15,7 @@ struct engine {
     struct house house;
     struct queue queue;
     struct pools pools;
-    struct tally tally;
+    struct ledger ledger;
     struct prepare_probe {
         struct request request;
         struct engine_run *run; /* NULL: none is under way */

@@ -50,7 +50,7 @@ static void end(struct engine_run *run, const struct err *err)
     run->over = true;
     loop_set_timer(&engine->loop, &run->timer, LOOP_NEVER);
     queue_leave(&engine->queue, &run->queued);
-    tally_add(&engine->tally, run->request->language, err ? NULL : &run->result, err);
+    ledger_add(&engine->ledger, run->request->language, err ? NULL : &run->result, err);
     run->hooks.on_end(run->hooks.user, err ? NULL : &run->result, err);
     if (run->session)
         run->cell_ops->ended(run);

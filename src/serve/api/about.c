@@ -6,7 +6,7 @@
 #include "base/builtin.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "engine/tally.h"
+#include "engine/ledger.h"
 #include "serve/api/api.h"
 
 BUILTIN(api_openapi_json, "api/openapi.json");
@@ -177,7 +177,7 @@ static int check_engine(struct api *api, struct err *err)
 
 static int check_boxes(struct api *api, struct err *err)
 {
-    unsigned failed = engine_tally(api->engine)->failed_in_a_row;
+    unsigned failed = engine_ledger(api->engine)->failed_in_a_row;
     if (failed < FAILED_MAX)
         return 0;
     return err_set(err, ERR_HOST, "the last %u runs failed by cupel's own fault", failed);

@@ -8,7 +8,7 @@
 
 #include "base/attr.h"
 #include "base/json.h"
-#include "engine/tally.h"
+#include "engine/ledger.h"
 #include "serve/api/api.h"
 
 #define METRICS_MAX (4u << 20)
@@ -44,54 +44,54 @@ static void add_label(struct buf *out, const char *name, struct str value)
 
 /* --- runs --- */
 
-static void add_ended(struct buf *out, const struct tally *tally)
+static void add_ended(struct buf *out, const struct ledger *ledger)
 {
     add_head(out, "cupel_runs_total", "counter", "Runs that ended with a result.");
     for (int language = 0; language < REQUEST_LANGUAGES; language++)
-        for (int status = 0; status < TALLY_STATUSES; status++)
+        for (int status = 0; status < LEDGER_STATUSES; status++)
             buf_printf(out, "cupel_runs_total{language=\"%s\",status=\"%s\"} %llu\n",
                        request_languages[language].name,
                        result_status_name((enum result_status)status),
-                       (unsigned long long)tally->ended[language][status]);
+                       (unsigned long long)ledger->ended[language][status]);
     add_head(out, "cupel_runs_without_result_total", "counter",
              "Runs that ended before their code began, by kind of error.");
-    for (int kind = ERR_NONE + 1; kind < TALLY_KINDS; kind++)
+    for (int kind = ERR_NONE + 1; kind < LEDGER_KINDS; kind++)
         buf_printf(out, "cupel_runs_without_result_total{kind=\"%s\"} %llu\n",
-                   err_kind_name((enum err_kind)kind), (unsigned long long)tally->refused[kind]);
+                   err_kind_name((enum err_kind)kind), (unsigned long long)ledger->refused[kind]);
 }
 
-static void add_times(struct buf *out, const struct tally *tally)
+static void add_times(struct buf *out, const struct ledger *ledger)
 {
     static const char name[] = "cupel_run_seconds";
     add_head(out, name, "histogram", "What runs took: waiting, until the code began, the code.");
-    for (int which = 0; which < TALLY_TIMES; which++) {
-        const char *phase = tally_time_names[which];
+    for (int which = 0; which < LEDGER_TIMES; which++) {
+        const char *phase = ledger_time_names[which];
         uint64_t sum = 0;
-        for (int i = 0; i < TALLY_BUCKETS; i++) {
-            sum += tally->bucket[which][i];
+        for (int i = 0; i < LEDGER_BUCKETS; i++) {
+            sum += ledger->bucket[which][i];
             buf_printf(out, "%s_bucket{phase=\"%s\",le=\"%g\"} %llu\n", name, phase,
-                       tally_ends_ms[i] / 1000, (unsigned long long)sum);
+                       ledger_ends_ms[i] / 1000, (unsigned long long)sum);
         }
         buf_printf(out, "%s_bucket{phase=\"%s\",le=\"+Inf\"} %llu\n", name, phase,
-                   (unsigned long long)tally->count);
-        buf_printf(out, "%s_sum{phase=\"%s\"} %.9g\n", name, phase, tally->sum_ms[which] / 1000);
+                   (unsigned long long)ledger->count);
+        buf_printf(out, "%s_sum{phase=\"%s\"} %.9g\n", name, phase, ledger->sum_ms[which] / 1000);
         buf_printf(out, "%s_count{phase=\"%s\"} %llu\n", name, phase,
-                   (unsigned long long)tally->count);
+                   (unsigned long long)ledger->count);
     }
 }
 
-static void add_runs(struct buf *out, const struct tally *tally)
+static void add_runs(struct buf *out, const struct ledger *ledger)
 {
-    add_ended(out, tally);
-    add_times(out, tally);
+    add_ended(out, ledger);
+    add_times(out, ledger);
     add_one(out, "cupel_warm_runs_total", "counter", "Runs whose interpreter was ready.",
-            (double)tally->warm);
+            (double)ledger->warm);
     add_one(out, "cupel_run_cpu_seconds_total", "counter", "Processor time of runs.",
-            tally->cpu_ms / 1000);
+            ledger->cpu_ms / 1000);
     add_one(out, "cupel_output_bytes_total", "counter", "Bytes of stdout and stderr.",
-            (double)tally->output_bytes);
+            (double)ledger->output_bytes);
     add_one(out, "cupel_artifact_bytes_total", "counter", "Bytes of artifacts.",
-            (double)tally->artifact_bytes);
+            (double)ledger->artifact_bytes);
 }
 
 /* --- gauges, each a member of a description --- */
@@ -236,7 +236,7 @@ static void add_service(struct buf *out, const struct http_exchange *x)
     struct api *api = api_of(x);
     own_json engine = engine_describe(api->engine);
     own_json http = http_describe(x->http);
-    add_runs(out, engine_tally(api->engine));
+    add_runs(out, engine_ledger(api->engine));
     add_rows(out, engine_rows, array_len(engine_rows), engine);
     add_pools(out, engine);
     add_rows(out, http_rows, array_len(http_rows), http);
