@@ -31,8 +31,8 @@ EDITS = {
                           "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS,",
                           "if (prctl(PR_SET_NO_NEW_PRIVS,")],
     # only the thread that serves is confined
-    "SERVICE_THREADS": [("src/box/wall/confine.c", "SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG",
-                         "SECCOMP_FILTER_FLAG_LOG")],
+    "SERVICE_THREADS": [("src/box/wall/confine.c", "SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW",
+                         "SECCOMP_FILTER_FLAG_SPEC_ALLOW")],
     # ---- namespaces ----
     # the box lives in the broker's user namespace
     "USER_NS": [

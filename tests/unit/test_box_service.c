@@ -68,7 +68,7 @@ TEST(box_service_filter_starts_no_process_and_takes_no_power)
     };
     static const char *const refused[] = { "fork", "vfork", "clone", "kill", "tgkill", "tkill",
                                            "pidfd_send_signal", NULL };
-    static const char *const absent[] = { "clone3", "io_uring_setup", "listen", "seccomp",
+    static const char *const absent[] = { "io_uring_setup", "listen", "seccomp",
                                           "personality", "mknodat", "symlinkat", "splice", NULL };
     static const char *const works[] = { "read", "sendmsg", "recvmsg", "accept4", "epoll_wait",
                                          "openat", "futex", "connect", "munmap", NULL };
@@ -130,6 +130,15 @@ static int try_exec_at(void)
 static int try_fork(void)
 {
     pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    return of(pid);
+}
+
+static int try_clone3(void)
+{
+    uint64_t args[8] = { [4] = SIGCHLD };
+    long pid = syscall(SYS_clone3, args, sizeof args);
     if (pid == 0)
         _exit(0);
     return of(pid);
@@ -268,6 +277,7 @@ static const struct probe {
     { "execve", try_exec, KILLED, WORKS },
     { "execveat", try_exec_at, KILLED, WORKS },
     { "fork", try_fork, EPERM, WORKS },
+    { "clone3", try_clone3, ENOSYS, WORKS },
     { "ptrace", try_trace, KILLED, ANY },
     { "process_vm_readv", try_read_memory, KILLED, ANY },
     { "unshare", try_unshare, KILLED, WORKS },

@@ -98,13 +98,14 @@ int box_confine_steward(int sock, int out_dirfd, bool reads)
 
 int box_confine_service(void)
 {
-    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG |
-                           SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    const unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     if (IS_WATCHED)
         return 0;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    int rc = seccomp_raise(box_filter_service, flags);
+    int rc = seccomp_raise(box_filter_service_unlogged, flags);
+    if (rc == 0)
+        rc = seccomp_raise(box_filter_service, flags | SECCOMP_FILTER_FLAG_LOG);
     if (rc > 0) /* the thread that has another filter */
         errno = EBUSY;
     return rc == 0 ? 0 : -1;
