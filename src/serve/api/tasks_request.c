@@ -30,7 +30,7 @@ static int take_text(const json_t *value, const char *field, size_t most, const 
                      const char **out, struct err *err)
 {
     struct str text = json_str(value);
-    if (!json_is_string(value) || text.len > most || memchr(text.at, 0, text.len))
+    if (!text.at || text.len > most || memchr(text.at, 0, text.len))
         return refuse(field, value, bound, err);
     *out = text.at;
     return 0;
@@ -41,7 +41,7 @@ static int take_question(struct tasks_request *out, const json_t *value, struct 
 {
     const char *text = NULL;
     static const char bound[] = "a text, 1 to 262144 bytes";
-    if (take_text(value, "question", TASKS_QUESTION_MAX, bound, &text, err) < 0)
+    if (take_text(value, "question", TASKS_QUESTION_MAX, bound, &text, err) < 0 || !text)
         return -1;
     size_t len = strlen(text);
     while (len > 0 && strchr(" \t\r\n", text[len - 1]))

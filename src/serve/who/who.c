@@ -86,6 +86,8 @@ static void adopt(struct who *who, struct tokens *file)
     for (size_t i = 0; i < file->count; i++) {
         const struct tokens_token *from = &file->at[i];
         struct who_token *token = who_of_id(who, from->id, /* make= */ true);
+        if (!token) /* no id of the file is that long */
+            continue;
         token->known = true;
         token->is_operator = from->is_operator;
         token->expires_at = from->expires_at;
