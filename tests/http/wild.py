@@ -1,10 +1,12 @@
 """A service of a test's own, which the test may kill, starve or flood; and clients of it that keep what they see:
 a right answer, a clear error, or a connection that ended. Sockets and no library of ours."""
 import contextlib
+import copy
 import http.client
 import json
 import os
 import re
+import resource
 import socket
 import threading
 import time
@@ -18,11 +20,12 @@ ANSWER_S = 60
 class Service(Watched):
     """`cupel serve --listen 127.0.0.1:0`, with a token."""
 
-    def __init__(self, cupel, path, args=(), listen="127.0.0.1:0", **more):
-        super().__init__(cupel, path, ["--listen", listen, *args], **more)
+    def __init__(self, cupel, path, args=(), token=None, **more):
+        super().__init__(cupel, path, ["--listen", "127.0.0.1:0", *args], **more)
+        self.token = token
 
     def __enter__(self):
-        self.token = self.new_token("load")
+        self.token = self.token or self.new_token("load")
         super().__enter__()
         assert host.wait_until(lambda: self.find_port() is not None, 20), self.told()
         self.port = self.find_port()
@@ -46,6 +49,15 @@ class Service(Watched):
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+def with_files(cupel, most):
+    """The same cupel, which may open so many files."""
+    def popen(args, **options):
+        return cupel.popen(args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)), **options)
+    one = copy.copy(cupel)
+    one.popen = popen
+    return one
 
 
 class Answer:

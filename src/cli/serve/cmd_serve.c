@@ -30,6 +30,8 @@
 #include "serve/serve.h"
 #include "serve/stall.h"
 
+#define FILES_LEAST 2048
+
 struct door {
     struct cli_serve_options options;
     struct cli_setup setup;
@@ -106,6 +108,19 @@ static bool reloads(const struct door *door)
     return door->listen.count > 0 || door->notify >= 0;
 }
 
+/* A box takes some thirty descriptors of the engine and more of the broker, a client one or two.
+ * With too few the engine would lose the broker in the middle of its work. */
+static int check_files(struct err *err)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max >= FILES_LEAST)
+        return 0;
+    err_set(err, ERR_HOST, "the caller's RLIMIT_NOFILE is %llu; a service needs at least %d",
+            (unsigned long long)files.rlim_max, FILES_LEAST);
+    err_hint(err, "start cupel with 'ulimit -n %d' or more", FILES_LEAST);
+    return -1;
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
@@ -121,6 +136,7 @@ static int open_door(struct door *door, struct err *err)
     door->notify = open_notify();
     if (cli_setup_log(&door->setup, err) < 0 ||
         cli_listen_open(&door->setup.now.config, &door->listen, err) < 0 ||
+        (door->listen.count > 0 && check_files(err) < 0) ||
         serve_socket_open(named && *named ? named : NULL, &door->socket, err) < 0)
         return -1;
     if (reloads(door) && cli_setup_watch(&door->setup, err) < 0)

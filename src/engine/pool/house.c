@@ -11,6 +11,7 @@
 
 #define FDS_A_BOX 28 /* descriptors per box in the engine or the broker */
 #define FDS_BESIDE 128
+#define DOORS_PART 4 /* of the descriptors that we may open, one in four is for clients */
 #define QUIET_NS INT64_C(2000000) /* without a vacated box, before waiting ones are killed */
 #define DOOMED_MAX 8              /* boxes that may wait for that */
 #define NEWS_A_TURN 64            /* of the loop */
@@ -151,10 +152,11 @@ int house_open(struct house *house, struct loop *loop)
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
-        if (files.rlim_max < FDS_BESIDE + (rlim_t)BOX_MAX * FDS_A_BOX)
-            house->limit = files.rlim_max < FDS_BESIDE + FDS_A_BOX
+        rlim_t most = files.rlim_max - files.rlim_max / DOORS_PART;
+        if (most < FDS_BESIDE + (rlim_t)BOX_MAX * FDS_A_BOX)
+            house->limit = most < FDS_BESIDE + FDS_A_BOX
                                ? 1
-                               : (uint32_t)((files.rlim_max - FDS_BESIDE) / FDS_A_BOX);
+                               : (uint32_t)((most - FDS_BESIDE) / FDS_A_BOX);
     }
     house->source = (struct loop_source){ .fd = house->broker.sock,
                                           .ready = LOOP_HANDLER(on_news) };

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "base/own.h"
 #include "serve/http/http_int.h"
 
+#define LINK_PART 8 /* of the descriptors that we may open, one in eight is a connection */
 #define SWEEP_NS CLOCK_S
 #define BACKLOG 1024
 #define POOL_SPARE 2048 /* of a connection's memory, for the library's own records */
@@ -39,7 +41,8 @@ static void link_open(struct http_daemon *daemon, struct MHD_Connection *conn, v
     const union MHD_ConnectionInfo *info = mhd.get_connection_info(
         conn, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct http_link *link = buf_alloc_zero(1, sizeof *link);
-    *link = (struct http_link){ .daemon = daemon, .fd = info ? info->connect_fd : -1,
+    *link = (struct http_link){ .daemon = daemon,
+                                .fd = info ? info->connect_fd : -1,
                                 .after = http->links,
                                 .until_ns = clock_now_ns() + http->caps[HTTP_HEAD_S] * CLOCK_S };
     if (http->links)
@@ -131,6 +134,17 @@ static void on_again(struct loop_timer *timer)
     loop_owner(timer, struct http, again)->dirty = true;
 }
 
+/* A client must not take the descriptors that the engine needs for its boxes: without one it would
+ * lose the broker. An exchange may have a file open beside its connection. */
+static unsigned most_links(const struct http *http)
+{
+    struct rlimit files;
+    int64_t most = http->caps[HTTP_CONNECTIONS];
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / LINK_PART < (rlim_t)most)
+        most = (int64_t)(files.rlim_cur / LINK_PART);
+    return (unsigned)most;
+}
+
 static struct MHD_Daemon *start(struct http_daemon *daemon, int listener)
 {
     const struct http *http = daemon->http;
@@ -146,10 +160,9 @@ static struct MHD_Daemon *start(struct http_daemon *daemon, int listener)
                      (options->tls_cert ? MHD_USE_TLS : 0);
     return mhd.start_daemon(
         flags, 0, NULL, NULL, http_on_request, daemon, MHD_OPTION_LISTEN_SOCKET, listener,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)http->caps[HTTP_CONNECTIONS],
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)http->caps[HTTP_PER_ADDRESS],
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)http->caps[HTTP_HEADER_BYTES] + POOL_SPARE,
-        MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_CONNECTION_LIMIT, most_links(http), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)http->caps[HTTP_PER_ADDRESS], MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)http->caps[HTTP_HEADER_BYTES] + POOL_SPARE, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)(http->caps[HTTP_IDLE_S] + http->caps[HTTP_HEAD_S]), MHD_OPTION_STRICT_FOR_CLIENT,
         1, MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, daemon, MHD_OPTION_UNESCAPE_CALLBACK,
         http_keep_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, daemon,
@@ -161,8 +174,9 @@ static struct MHD_Daemon *start(struct http_daemon *daemon, int listener)
 static int daemon_open(struct http *http, size_t listener, struct err *err)
 {
     struct http_daemon *daemon = buf_alloc_zero(1, sizeof *daemon);
-    *daemon = (struct http_daemon){ .http = http, .listener = listener, .source.fd = -1,
-                                    .next = http->daemons };
+    *daemon = (struct http_daemon){
+        .http = http, .listener = listener, .source.fd = -1, .next = http->daemons
+    };
     own_fd fd = fcntl(http->options.listeners[listener], F_DUPFD_CLOEXEC, 3);
     daemon->mhd = fd < 0 ? NULL : start(daemon, fd);
     const union MHD_DaemonInfo *info = daemon->mhd ? mhd.get_daemon_info(daemon->mhd,
