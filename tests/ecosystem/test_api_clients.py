@@ -108,7 +108,7 @@ def test_schemathesis_finds_no_answer_that_the_contract_does_not_have(python, se
     """Requests that nobody would write: each is answered as the document says, and none with 5xx."""
     said = command(python / "bin/schemathesis", "run", DOCUMENT, "--url", server.url, "--header",
                    f"Authorization: Bearer {server.token('fuzz')}", "--phases", "fuzzing", "--max-examples", "15",
-                   "--exclude-path-regex", "/v1/tasks|/events", "--checks",
+                   "--exclude-path-regex", "/events", "--checks",
                    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
                    "--seed", host.SEED, "--no-color", seconds=600)
-    assert "No issues found" in said or "passed" in said.lower(), said[-3000:]
+    assert re.search(r"(\d{3,}) generated, \1 passed", said), said[-3000:]
