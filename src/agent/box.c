@@ -14,6 +14,7 @@
 #define AROUND_CELL_S 120 /* beside a cell's own seconds: queueing, restoring, artifacts */
 #define LOOK_BYTES (1u << 20)        /* of a request beside its files */
 #define LOOK_BYTES_USUAL (60u << 20) /* that the default profile takes */
+#define QUOTA_S 60        /* for a token's other runs to end, where it may have few at once */
 #define PAUSE_MS 100      /* before an engine without room is asked again; doubles a few times */
 
 static void forget_artifacts(struct agent_box *box)
@@ -47,7 +48,7 @@ static json_t *talk(struct agent_box *box, json_t *made, struct embed_call *call
                     struct err *err)
 {
     own_json frame = made;
-    const int64_t patience = clock_now_ns() + ASK_S * CLOCK_S;
+    const int64_t began = clock_now_ns();
     if (!frame) {
         err_input(err, "code", NULL, "UTF-8 text", "a text for the engine is not UTF-8");
         return NULL;
@@ -65,7 +66,10 @@ static json_t *talk(struct agent_box *box, json_t *made, struct embed_call *call
         call->artifact_count = 0;
         json_t *answer = err->kind == ERR_NONE ? json_incref(call->answer) : NULL;
         embed_call_done(box->engine, call);
-        if (answer || err->kind != ERR_BUSY || !pause_for(box, patience, round))
+        const int64_t patience = err->kind == ERR_BUSY    ? ASK_S
+                                 : err->kind == ERR_QUOTA ? QUOTA_S
+                                                          : 0;
+        if (answer || !patience || !pause_for(box, began + patience * CLOCK_S, round))
             return answer;
         *err = ERR_INIT;
     }

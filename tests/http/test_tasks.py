@@ -250,6 +250,12 @@ def test_a_session_of_a_task_counts_for_its_token(player):
     assert ask.report(ask.begin("sum"))["status"] == "computed"
 
 
+def test_tasks_of_a_token_with_few_runs_take_turns(player):
+    with player.http("narrow", "--runs", "1") as ask:
+        tasks = [ask.begin("sum") for _ in range(3)]
+        assert [ask.report(task)["answer"] for task in tasks] == ["The total is 6.5."] * 3
+
+
 # --- refusals ---
 
 @pytest.mark.parametrize("fields, field", [
