@@ -144,16 +144,16 @@ void log_line(enum log_level level, const char *event, json_t *members)
     own_json whole = head_of(level, event, lost);
     own_buf line = BUF_INIT(LINE_MAX_BYTES);
     /* A time or level of the caller's would hide ours. */
-    if (members && (json_object_update_missing(whole, members) < 0 || json_add(&line, whole) < 0 ||
-                    line.len >= LINE_MAX_BYTES)) {
+    if (owned && (json_object_update_missing(whole, owned) < 0 || json_add(&line, whole) < 0 ||
+                  line.len >= LINE_MAX_BYTES)) {
         own_json brief = head_of(level, event, lost);
         json_object_set_new(brief, "cut", json_true());
         line.len = 0;
         if (json_add(&line, brief) < 0)
             return;
-    } else if (!members && json_add(&line, whole) < 0) {
+    } else if (!owned && json_add(&line, whole) < 0) {
         return;
     }
-    if (!(journal_fd >= 0 ? send_entry(level, event, members, buf_str(&line)) : write_line(&line)))
+    if (!(journal_fd >= 0 ? send_entry(level, event, owned, buf_str(&line)) : write_line(&line)))
         atomic_fetch_add(&dropped, lost + 1);
 }

@@ -54,7 +54,7 @@ const struct http_route api_routes[] = {
       .handle = api_blob_put },
     { GET, "/v1/blobs/{}", .handle = api_blob_get },
     { DELETE, "/v1/blobs/{}", .handle = api_blob_delete },
-    { NULL },
+    { .method = NULL },
 };
 
 struct api_client *api_client(struct api *api, const char *owner)
