@@ -279,7 +279,8 @@ void session_keep_put_failed(struct session *session)
 {
     session->step.task = SESSION_T_KEEP;
     session->states.is_protected = false;
-    session_leave_level(session, session->states.levels - 1);
+    if (session->states.levels > 0) /* the keeper may have died meanwhile, and all states with it */
+        session_leave_level(session, session->states.levels - 1);
     stay_without_files(session);
 }
 
