@@ -56,8 +56,16 @@ class Wire:
             lines.append("Transfer-Encoding: chunked")
         elif body is not None:
             lines.append(f"Content-Length: {len(body)}")
-        self.sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + (body if isinstance(body, bytes) else b""))
-        if body is not None and not isinstance(body, bytes):
+        self.sock.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+        try:
+            self.send_body(body)
+        except ConnectionError:
+            pass  # the server has answered already, and takes no more
+
+    def send_body(self, body):
+        if isinstance(body, bytes):
+            self.sock.sendall(body)
+        elif body is not None:
             for chunk in body:
                 self.sock.sendall(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             self.sock.sendall(b"0\r\n\r\n")

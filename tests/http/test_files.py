@@ -218,6 +218,7 @@ def test_two_uploads_to_one_path_leave_one_whole_file(http, session):
     assert http.put(at(session, "a"), b"y" * (3 << 20)).status == 201
     first.sock.sendall(b"x" * (1 << 20))
     answer = first.receive()
+    http.contract.check("PUT", at(session, "a"), answer)
     assert answer.status == 409 and answer.error["kind"] == "conflict" if answer.status != 200 else True
     first.close()
     assert len(set(http.get(at(session, "a")).body)) == 1

@@ -15,6 +15,8 @@ METHODS = {"get", "put", "post", "delete"}
 NOBODY = {"run": "r_nobody", "session": "s_" + "0" * 24, "task": "t_nobody", "sha256": "sha256:" + "0" * 64,
           "path": "a/b"}
 
+# Only one of two uploads that meet may get it: tests/http/test_files.py has them.
+RACES = {"PUT /v1/sessions/{session}/files/{path} 409 application/json"}
 # Members that no test can see, with the reason.
 UNSEEN = {
     r"#/components/schemas/Result/network\[\]/.*": "no profile has a network yet",
@@ -171,7 +173,7 @@ def test_every_route_status_and_member_is_exercised(contract, request):
         pytest.skip("it needs the whole folder: pytest tests/http")
     responses, fields = contract.all_seen(SEEN)
     wanted_responses, wanted_fields = documented()
-    missing = sorted(wanted_responses - responses)
+    missing = sorted(wanted_responses - responses - RACES)
     unseen = sorted(name for name in wanted_fields - fields
                     if not any(re.fullmatch(pattern, name) for pattern in UNSEEN))
     assert not missing and not unseen, f"not exercised: {missing} {unseen}"
