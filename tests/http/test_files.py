@@ -308,6 +308,12 @@ def test_the_files_of_an_expired_session_stay(http):
     assert http.put(at(one, "new"), b"x").status == 404 and http.delete(at(one, "empty")).status == 404
 
 
+def test_kept_files_go_with_their_session(http):
+    one = expired(http, {"a": b"x"})
+    assert http.delete(f"/v1/sessions/{one}").status == 204
+    assert http.get(at(one)).status == 404 and http.get(at(one, "a")).status == 404
+
+
 def test_kept_files_belong_to_their_token(http, server):
     one = expired(http, {"a": b"secret"})
     with server.client("other") as other:

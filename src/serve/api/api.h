@@ -166,6 +166,7 @@ void api_shelf_free(struct api_shelf *shelf);
 /* The reply for a session whose files were kept; false: it has none here. */
 bool api_shelf_list(struct http_exchange *x);
 bool api_shelf_get(struct http_exchange *x);
+bool api_shelf_remove(struct http_exchange *x);
 
 /* blobs.c */
 int api_blobs_open(struct api *api, struct err *err);

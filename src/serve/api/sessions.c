@@ -274,7 +274,8 @@ void api_session_show(struct http_exchange *x)
 
 void api_session_end(struct http_exchange *x)
 {
-    act(x, "end", 200, /* counts= */ false);
+    if (!api_shelf_remove(x))
+        act(x, "end", 200, /* counts= */ false);
 }
 
 void api_session_interrupt(struct http_exchange *x)

@@ -307,6 +307,22 @@ static bool find_file(const json_t *about, const char *path, size_t *out_number)
     return false;
 }
 
+bool api_shelf_remove(struct http_exchange *x)
+{
+    static const char *const none[] = { NULL };
+    struct err err = ERR_INIT;
+    const char *session = find(x);
+    if (!session)
+        return false;
+    if (http_query_only(x, none, &err) < 0) {
+        http_reply_err(x, &err);
+        return true;
+    }
+    shelf_remove(api_of(x)->shelf->shelf, session);
+    http_reply_empty(x, 204);
+    return true;
+}
+
 bool api_shelf_get(struct http_exchange *x)
 {
     const char *session = find(x);
