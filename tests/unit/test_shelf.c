@@ -79,10 +79,11 @@ static void await(void)
 /* A session with one folder and one file of `len` bytes, in two parts. */
 static void keep(const char *session, const char *owner, size_t len)
 {
+    static const char digits[] = "0123456789";
     struct shelf_put *put = shelf_put(shelf, session, owner, told, NULL);
-    shelf_put_add(put, 1, buf_strdup((struct str){ "0123456789", len / 2 }), len / 2);
+    shelf_put_add(put, 1, buf_strdup((struct str){ digits, len / 2 }), len / 2);
     await();
-    shelf_put_add(put, 1, buf_strdup((struct str){ "0123456789" + len / 2, len - len / 2 }),
+    shelf_put_add(put, 1, buf_strdup((struct str){ digits + len / 2, len - len / 2 }),
                   len - len / 2);
     await();
     shelf_put_end(put, json_pack("{s:[{s:s,s:s,s:i},{s:s,s:s,s:I}]}", "files", "path", "d", "type",

@@ -57,16 +57,17 @@ void runs_reply(struct http_exchange *x, struct api_run *run, const char *mime, 
 
 void runs_answer(struct http_exchange *x, struct api_run *run)
 {
-    own_buf text = BUF_INIT(COPIED_MAX);
+    own_buf text = BUF_INIT(COPIED_MAX + 16);
     struct str value = events_value(run->events);
+    bool ok = run->status == 200;
     http_add_header(x, "X-Run", run->id);
-    if (run->status == 200) {
+    if (ok && value.len > COPIED_MAX) {
         runs_reply(x, run, "application/json", value);
         return;
     }
-    buf_add_text(&text, "{\"error\":");
+    buf_add_text(&text, ok ? "" : "{\"error\":");
     buf_add_str(&text, value);
-    buf_add_text(&text, "}");
+    buf_add_text(&text, ok ? "\n" : "}\n");
     http_reply_text(x, run->status, "application/json", buf_str(&text));
 }
 
