@@ -7,9 +7,11 @@ page. `…` stands for any text in a line; a line of `…` alone for any number 
 `[exit N]` is the exit code, 0 where there is none. Blocks of one file
 run in order, in one fresh folder that holds examples/. 127.0.0.1:8765, where pages let the service
 listen, is another port of 127.0.0.1 here."""
+import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -75,14 +77,27 @@ def test_every_command_prints_what_the_page_says(page, tmp_path):
     env = {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8",
            "CUPEL_STATE": str(tmp_path / "state")}
     port = f"127.0.0.1:{free_port()}"
+    groups = []
+    try:
+        run_page(page, tmp_path, env, port, groups)
+    except BaseException:  # a page that fails has not come to the end of its servers
+        for group in groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        raise
+
+
+def run_page(page, tmp_path, env, port, groups):
     for command, lines, code in sessions(page):
         command = command.replace(PORT, port)
         if setting := re.fullmatch(r"export (\w+)=(.*)", command):   # for the commands that follow
             env[setting[1]] = setting[2].replace("$PWD", str(tmp_path))
             continue
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, text=True, timeout=60,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        wanted, printed = "\n".join(lines), done.stdout.replace(port, PORT)
+        with subprocess.Popen(["bash", "-c", command], cwd=tmp_path, env=env, text=True, start_new_session=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
+            groups.append(done.pid)
+            said = done.communicate(timeout=60)[0]
+        wanted, printed = "\n".join(lines), said.replace(port, PORT)
         assert pattern(lines).fullmatch(printed), f"$ {command}\nprinted:\n{printed}\nthe page says:\n{wanted}"
         assert done.returncode == code, f"$ {command}\nended with {done.returncode}, the page says {code}"
 
