@@ -395,6 +395,7 @@ def trickle(port, first, piece, pause_s=0.1):
     return time.monotonic() - begun
 
 
+@pytest.mark.full
 def test_slow_heads_and_bodies_end_and_keep_nobody_out(hasty):
     """The deadlines are a second: what goes on until WAIT_S would go on for ever."""
     head = f"POST /v1/run HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {hasty.token}\r\n"
@@ -417,6 +418,7 @@ def test_slow_heads_and_bodies_end_and_keep_nobody_out(hasty):
     assert len(took) == len(slow) * 5 and max(took) < WAIT_S, took
 
 
+@pytest.mark.full
 def test_a_refused_body_without_end_is_cut(hasty):
     head = f"POST /v1/run HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {hasty.token}\r\n{CHUNKED}\r\n"
     sent, chunk = 0, b"%x\r\n%s\r\n" % (1 << 20, b" " * (1 << 20))

@@ -29,6 +29,7 @@ def test_events_are_followed_from_any_on(http, form):
     all_of_them = http.events(run, form=form)
     for since in (1, 2, len(all_of_them)):
         assert http.events(run, since, form=form) == all_of_them[since - 1:]
+    assert http.events(run, 1000, form=form) == all_of_them[-1:], "a stream always ends with the end"
 
 
 def test_a_lost_connection_goes_on_after_the_last_event(http):

@@ -313,7 +313,8 @@ def test_a_model_on_the_network_answers_several_tasks_and_a_silent_one_is_left(c
         silence.set()
 
 
-@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.full)],
+@pytest.mark.full
+@pytest.mark.parametrize("kill", [False, True],
                          ids=["in order", "by a signal that nobody can catch"])
 def test_the_end_of_the_service_leaves_nothing_of_its_tasks(cupel, place, kill):
     with Server(cupel, place) as player:

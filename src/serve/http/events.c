@@ -199,8 +199,13 @@ static void add_own(struct http_follow *follow, const char *text)
 /* Makes the next piece ready. False: there is none. */
 static bool advance(struct http_follow *follow)
 {
-    struct line *line = find_line(follow->events, follow->next);
+    const struct events *events = follow->events;
+    struct line *line = find_line(events, follow->next);
     char text[64];
+    if (!line && events->ended && !follow->last) { /* it began after the end: the end comes again */
+        follow->next = events->next - 1;
+        line = find_line(events, follow->next);
+    }
     if (line && line->seq > follow->next) {
         begin_head(follow, "lost", 0, /* counted= */ false);
         snprintf(text, sizeof text, "{\"event\":\"lost\",\"events\":%llu}",
@@ -212,6 +217,7 @@ static bool advance(struct http_follow *follow)
     if (line) {
         line->refs++;
         follow->line = line;
+        follow->last = strcmp(line->name, "end") == 0;
         follow->next = line->seq + 1;
         begin_head(follow, line->name, line->seq, /* counted= */ true);
         return true;
