@@ -193,6 +193,8 @@ def test_a_cell_cannot_kill_a_session(client, death, who):
     assert status is None or result["status"] == status, result
     # Without cgroups too much memory is a MemoryError, after which everything is kept.
     error_only = death == "memory" and who == "user" and "MemoryError" in result["error"]["message"]
+    # The interrupt at its deadline may end the loop of a bomb in time.
+    error_only = error_only or (death == "fork bomb" and (result["status"], result["state"]) == ("timeout", "kept"))
     if error_only:
         assert result["state"] == "kept", result
     elif protected:

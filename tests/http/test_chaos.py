@@ -14,8 +14,7 @@ import host
 from engine import socket_path
 from selection import LONG
 
-pytestmark = [pytest.mark.full,
-              pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")]
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")
 
 CLIENTS = 6
 TURNS = 50 if LONG else 2  # of each kind
@@ -73,6 +72,7 @@ def check_serves(service, told):
             assert kind(caller, "after") in ("ok", "resumed"), (told, kind.__name__)
 
 
+@pytest.mark.full
 def test_the_service_outlives_what_it_can_do_without(cupel_as, place):
     chance, groups = random.Random(host.SEED), host.cgroups()
     with wild.Service(cupel_as, socket_path(place, cupel_as)) as service:
@@ -93,6 +93,7 @@ def test_the_service_outlives_what_it_can_do_without(cupel_as, place):
     host.check_no_growth({"cgroups": groups}, told, seconds=5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", FATAL)
 def test_its_end_is_told_and_leaves_nothing(cupel_as, place, kind):
     """The next start finds the tokens, and nothing that stands in its way."""

@@ -11,7 +11,6 @@ import host
 from engine import socket_path
 from selection import LONG
 
-pytestmark = pytest.mark.full
 
 MIB = 1 << 20
 SLOW = 200
@@ -25,6 +24,7 @@ def service(cupel_as, place):
         yield made
 
 
+@pytest.mark.full
 @pytest.mark.alone
 def test_a_hundred_clients_at_once_each_get_the_right_answer(service):
     """No kill, no want: nothing but success is right, unless the service says that it is busy."""
@@ -56,6 +56,7 @@ def serves(service, count=10):
             assert caller.run(f"print({n})").json()["stdout"] == f"{n}\n"
 
 
+@pytest.mark.full
 def test_readers_that_never_read_cost_bounded_memory(service):
     """Each stream has 1.6 MB to tell; all read one log. A run's log has its own cap, whatever its code writes."""
     limits = {"stdout_bytes": 4 * MIB, "timeout_s": 60}
@@ -76,6 +77,7 @@ def test_readers_that_never_read_cost_bounded_memory(service):
         serves(service)
 
 
+@pytest.mark.full
 def test_readers_of_a_large_output_that_never_read_do_not_hold_a_copy_each(service):
     limits = {"stdout_bytes": 4 * MIB, "timeout_s": 60}
     with service.caller() as caller:
@@ -94,6 +96,7 @@ def test_readers_of_a_large_output_that_never_read_do_not_hold_a_copy_each(servi
                 link.close()
 
 
+@pytest.mark.full
 def test_the_inputs_of_runs_that_have_ended_are_not_kept(service):
     """A run is kept with what came of it; its files of 8 MiB are not."""
     files = [{"path": "big.txt", "text": "z" * (8 * MIB)}]
@@ -126,6 +129,7 @@ def test_bodies_that_never_end_cost_bounded_memory(service):
             link.close()
 
 
+@pytest.mark.full
 def test_a_stream_that_nobody_reads_ends_with_its_connection(service):
     """A run goes on without its reader, and another one finds all of its events."""
     with service.caller() as caller:

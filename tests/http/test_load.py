@@ -9,7 +9,6 @@ import wild
 
 import host
 
-pytestmark = pytest.mark.full
 LOAD = host.BUILD / "load"
 
 
@@ -32,6 +31,7 @@ def run_load(service, args, port=None, token=None):
         service.cupel.program = program
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", ["run", "rate", "streams", "upload"])
 def test_a_row_is_measured(service, row):
     done = run_load(service, [row])

@@ -1,5 +1,4 @@
 """Sessions over HTTP: their life, cells, state; and that they belong to their token."""
-import threading
 
 import pytest
 
@@ -104,17 +103,13 @@ def test_a_fork_goes_its_own_way(http, session):
     http.delete(f"/v1/sessions/{other}")
 
 
-def test_a_cell_is_interrupted(http, server, session):
-    told = []
-    with server.client() as other:
-        code = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('asked')"
-        thread = threading.Thread(target=lambda: told.append(
-            other.cell(session, code, limits={"timeout_s": 90})))
-        thread.start()
-        assert host.wait_until(lambda: http.get(f"/v1/sessions/{session}").json["status"] == "running", 20)
+def test_a_cell_is_interrupted(http, session):
+    code = ("import time\ntry:\n    print('here', flush=True)\n    time.sleep(60)\n"
+            "except KeyboardInterrupt:\n    print('asked')")
+    with http.follow(f"/v1/sessions/{session}/run", {"code": code, "limits": {"timeout_s": 90}}) as stream:
+        stream.until("stdout")
         assert http.post(f"/v1/sessions/{session}/interrupt").status == 200
-        thread.join(60)
-    assert told and told[0]["stdout"] == "asked\n"
+        assert list(stream)[-1]["result"]["stdout"] == "here\nasked\n"
 
 
 def test_a_cell_that_nobody_waits_for_is_a_run(http, session):

@@ -16,7 +16,7 @@ import wild
 import host
 from engine import socket_path
 
-pytestmark = [pytest.mark.full, pytest.mark.skipif(os.getuid() != 0, reason="only root can mount and set limits"),
+pytestmark = [pytest.mark.skipif(os.getuid() != 0, reason="only root can mount and set limits"),
               pytest.mark.skipif(host.SANITIZED, reason="the sanitizer has appetites of its own")]
 MIB = 1 << 20
 DAY_S = 86400
@@ -71,6 +71,7 @@ def check_well(service):
             assert kind(caller, "well") in ("ok", "resumed")
 
 
+@pytest.mark.full
 def test_a_full_disk_is_told_and_all_is_well_when_it_has_room(cupel_as, place):
     with small_state(cupel_as, place) as folder:
         env = {"CUPEL_STATE": str(folder)}
@@ -83,6 +84,7 @@ def test_a_full_disk_is_told_and_all_is_well_when_it_has_room(cupel_as, place):
             check_well(service)
 
 
+@pytest.mark.full
 def test_a_read_only_state_is_told_and_all_is_well_when_it_is_writable(cupel_as, place):
     """It is so from the start on: a disk with a file that is open for writing cannot be made read-only by hand."""
     with small_state(cupel_as, place) as folder:
@@ -108,6 +110,7 @@ def test_a_read_only_state_is_told_and_all_is_well_when_it_is_writable(cupel_as,
             subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
 
 
+@pytest.mark.full
 def test_a_start_on_a_full_disk_serves(cupel_as, place):
     """A token that was made before opens the door."""
     with small_state(cupel_as, place) as folder:
@@ -128,6 +131,7 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.full
 def test_more_clients_than_descriptors_take_none_from_the_boxes(cupel_as, place):
     """One descriptor in eight is for connections: more of them wait or are closed. The one that is there is served."""
     with wild.Service(wild.with_files(cupel_as, FILES_LEAST), socket_path(place, cupel_as)) as service, \
@@ -187,6 +191,7 @@ class Clock:
             file.write(struct.pack("=q", seconds))
 
 
+@pytest.mark.full
 def test_a_clock_that_jumps_ends_no_session_and_brings_no_token_back(cupel_as, place):
     clock = Clock(place)
     with wild.Service(cupel_as, socket_path(place, cupel_as), env=clock.env) as service:
