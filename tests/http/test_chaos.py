@@ -72,7 +72,7 @@ def check_serves(service, told):
             assert kind(caller, "after") in ("ok", "resumed"), (told, kind.__name__)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_the_service_outlives_what_it_can_do_without(cupel_as, place):
     chance, groups = random.Random(host.SEED), host.cgroups()
     with wild.Service(cupel_as, socket_path(place, cupel_as)) as service:
