@@ -1,6 +1,7 @@
 """kill -9 of each process of the service under load of HTTP clients that run code, follow streams, keep sessions and
 send files. No box survives, no client hangs or gets a wrong answer: it sees a right one, a clear error, a stream that
 goes on from where it was cut, or the end of its connection. The next start is clean."""
+import json
 import os
 import random
 import signal
@@ -72,7 +73,18 @@ def check_serves(service, told):
             assert kind(caller, "after") in ("ok", "resumed"), (told, kind.__name__)
 
 
-@pytest.mark.long
+def end_sessions(service, told):
+    """A client does not look whether its DELETE succeeds: each session that is left must still be there to end."""
+    with service.caller() as caller:
+        for left in caller.ask("GET", "/v1/sessions").json()["sessions"]:
+            if left["status"] != "ended":
+                answer = caller.ask("DELETE", f"/v1/sessions/{left['session']}")
+                assert answer.status in (200, 404), (told, left, answer)
+        left = [one for one in caller.ask("GET", "/v1/sessions").json()["sessions"] if one["status"] != "ended"]
+        assert not left, (told, left)
+
+
+@pytest.mark.full
 def test_the_service_outlives_what_it_can_do_without(cupel_as, place):
     chance, groups = random.Random(host.SEED), host.cgroups()
     with wild.Service(cupel_as, socket_path(place, cupel_as)) as service:
@@ -87,7 +99,8 @@ def test_the_service_outlives_what_it_can_do_without(cupel_as, place):
         assert ends.get("ok", 0), (told, ends)
         service.wait_until_warm()
         check_serves(service, told)
-        assert host.wait_until(lambda: service.spare_boxes() == 0, 30), (told, service.state())
+        end_sessions(service, told)
+        assert host.wait_until(lambda: service.spare_boxes() == 0, 30), f"{told}: {json.dumps(service.state())}"
     assert host.wait_until(lambda: not host.ours(), 5), host.ours()
     assert cupel_as.request({"code": "print(1)"}, ["--cold"])["stdout"] == "1\n"  # a start sweeps old control groups
     host.check_no_growth({"cgroups": groups}, told, seconds=5)
