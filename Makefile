@@ -3,6 +3,7 @@
 #   make run    the main job, shown    make bench   figures, as ratios to peers
 #   make asan   the tests, sanitized   make fuzz    libFuzzer on every parser (SECONDS=60)
 #   make load   the HTTP service under load, against the engine's socket
+#   make records     the cost of records, pages of a million of them, and the cache
 #   make extras      the long list of packages for the code that runs, by apt
 #   make ecosystem   public programs, notebooks beside a Jupyter kernel, the SDKs from npm, generated clients
 #   make test-long, test-mutation, test-v2, soak: the long forms of the tests
@@ -85,7 +86,9 @@ ZYGOTE_OWN  := $(wildcard src/box/zygote/*.c)
 ZYGOTE_SRC  := $(ZYGOTE_OWN) src/box/inside/enter.c src/box/wall/drop.c src/box/wall/landlock.c $(PORTER_SRC) \
                src/box/wall/posture.c src/base/io.c
 ZYGOTE_CFLAGS = $(BASE) $(ZYGOTE_SAN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
-HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN),$(wildcard src/*/*.c src/*/*/*.c))
+# The clock of seeded runs: loaded by every program of their boxes.
+SEED_SRC    := $(wildcard src/box/seed/*.c)
+HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN) $(SEED_SRC),$(wildcard src/*/*.c src/*/*/*.c))
 EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
              src/base/io.c src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
@@ -97,7 +100,7 @@ LIB_OBJ   := $(filter-out $(B)/host/src/cli/main.o,$(call host_obj,$(HOST_SRC)))
 UNIT_OBJ  := $(call host_obj,$(wildcard tests/unit/*.c))
 FUZZ      := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: ci-build analyze all run extras test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench load asan fuzz install uninstall clean deps \
+.PHONY: ci-build analyze all run extras test test-full ecosystem test-long test-mutation test-v2 test-distros test-aarch64 soak bench load records asan fuzz install uninstall clean deps \
         check unit replay format completions
 all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 
@@ -105,7 +108,7 @@ all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 # change of either builds them again. A stamp is written only when its text changes.
 FLAGS   := $(strip $(shell $(CC) --version 2>/dev/null | head -n 1) | $(CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) $(HOST_LIBS) | \
            $(STATIC_CC) $(STATIC_CFLAGS) $(STATIC_LDFLAGS) | $(EMBED_CFLAGS) | $(ZYGOTE_CFLAGS) | $(BUILD_PYTHON))
-SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c bench/load/*.c dev/completion/*.c))
+SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(SEED_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c bench/load/*.c dev/completion/*.c))
 ifneq ($(file <$(B)/stamp/flags),$(FLAGS))
 $(B)/stamp/flags: FORCE
 endif
@@ -153,6 +156,9 @@ $(B)/init: $(call static_obj,$(INIT_SRC) $(STATIC_SAN)) $(B)/stamp/sources
 # No constructor, nothing exported but zygote_*, every symbol bound at load: nothing is written later.
 $(B)/zygote.so: $(patsubst %.c,$(B)/shared/%.o,$(ZYGOTE_SRC)) $(B)/stamp/sources
 	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $(filter %.o,$^)
+# Its names stand before libc's in every program.
+$(B)/seed.so: $(patsubst %.c,$(B)/shared/%.o,$(SEED_SRC)) $(B)/stamp/sources
+	$(Q)$(CC) -shared -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,defs -s -o $@ $(filter %.o,$^)
 $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ZYGOTE_CFLAGS) -c -o $@ $<
@@ -163,7 +169,7 @@ $(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
 $(B)/host/src/serve/api/about.o: api/openapi.json
 COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))
-$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so
+$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so $(B)/seed.so
 # The drivers compiled ahead: compiling one at every start would cost a third of a cold run.
 $(B)/gen/%.pyc: drivers/%.py $(B)/stamp/flags
 	@mkdir -p $(@D)
@@ -200,6 +206,10 @@ $(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
 $(B)/load: $(call host_obj,$(wildcard bench/load/*.c) $(addprefix bench/warm/,engine.c figure.c host.c stats.c)) $(LIB_OBJ) $(B)/stamp/sources
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 
+# Redacts what it reads, for the tests; not installed.
+$(B)/redact: $(call host_obj,tests/redact/main.c) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
+
 # The writer of completions/, whose files are built into cupel. It is not installed.
 
 $(B)/completion: $(COMPLETION_OBJ) $(LIB_OBJ) $(B)/stamp/sources
@@ -216,14 +226,15 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(COMPILED) $(B)/zygote.so | $(B)/gen/box/wall/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(COMPILED) $(B)/zygote.so $(B)/seed.so | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)
 fuzz: deps-fuzz $(FUZZ:%=$(B)/fuzz/%)
 	@for t in $(FUZZ); do mkdir -p $(B)/corpus/$$t; \
-	    $(B)/fuzz/$$t -max_total_time=$(SECONDS) -max_len=65536 -print_final_stats=1 \
-	        $(B)/corpus/$$t tests/fuzz/corpus/$$t 2>&1 | tail -12 || exit 1; done
+	    if $(B)/fuzz/$$t -max_total_time=$(SECONDS) -max_len=65536 -print_final_stats=1 \
+	        $(B)/corpus/$$t tests/fuzz/corpus/$$t >$(B)/corpus/$$t.log 2>&1; then tail -n 12 $(B)/corpus/$$t.log; \
+	    else tail -n 60 $(B)/corpus/$$t.log; exit 1; fi; done
 
 check:
 	dev/check-layers
@@ -241,7 +252,7 @@ run: deps-run
 	@examples/tour.sh $(B)/cupel
 
 # The forms of the suite: tests/selection.py has the rules.
-TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion replay
+TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion $(B)/redact replay
 SUITE = CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) tests/suite.py
 test: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
@@ -320,6 +331,11 @@ bench: deps-bench
 load: deps-load
 	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/load
 	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/load.py
+
+# Records, their search and the cache, as ratios to a server without them: build/records.jsonl.
+records: deps-load
+	@$(MAKE) --no-print-directory -j2 $(B)/cupel $(B)/load
+	@CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) bench/records.py
 
 format: deps-format
 	@dev/check-format --fix
