@@ -20,6 +20,14 @@ static inline int64_t clock_now_ns(void)
     return clock_ns(t);
 }
 
+/* Counts the host's sleep, too. */
+static inline int64_t clock_boot_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return clock_ns(t);
+}
+
 /* A time-out for poll: 0 when due_ns has come, at most an hour. Rounded up: rounding down would end
  * the wait before its time. */
 static inline int clock_poll_ms(int64_t due_ns)

@@ -30,6 +30,12 @@ static inline bool str_is(struct str a, const char *text)
     return str_eq(a, str_of(text));
 }
 
+static inline bool str_ends(struct str a, struct str end)
+{
+    return a.len >= end.len &&
+           (end.len == 0 || memcmp(a.at + a.len - end.len, end.at, end.len) == 0);
+}
+
 /* Without white space at both ends. */
 struct str str_trim(struct str text);
 

@@ -40,6 +40,12 @@ enum config_key {
     CONFIG_MODELS,
     CONFIG_RETENTION_FILES,
     CONFIG_RETENTION_BLOBS,
+    CONFIG_REDACT,
+    CONFIG_RETENTION_RECORDS,
+    CONFIG_RETENTION_BYTES,
+    CONFIG_RECORDS,
+    CONFIG_DURABLE,
+    CONFIG_CACHE_TTL,
     CONFIG_LOG,
     CONFIG_HTTP, /* and one for each enum http_cap */
     CONFIG_CEILINGS = CONFIG_HTTP + HTTP_CAP_COUNT, /* and one for each enum limits_id */

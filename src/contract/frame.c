@@ -31,12 +31,9 @@ int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_l
     return 1;
 }
 
-int frame_add(struct buf *to, const json_t *value, size_t max)
+/* Writes the length of the frame that begins at `before`, or takes a failed one back. */
+static int close_frame(struct buf *to, size_t before, int rc, size_t max)
 {
-    size_t before = to->len;
-    if (buf_add(to, "\0\0\0\0", FRAME_HEAD) < 0)
-        return -1;
-    int rc = json_add(to, value);
     size_t len = to->len - before - FRAME_HEAD;
     if (rc < 0 || len > max) {
         to->len = before;
@@ -48,15 +45,37 @@ int frame_add(struct buf *to, const json_t *value, size_t max)
     return 0;
 }
 
+int frame_add(struct buf *to, const json_t *value, size_t max)
+{
+    size_t before = to->len;
+    if (buf_add(to, "\0\0\0\0", FRAME_HEAD) < 0)
+        return -1;
+    return close_frame(to, before, json_add(to, value), max);
+}
+
+int frame_add_result(struct buf *to, const char *id, struct str json, size_t max)
+{
+    size_t before = to->len;
+    own_json name = json_string(id);
+    if (buf_add(to, "\0\0\0\0", FRAME_HEAD) < 0)
+        return -1;
+    bool fits = buf_add_text(to, "{\"id\":") == 0 && json_add(to, name) == 0 &&
+                buf_add_text(to, ",\"result\":") == 0 && buf_add_str(to, json) == 0 &&
+                buf_add_text(to, "}") == 0;
+    return close_frame(to, before, fits ? 0 : -1, max);
+}
+
 enum member {
-    M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END, M_COUNT
+    M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
+    M_REPLAY_OF, M_TASK, M_STEP, M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
 
 static const char *const member_names[M_COUNT] = { "op",     "id",      "request",
                                                    "stdin_base64", "events", "content",
-                                                   "input",  "text",    "end" };
+                                                   "input",  "text",    "end",
+                                                   "replay_of", "task", "step" };
 
 static const struct {
     const char *name;
@@ -65,9 +84,11 @@ static const struct {
 } ops[FRAME_OPS] = {
     [FRAME_RUN] = { "run",
                     BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
-                        BIT(M_CONTENT) | BIT(M_INPUT),
+                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_REPLAY_OF) | BIT(M_TASK) |
+                        BIT(M_STEP),
                     BIT(M_ID) | BIT(M_REQUEST),
-                    "op, id, request, stdin_base64, events, content, input" },
+                    "op, id, request, stdin_base64, events, content, input, replay_of, task, "
+                    "step" },
     [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
@@ -153,6 +174,39 @@ static int take_input(struct frame_ask *out, struct err *err)
     return 0;
 }
 
+/* "r_" or "t_" and 24 hexadecimal digits. */
+static int take_record(const json_t *root, enum member member, const char *prefix, char *out,
+                       struct err *err)
+{
+    const json_t *value = json_object_get(root, member_names[member]);
+    struct str text = json_is_string(value) ? json_str(value) : STR_NONE;
+    char bound[64];
+    snprintf(bound, sizeof bound, "\"%s\" and 24 hexadecimal digits", prefix);
+    if (!value)
+        return 0;
+    if (text.len != FRAME_RECORD_LEN || memcmp(text.at, prefix, 2) != 0 ||
+        strspn(text.at + 2, "0123456789abcdef") != FRAME_RECORD_LEN - 2)
+        return frame_refuse(member_names[member], value, bound, "not an id", err);
+    memcpy(out, text.at, FRAME_RECORD_LEN + 1);
+    return 0;
+}
+
+/* The members for the record of a run. */
+static int take_about(struct frame_ask *out, struct err *err)
+{
+    const json_t *step = json_object_get(out->root, "step");
+    if (out->op != FRAME_RUN)
+        return 0;
+    if (take_record(out->root, M_REPLAY_OF, "r_", out->replay_of, err) < 0 ||
+        take_record(out->root, M_TASK, "t_", out->task, err) < 0)
+        return -1;
+    out->step = json_integer_value(step);
+    if (step &&
+        (!out->task[0] || !json_is_integer(step) || out->step < 1 || out->step > FRAME_STEP_MAX))
+        return frame_refuse("step", step, "1 to 1000000, beside task", "not a step", err);
+    return 0;
+}
+
 int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
 {
     out->root = json_read(text, FRAME_ASK_MAX, err);
@@ -174,7 +228,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     return out->op == FRAME_SESSION || (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
                                         take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
                                         take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
-                                        take_input(out, err) == 0)
+                                        take_input(out, err) == 0 && take_about(out, err) == 0)
                ? 0
                : -1;
 }

@@ -22,6 +22,8 @@
 #define FRAME_NEWS_MAX ((size_t)3 << 29)
 #define FRAME_ID_MAX 64
 #define FRAME_INPUT_MAX (64u << 10)
+#define FRAME_RECORD_LEN 26 /* "r_" or "t_" and 24 hexadecimal digits */
+#define FRAME_STEP_MAX 1000000
 #define FRAME_PART_MAX (4u << 20) /* bytes of an artifact in one frame */
 
 /* Finds one complete frame at the start of `bytes`: 1 with its text, 0 if more bytes are needed, -1
@@ -31,6 +33,8 @@ int frame_next(struct str bytes, size_t max, struct str *out_text, size_t *out_l
                struct err *err);
 /* Appends a value as a frame. -1 if it exceeds the buffer's limit or max. */
 int frame_add(struct buf *to, const json_t *value, size_t max);
+/* The same for {"id": id, "result": json}, whose JSON is text already. */
+int frame_add_result(struct buf *to, const char *id, struct str json, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
                 FRAME_SESSION, FRAME_INPUT, FRAME_OPS };
@@ -46,6 +50,9 @@ struct frame_ask {
     bool input; /* run: the client answers when the code asks for input */
     struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
     bool end; /* input: there is no more */
+    /* run, for its record: the run that it repeats; the task that it serves, and its step. */
+    char replay_of[FRAME_RECORD_LEN + 1], task[FRAME_RECORD_LEN + 1]; /* "": none */
+    int64_t step; /* 0: none */
 };
 #define FRAME_ASK_INIT ((struct frame_ask){ .op = FRAME_OPS })
 void frame_ask_done(struct frame_ask *ask);

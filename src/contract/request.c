@@ -267,6 +267,47 @@ static int take_artifacts(struct request_intake *in, const json_t *value, struct
     return 0;
 }
 
+/* 1.0 and 1e3 are integers, as in JSON Schema. A double holds every value exactly. */
+static int take_seed(struct request_intake *in, const json_t *value, struct err *err)
+{
+    static const char bound[] = "an integer from 0 to 4294967295";
+    if (!json_is_number(value))
+        return request_refuse("seed", value, bound, "not a number", err);
+    double seed = json_number_value(value);
+    if (!(seed >= 0 && seed <= REQUEST_SEED_MAX))
+        return request_refuse("seed", value, bound, "out of range", err);
+    if (seed != (double)(uint32_t)seed)
+        return request_refuse("seed", value, bound, "not an integer", err);
+    in->out->has_seed = true;
+    in->out->seed = (uint32_t)seed;
+    return 0;
+}
+
+static int take_cache(struct request_intake *in, const json_t *value, struct err *err)
+{
+    static const char *const members[] = { "ttl_s", NULL };
+    if (!value) {
+        in->out->cache_ttl_s = in->out->session ? 0 : in->ceilings->cache_ttl_s;
+        return 0;
+    }
+    if (!json_is_object(value))
+        return request_refuse("cache", value, "an object with 'ttl_s'", "not an object", err);
+    if (request_check_members(value, "cache", members, err) < 0)
+        return -1;
+    const json_t *ttl = json_object_get(value, "ttl_s");
+    json_int_t seconds = json_integer_value(ttl);
+    if (!json_is_integer(ttl) || seconds < 0 || seconds > REQUEST_CACHE_MAX_S)
+        return request_refuse("cache.ttl_s", ttl, "an integer, 0 to 2592000", "not such an integer",
+                              err);
+    in->out->cache_ttl_s = seconds;
+    if (!in->out->session || seconds == 0)
+        return 0;
+    request_refuse("cache", value, "a request without 'session'", "not for cells of a session",
+                   err);
+    err_hint(err, "a cell depends on the cells before it; leave 'cache' out");
+    return -1;
+}
+
 const struct request_field request_fields[] = {
     { "language", take_language, false },
     { "code", take_code, true },
@@ -281,12 +322,13 @@ const struct request_field request_fields[] = {
     { "tier", take_tier, false },
     { "on_output_limit", take_on_output, false },
     { "artifacts", take_artifacts, false },
+    { "seed", take_seed, false },
     { "session", request_take_session, false },
     { "on_error", request_take_on_error, false },
     { "names", request_take_names, false },
     { "network", NULL, false },
     { "tools", NULL, false },
-    { "cache", NULL, false },
+    { "cache", take_cache, true },
     { "wait", NULL, false },
 };
 const size_t request_field_count = array_len(request_fields);

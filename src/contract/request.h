@@ -20,6 +20,8 @@
 #define REQUEST_ARG_MAX (100u << 10) /* bytes of one argument or NAME=value */
 #define REQUEST_CALL_MAX (4u << 20) /* bytes of call as compact JSON */
 #define REQUEST_FILES_MAX 4096
+#define REQUEST_SEED_MAX UINT32_MAX
+#define REQUEST_CACHE_MAX_S (30 * 86400) /* cache.ttl_s */
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
 
 enum request_language {
@@ -84,6 +86,9 @@ struct request {
     const char *session; /* "s_...": a cell of that session; NULL: a run */
     enum request_on_error on_error; /* of a cell */
     bool names; /* of a cell: report its changes to the session's names */
+    bool has_seed; /* random numbers and the clock follow from the seed */
+    uint32_t seed;
+    int64_t cache_ttl_s; /* a stored result may be that old; 0: the code runs */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })
@@ -95,6 +100,7 @@ struct request_ceilings {
     int64_t host_memory_bytes;
     const struct limits *limits; /* NULL: those of the contract */
     const struct limits_profile *profile; /* of a request that names none; NULL: baseline */
+    int64_t cache_ttl_s; /* of a request without 'cache' */
     bool blobs; /* the door has blobs: request_fill_blob follows */
 };
 
@@ -129,8 +135,11 @@ json_t *request_of_cell(const json_t *cell, const struct request *session, struc
 int request_check_path(struct str path, const char *field, struct err *err);
 
 /* sha256 over the inputs in a fixed order (stdin, args, env, call, files with paths and readonly
- * bit), for provenance.inputs_sha256; request_hash.c lists the exact bytes. out_hex has
- * HASH_HEX_ROOM bytes. */
+ * bit), for provenance.inputs_sha256; request_hash.c lists the exact bytes. The seed is no part of
+ * it: provenance has it beside. out_hex has HASH_HEX_ROOM bytes. */
 void request_inputs_sha256(const struct request *request, char *out_hex);
+/* The key of the cache: sha256 over all that decides the result of a run in an image of that
+ * digest. request_hash.c lists the exact bytes. */
+void request_cache_key(const struct request *request, const char *image_digest, char *out_hex);
 
 #endif

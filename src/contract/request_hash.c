@@ -1,5 +1,6 @@
-/* provenance.inputs_sha256: one digest of a run's inputs except its code.
- * Runs in any process; pure. The hashed bytes:
+/* Digests of requests. Runs in any process; pure.
+ *
+ * provenance.inputs_sha256, of a run's inputs except its code. The hashed bytes:
  *
  *   "cupel-inputs-1\n"
  *   stdin     bytes
@@ -11,7 +12,14 @@
  *
  * where `count` is 8 bytes, big-endian, and `bytes` a count and that many bytes.
  * Lengths come first, so no two inputs share a spelling; maps are sorted, so the
- * order in which a door wrote them does not matter. */
+ * order in which a door wrote them does not matter.
+ *
+ * The key of the cache:
+ *
+ *   "cupel-cache-1\n"
+ *   engine version, language, image, its digest, tier, profile, code, inputs_sha256: bytes each
+ *   on_output_limit, inline artifacts, has a seed: one byte each; the seed: count
+ *   limits    count, then each in table order: 8 bytes, big-endian */
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -88,5 +96,34 @@ void request_inputs_sha256(const struct request *request, char *out_hex)
         put_bytes(&hash, str_of(text));
     }
     put_files(&hash, request);
+    hash_end_hex(&hash, out_hex);
+}
+
+void request_cache_key(const struct request *request, const char *image_digest, char *out_hex)
+{
+    struct hash hash;
+    char inputs[HASH_HEX_ROOM];
+    request_inputs_sha256(request, inputs);
+    const struct str parts[] = {
+        STR(CUPEL_VERSION),
+        str_of(request_languages[request->language].name),
+        str_of(request->image),
+        str_of(image_digest),
+        STR("native"),
+        str_of(request->profile->name),
+        request->code,
+        str_of(inputs),
+    };
+    const unsigned char flags[] = { (unsigned char)request->on_output_limit,
+                                    request->inline_artifacts, request->has_seed };
+    hash_start(&hash);
+    hash_add(&hash, "cupel-cache-1\n", 14);
+    for (size_t i = 0; i < array_len(parts); i++)
+        put_bytes(&hash, parts[i]);
+    hash_add(&hash, flags, sizeof flags);
+    put_count(&hash, request->seed);
+    put_count(&hash, LIMITS_COUNT);
+    for (size_t i = 0; i < LIMITS_COUNT; i++)
+        put_count(&hash, (uint64_t)request->limits.value[i]);
     hash_end_hex(&hash, out_hex);
 }

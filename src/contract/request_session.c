@@ -54,7 +54,7 @@ int request_take_names(struct request_intake *in, const json_t *value, struct er
 static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
 
 static const char *const session_members[] = { "language", "profile", "limits", "env",
-                                               "files",    "image",   "tier",   NULL };
+                                               "files",    "image",   "tier",   "seed", NULL };
 
 int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
                               struct request *out, struct err *err)
@@ -107,17 +107,34 @@ static int check_same(const json_t *cell, const char *field, const char *own, st
     return request_refuse(field, given, own, "different from the session's", err);
 }
 
+/* A session's interpreter has its seed, or none, from its start. */
+static int check_seed(const json_t *cell, const struct request *session, struct err *err)
+{
+    const json_t *given = json_object_get(cell, "seed");
+    char bound[64] = "none, as the session";
+    if (!given ||
+        (session->has_seed && json_is_number(given) && json_number_value(given) == session->seed))
+        return 0;
+    if (session->has_seed)
+        snprintf(bound, sizeof bound, "%u, the session's", session->seed);
+    request_refuse("seed", given, bound, "fixed by its session", err);
+    err_hint(err, "start a new session with this seed");
+    return -1;
+}
+
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err)
 {
     const json_t *limits = json_object_get(cell, "limits");
     const char *language = request_languages[session->language].name;
     if (check_same(cell, "language", language, err) < 0 ||
         check_same(cell, "profile", session->profile->name, err) < 0 ||
-        (limits && check_fixed(limits, session, err) < 0))
+        check_seed(cell, session, err) < 0 || (limits && check_fixed(limits, session, err) < 0))
         return NULL;
     json_t *whole = json_copy((json_t *)(uintptr_t)cell);
     json_object_set_new(whole, "language", json_string(language));
     json_object_set_new(whole, "profile", json_string(session->profile->name));
+    if (session->has_seed)
+        json_object_set_new(whole, "seed", json_integer(session->seed));
     if (limits && !json_is_object(limits))
         return whole; /* refused as in any request */
     own_json filled = limits_to_json(&session->limits);

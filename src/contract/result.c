@@ -60,6 +60,7 @@ void result_init(struct result *result)
     *result = (struct result){
         .exit_code = -1,
         .memory_peak_bytes = -1,
+        .cached_age_s = -1,
         .tier = "native",
         .limits_hit = json_array(),
         .results = json_array(),

@@ -176,6 +176,8 @@ struct result {
     json_t *walls, *missing; /* arrays of names */
     char code_sha256[65], inputs_sha256[65];
     char *image_digest;
+    bool has_seed; /* else null */
+    uint32_t seed;
     struct limits limits;
     char session[32]; /* "s_...", or empty */
     int64_t cell;     /* 0: null */
@@ -183,6 +185,8 @@ struct result {
     int64_t state_cell; /* rolled back: that state's cell; 0: the start */
     json_t *lost;       /* rolled back: names of what is lost; or NULL */
     json_t *late;       /* of a cell: output of earlier cells since their ends; or NULL */
+    bool recorded;      /* it is in the store */
+    double cached_age_s; /* since it ran; negative: it ran for this request */
     json_t *names; /* {"added","changed","removed","more"}: a validated box claim; or NULL */
 };
 
@@ -234,6 +238,12 @@ const char *result_mime(struct str path);
 /* Every member is always present, in the contract's order. Text that is not UTF-8 comes with its
  * exact bytes: "stdout_base64", "stderr_base64", "path_base64". */
 json_t *result_to_json(const struct result *result);
+/* The same as text, appended. It ends in result_tail's bytes, so that the text of a stored result
+ * can be told as another one: cut off the tail, append a new one. -1: longer than the buffer may
+ * be. */
+int result_to_text(const struct result *result, struct buf *out);
+#define RESULT_TAIL_ROOM 96
+struct str result_tail(bool recorded, double cached_age_s, char out[RESULT_TAIL_ROOM]);
 /* {"error":{"kind","field","value","bound","message","hint"}}: every door's refusal. */
 json_t *result_refusal(const struct err *err);
 /* Reads the object inside "error" back; missing members stay empty. */

@@ -150,6 +150,7 @@ static json_t *provenance_object(const struct result *result)
     put(out, "inputs_sha256", json_text_or_null(result->inputs_sha256));
     put(out, "image_digest", json_text_or_null(result->image_digest));
     put(out, "limits", limits_to_json(&result->limits));
+    put(out, "seed", result->has_seed ? json_integer(result->seed) : json_null());
     put(out, "engine", json_string("cupel " CUPEL_VERSION));
     return out;
 }
@@ -216,15 +217,34 @@ json_t *result_to_json(const struct result *result)
     put(out, "state", json_string(result_state_name(result->state)));
     put(out, "metrics", metrics_object(result));
     put(out, "isolation", isolation_object(result));
-    put(out, "network", json_array()); /* network and cache come later */
+    put(out, "network", json_array()); /* the network comes later */
     put(out, "provenance", provenance_object(result));
-    put(out, "cached", json_false());
-    put(out, "cached_age_s", json_null());
     add_exact(out, "stdout_base64", &result->out);
     add_exact(out, "stderr_base64", &result->err_stream);
     add_names(out, result->names);
     add_state(out, result);
     if (result->late)
         json_object_set(out, "late", result->late);
+    /* Last: result_tail writes the same. */
+    bool cached = result->cached_age_s >= 0;
+    put(out, "recorded", json_boolean(result->recorded));
+    put(out, "cached", json_boolean(cached));
+    put(out, "cached_age_s", cached ? milliseconds(result->cached_age_s) : json_null());
     return out;
+}
+
+struct str result_tail(bool recorded, double cached_age_s, char out[RESULT_TAIL_ROOM])
+{
+    char age[32] = "null";
+    if (cached_age_s >= 0)
+        snprintf(age, sizeof age, "%.3f", cached_age_s);
+    snprintf(out, RESULT_TAIL_ROOM, "\"recorded\":%s,\"cached\":%s,\"cached_age_s\":%s}",
+             recorded ? "true" : "false", cached_age_s >= 0 ? "true" : "false", age);
+    return str_of(out);
+}
+
+int result_to_text(const struct result *result, struct buf *out)
+{
+    own_json json = result_to_json(result);
+    return json_add(out, json);
 }

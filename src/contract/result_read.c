@@ -143,6 +143,9 @@ static void read_cost(const json_t *json, struct result *out)
     copy_sum(provenance, "code_sha256", out->code_sha256);
     copy_sum(provenance, "inputs_sha256", out->inputs_sha256);
     out->image_digest = copy(provenance, "image_digest");
+    int64_t seed = whole(provenance, "seed", -1);
+    out->has_seed = seed >= 0 && seed <= UINT32_MAX;
+    out->seed = out->has_seed ? (uint32_t)seed : 0;
 }
 
 int result_from_json(json_t *json, struct result *out, struct err *err)
@@ -172,5 +175,8 @@ int result_from_json(json_t *json, struct result *out, struct err *err)
     read_error(json_object_get(json, "error"), &out->error);
     read_files(json, out);
     read_cost(json, out);
+    const json_t *age = json_object_get(json, "cached_age_s");
+    out->recorded = json_is_true(json_object_get(json, "recorded"));
+    out->cached_age_s = json_is_number(age) ? json_number_value(age) : -1;
     return 0;
 }

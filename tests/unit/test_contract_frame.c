@@ -68,6 +68,41 @@ static int ask(const char *text, struct frame_ask *out, struct err *err)
     return rc;
 }
 
+#define RECORD "0123456789abcdef01234567"
+
+TEST(frame_of_a_run_says_what_its_record_is_about)
+{
+    own_frame_ask got;
+    struct err err;
+    CHECK_INT(ask("{\"op\":\"run\",\"id\":\"a\",\"request\":{},\"replay_of\":\"r_" RECORD
+                  "\",\"task\":\"t_" RECORD "\",\"step\":3}",
+                  &got, &err),
+              0);
+    CHECK(strcmp(got.replay_of, "r_" RECORD) == 0 && strcmp(got.task, "t_" RECORD) == 0);
+    CHECK_INT(got.step, 3);
+    static const struct {
+        const char *members, *field;
+    } bad[] = {
+        { "\"replay_of\":\"t_" RECORD "\"", "replay_of" },
+        { "\"replay_of\":\"r_0123\"", "replay_of" },
+        { "\"replay_of\":\"r_0123456789abcdef0123456G\"", "replay_of" },
+        { "\"replay_of\":\"r_0123456789abcdef012345\\u0000a\"", "replay_of" },
+        { "\"replay_of\":7", "replay_of" },
+        { "\"task\":\"r_" RECORD "\"", "task" },
+        { "\"step\":3", "step" },
+        { "\"task\":\"t_" RECORD "\",\"step\":0", "step" },
+        { "\"task\":\"t_" RECORD "\",\"step\":\"3\"", "step" },
+        { "\"task\":\"t_" RECORD "\",\"step\":1000001", "step" },
+    };
+    for (size_t i = 0; i < array_len(bad); i++) {
+        own_frame_ask refused;
+        own_buf text = BUF_INIT(1000);
+        buf_printf(&text, "{\"op\":\"run\",\"id\":\"a\",\"request\":{},%s}", bad[i].members);
+        CHECK_INT(ask(text.at, &refused, &err), -1);
+        CHECK(strcmp(err.field, bad[i].field) == 0);
+    }
+}
+
 TEST(frame_of_a_run_has_all_its_members)
 {
     own_frame_ask got;

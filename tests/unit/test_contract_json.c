@@ -25,7 +25,7 @@ TEST(json_members_are_those_of_the_contract_in_order)
         "schema", "run", "status", "exit_code", "signal", "limits_hit", "stdout", "stderr",
         "stdout_bytes", "stderr_bytes", "truncated", "results", "text", "outputs", "error",
         "denied", "artifacts", "skipped", "session", "cell", "state", "metrics", "isolation",
-        "network", "provenance", "cached", "cached_age_s",
+        "network", "provenance", "recorded", "cached", "cached_age_s",
     };
     own_result result;
     start(&result);
@@ -81,8 +81,9 @@ TEST(json_of_a_whole_result)
                "\"image_digest\":\"sha256:00\",\"limits\":{\"timeout_s\":5,\"cpu_s\":6,"
                "\"memory_bytes\":536870912,\"disk_bytes\":209715200,\"pids\":64,\"cpus\":1,"
                "\"input_bytes\":67108864,\"stdout_bytes\":65536,\"stderr_bytes\":65536,"
-               "\"artifact_bytes\":5242880,\"artifact_files\":64},\"engine\":\"cupel " CUPEL_VERSION
-               "\"},\"cached\":false,\"cached_age_s\":null}");
+               "\"artifact_bytes\":5242880,\"artifact_files\":64},\"seed\":null,"
+               "\"engine\":\"cupel " CUPEL_VERSION
+               "\"},\"recorded\":false,\"cached\":false,\"cached_age_s\":null}");
     free(text);
 }
 

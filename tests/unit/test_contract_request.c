@@ -52,7 +52,7 @@ TEST(request_code_alone_fills_everything)
     CHECK(str_is(request.code, "print(1)"));
     CHECK(request.stdin_text.at && request.stdin_text.len == 0);
     CHECK_INT(request.arg_count + request.env_count + request.file_count, 0);
-    CHECK(!request.call && !request.image_digest);
+    CHECK(!request.call && !request.image_digest && !request.has_seed);
     CHECK_TEXT(request.image, "host");
     CHECK_TEXT(request.profile->name, "baseline");
     CHECK_INT(request.limits.value[LIMITS_TIMEOUT], 5000);
@@ -67,7 +67,7 @@ TEST(request_every_field_is_taken)
         "\"kwargs\":{}},\"files\":[{\"path\":\"d/a.txt\",\"text\":\"hi\"},{\"path\":\"b.bin\","
         "\"base64\":\"AAH/\",\"readonly\":true}],\"profile\":\"analysis\",\"image\":\"host\","
         "\"tier\":\"native\",\"limits\":{\"pids\":9},\"on_output_limit\":\"stop\","
-        "\"artifacts\":\"inline\"}");
+        "\"artifacts\":\"inline\",\"seed\":7}");
     CHECK_INT(request.language, REQUEST_JAVASCRIPT);
     CHECK_INT(request.stdin_text.len, 6);
     CHECK_INT(request.arg_count, 2);
@@ -85,6 +85,8 @@ TEST(request_every_field_is_taken)
     CHECK_INT(request.limits.value[LIMITS_TIMEOUT], 120000);
     CHECK_INT(request.on_output_limit, REQUEST_STOP);
     CHECK(request.inline_artifacts);
+    CHECK(request.has_seed);
+    CHECK_INT(request.seed, 7);
 }
 
 TEST(request_languages_and_aliases)
@@ -193,7 +195,7 @@ TEST(request_unknown_fields_are_named)
 
 TEST(request_later_fields_are_refused_by_name)
 {
-    static const char *const rows[] = { "network", "tools", "cache", "wait" };
+    static const char *const rows[] = { "network", "tools", "wait" };
     for (size_t i = 0; i < array_len(rows); i++) {
         char member[64], want[96];
         snprintf(member, sizeof member, "\"%s\": null", rows[i]);
@@ -312,9 +314,28 @@ TEST(request_wrong_types_name_the_field)
         { "\"on_output_limit\": true", "on_output_limit" },
         { "\"artifacts\": \"bytes\"", "artifacts" },
         { "\"artifacts\": true", "artifacts" },
+        { "\"seed\": \"7\"", "seed" },
+        { "\"seed\": true", "seed" },
+        { "\"seed\": null", "seed" },
+        { "\"seed\": -1", "seed" },
+        { "\"seed\": 1.5", "seed" },
+        { "\"seed\": 4294967296", "seed" },
+        { "\"seed\": 1e300", "seed" },
     };
     for (size_t i = 0; i < array_len(rows); i++)
         CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);
+}
+
+TEST(request_seeds_have_32_bits)
+{
+    own_request least = accepted("{\"code\": \"1\", \"seed\": 0}");
+    CHECK(least.has_seed);
+    CHECK_INT(least.seed, 0);
+    own_request most = accepted("{\"code\": \"1\", \"seed\": 4294967295}");
+    CHECK(most.has_seed && most.seed == UINT32_MAX);
+    own_request real = accepted("{\"code\": \"1\", \"seed\": 3.0}");
+    CHECK(real.has_seed);
+    CHECK_INT(real.seed, 3);
 }
 
 TEST(request_call_is_not_for_bash)

@@ -192,7 +192,7 @@ TEST(schema_of_the_request_has_the_fields_of_the_code)
     check_set("required", at(schema, "required"), at(code, "required"));
     check_properties("call", at(schema, "properties/call"), at(code, "call"));
     check_properties("files", at(schema, "properties/files/items"), at(code, "file"));
-    CHECK(json_array_size(at(code, "fields_later")) == 4);
+    CHECK(json_array_size(at(code, "fields_later")) == 3);
 }
 
 TEST(schema_of_the_request_has_the_values_of_the_code)
