@@ -321,6 +321,7 @@ function begin(request) {
     if (JSON.stringify(args) !== JSON.stringify(request.args || []))
         process.argv = [process.execPath, program, ...request.args];
     args = request.args || [];
+    if ('seed' in request) require('./seed.cjs')(request.cell);
 }
 
 // ---- events outside a cell's own flow ----

@@ -471,6 +471,7 @@ function perform(text) {
     let call = request.call && request.call.function;
     if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // not a name
     const program = compile(request.code);
+    if ('seed' in request) require('./seed.cjs')(1);
     if (program.module)
         runModule(request.code, call).catch((error) => process.nextTick(() => { throw error; }));
     else if (program.body)
@@ -482,8 +483,7 @@ function perform(text) {
 function main() {
     setWorld();
     watchExit();
-    if (!pooled)
-        return perform(readLine(REQUESTS_FD));
+    if (!pooled) return perform(readLine(REQUESTS_FD));
     muted = true;
     require('./rehearse.cjs')({ parse, perform, plain, readLine, toJson });
     muted = drained = false;

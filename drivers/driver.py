@@ -370,6 +370,7 @@ def run_program(request, scope):
     finally:
         type(ours) is Warnings and sys.modules.get("warnings") is ours and sys.modules.pop("warnings")
     try:
+        "seed" in request and load("seed").begin(request)
         value = run_codes(code, last, scope)
         if value is not None:
             show(value)

@@ -10,9 +10,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 WORDS, REQUESTS = 3, 4
 TEXT_MAX, IMAGE_MAX, SAID_MAX, PLOTS_MAX = 64 << 10, 8 << 20, 64 << 10, 64
+START_S = 1735689600   # 2025-01-01T00:00:00Z
 FOLDER, HERE = "/tmp/.foreign", os.path.dirname(os.path.abspath(__file__))
 interrupted = False
 
@@ -142,6 +144,17 @@ def report_java(said, lines, status):
                    traceback=said[thrown.start():])
 
 
+def begin_seeded(seed, language):
+    """The start of the clock (src/box/seed/seed.c), and R's seed, of 31 bits. Java's waits are no timeouts that the
+    clock knows: it shows whole true seconds from the first on."""
+    if not START_S <= time.time() < START_S + 30 * 86400:
+        raise RuntimeError("the clock of this box cannot be fixed: its programs do not load seed.so")
+    os.environ["CUPEL_R_SEED"] = str(seed % 0x7FFFFFFF)
+    with open("/dev/shm/.cupel-clock", "r+b", buffering=0) as page:
+        words = 1, 0, 10 ** 9 * (language == "java")   # the cell, its step and grace
+        page.write(b"".join(word.to_bytes(8, sys.byteorder) for word in words))
+
+
 LANGUAGES = {"r": ("main.R", start_r, report_r), "java": ("Main.java", start_java, report_java)}
 
 
@@ -173,6 +186,8 @@ def main():
         os.set_inheritable(fd, False)
     program, start, report = LANGUAGES[language]
     put(f"{FOLDER}/{program}", request["code"])
+    if "seed" in request:
+        begin_seeded(request["seed"], language)
     status, said = run(start(request["args"], memory), keep=language == "java")
     lines = request["code"].split("\n")
     if interrupted:

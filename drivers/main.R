@@ -3,7 +3,9 @@
 # values before the last are printed, as Rscript prints them.
 local({
     folder <- Sys.getenv("CUPEL_R")
-    Sys.unsetenv("CUPEL_R")
+    seed <- Sys.getenv("CUPEL_R_SEED")
+    Sys.unsetenv(c("CUPEL_R", "CUPEL_R_SEED"))
+    if (nzchar(seed)) set.seed(as.integer(seed))
     program <- file.path(folder, "main.R")
     devices <- 0
     options(keep.source = TRUE, warn = 1, bitmapType = "cairo", device = function(...) {

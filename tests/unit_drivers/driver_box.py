@@ -61,7 +61,7 @@ def read_all(channel, chunks):
 
 
 def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None, home_files=None,
-        signal=None, signal_after=1, slow_reader_s=0, argv=None, timeout=60):
+        signal=None, signal_after=1, slow_reader_s=0, argv=None, seed=None, timeout=60):
     """Run code with the driver of a language in a fresh folder; give back an Outcome."""
     root = Path(tempfile.mkdtemp(prefix="cupel-driver-"))
     home, work = root / "lib", root / "workspace"
@@ -73,6 +73,8 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
     for name, text in (home_files or {}).items():
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_text(text, encoding="utf-8")
+    if seed is not None:
+        (home / "seed").write_text(f"{seed}\n")
     (home / "main.sh").write_text(code if language == "bash" else "", encoding="utf-8")
     world = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8",
              "MATPLOTLIBRC": str(home / "matplotlibrc"), "PYTHONHASHSEED": "0",
@@ -99,7 +101,7 @@ def run(language, code, *, args=(), call=None, stdin=None, env=None, files=None,
     reader.start()
     if language != "bash":
         request = {"op": "run", "code": code, "args": list(args), "call": call,
-                   "stdin": stdin is not None}
+                   "stdin": stdin is not None, **({} if seed is None else {"seed": seed})}
         raw = json.dumps(request).encode() + b"\n"
         while raw:
             raw = raw[os.write(told, raw):]

@@ -57,6 +57,7 @@ def node(code, *args, text=None):
                           input=text, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.sample(short=3)
 @pytest.mark.parametrize("before", BEFORE)
 def test_acorn_agrees(before):
     kinds = [(end, "script") for end in ENDS] + [(end, "module") for end in [*ENDS, *MODULE_ENDS]]

@@ -8,6 +8,7 @@ import pytest
 
 from driver_box import DRIVERS, run
 
+pytestmark = pytest.mark.sample(short=2)
 HIDE = "import sys\nsys.path[:] = [p for p in sys.path if 'dist-packages' not in p]\n"   # no IPython there
 
 

@@ -85,6 +85,7 @@ HUGE = {
 }
 
 
+@pytest.mark.sample(short=3)
 @pytest.mark.parametrize("name", HUGE)
 def test_a_huge_program_ends_with_a_response(name):
     found = tracing.trace([HUGE[name]], {"x": 1}, template="{x}", inputs=["sales.csv"])
