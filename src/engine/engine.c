@@ -127,7 +127,7 @@ static void on_broken_down(struct loop_timer *timer)
         run_abandon(run, &engine->house.broken);
 }
 
-const struct image *engine_find_image(struct engine *engine, const struct request *request,
+static const struct image *find_image(struct engine *engine, const struct request *request,
                                       struct err *err)
 {
     int64_t now = clock_now_ns();
@@ -155,6 +155,27 @@ const struct image *engine_find_image(struct engine *engine, const struct reques
     return &engine->image;
 }
 
+const struct image *engine_find_image(struct engine *engine, const struct request *request,
+                                      struct err *err)
+{
+    const struct image *image = find_image(engine, request, err);
+    const char *pinned = request->image_digest;
+    if (!image || !pinned || strcmp(pinned, image->digest) == 0)
+        return image;
+    err_input(err, "image", pinned, image->digest, "image '%s' is '%s', not '%s'", image->name,
+              image->digest, pinned);
+    err_hint(err, "the host's packages changed; see `cupel images`, or name '%s' alone",
+             image->name);
+    return NULL;
+}
+
+const char *engine_image_digest(struct engine *engine, const struct request *request,
+                                struct err *err)
+{
+    const struct image *image = engine_find_image(engine, request, err);
+    return image ? image->digest : NULL;
+}
+
 void engine_look_at_image(struct engine *engine)
 {
     const struct request host = { .image = "host" };
@@ -175,12 +196,19 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
     struct engine_run *run = run_new(engine, request, hooks);
+    run->queued.held = hooks->held;
     if (queue_enter(&engine->queue, &run->queued, client, err) < 0) {
         run_drop(run);
         return NULL;
     }
     admit_soon(&engine->house);
     return run;
+}
+
+void engine_release(struct engine_run *run)
+{
+    run->queued.held = false;
+    admit_soon(&run->engine->house);
 }
 
 static void on_admit(struct loop_timer *timer)
@@ -193,6 +221,12 @@ static void on_admit(struct loop_timer *timer)
             return;
         run_start(loop_owner(entry, struct engine_run, queued));
     }
+}
+
+void engine_make_id(char out[ENGINE_ID_ROOM])
+{
+    memcpy(out, "r_", 2);
+    hash_random_hex(out + 2, 24);
 }
 
 const char *engine_run_id(const struct engine_run *run)
@@ -287,9 +321,10 @@ static void on_interrupt(struct loop_source *source, uint32_t events)
         engine_interrupt(blocking->run);
 }
 
-int engine_run(struct engine *engine, const struct request *request,
-               void (*on_event)(void *user, const struct engine_event *event), void *user,
-               int interrupt_fd, struct result *out, struct err *err)
+int engine_run_begun(struct engine *engine, const struct request *request,
+                     void (*begun)(void *user, struct engine_run *run),
+                     void (*on_event)(void *user, const struct engine_event *event), void *user,
+                     int interrupt_fd, struct result *out, struct err *err)
 {
     struct blocking blocking = {
         .interrupt = { .fd = interrupt_fd, .ready = LOOP_HANDLER(on_interrupt) },
@@ -310,6 +345,8 @@ int engine_run(struct engine *engine, const struct request *request,
     blocking.run = engine_begin(engine, request, &blocking, &hooks, err);
     if (!blocking.run)
         return -1;
+    if (begun)
+        begun(user, blocking.run);
     if (interrupt_fd >= 0 && loop_add(&engine->loop, &blocking.interrupt, EPOLLIN) < 0)
         blocking.interrupt.fd = -1;
     while (blocking.run) {
@@ -318,6 +355,14 @@ int engine_run(struct engine *engine, const struct request *request,
     }
     loop_remove(&engine->loop, &blocking.interrupt);
     return blocking.rc;
+}
+
+int engine_run(struct engine *engine, const struct request *request,
+               void (*on_event)(void *user, const struct engine_event *event), void *user,
+               int interrupt_fd, struct result *out, struct err *err)
+{
+    return engine_run_begun(engine, request, /* begun= */ NULL, on_event, user, interrupt_fd, out,
+                            err);
 }
 
 const struct ledger *engine_ledger(const struct engine *engine)

@@ -68,6 +68,8 @@ struct engine_hooks {
     void (*on_end)(void *user, struct result *result, const struct err *err);
     void *user;
     bool input; /* the client answers ENGINE_INPUT: Python's cells may ask */
+    bool held; /* nothing is sent to a box before engine_release */
+    const char *id; /* of the run, "r_..."; NULL: the engine makes one */
 };
 
 /* Takes a request, which must not change until on_end. The queue is fair between different
@@ -76,6 +78,10 @@ struct engine_hooks {
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err);
+/* Lets a held run begin. */
+void engine_release(struct engine_run *run);
+#define ENGINE_ID_ROOM 32
+void engine_make_id(char out[ENGINE_ID_ROOM]);
 /* The id of its result, "r_...". */
 const char *engine_run_id(const struct engine_run *run);
 /* may_go decides whose requests may begin now; others wait. When it changes its mind, the door
@@ -97,6 +103,11 @@ void engine_cancel(struct engine_run *run);
 int engine_run(struct engine *engine, const struct request *request,
                void (*on_event)(void *user, const struct engine_event *event), void *user,
                int interrupt_fd, struct result *out, struct err *err);
+/* The same, and `begun` hears of the run before its code begins. */
+int engine_run_begun(struct engine *engine, const struct request *request,
+                     void (*begun)(void *user, struct engine_run *run),
+                     void (*on_event)(void *user, const struct engine_event *event), void *user,
+                     int interrupt_fd, struct result *out, struct err *err);
 
 /* --- sessions (docs/protocol.md) --- */
 
@@ -111,8 +122,8 @@ struct engine_ask_hooks {
     void *user;
 };
 /* `what` must stay until the answer; takes over the request (of `new`: the session's, of `put`: its
- * files). 0 with *out NULL: already answered; else the answer comes from the loop. -1: refused, no
- * hook is called. */
+ * files, which stay until the hook has returned). 0 with *out NULL: already answered; else the
+ * answer comes from the loop. -1: refused, no hook is called. */
 int engine_ask(struct engine *engine, const struct frame_session *what, struct request *request,
                const struct engine_ask_hooks *hooks, struct engine_ask **out, struct err *err);
 /* A session's request, for request_of_cell; NULL with an err. */
@@ -126,6 +137,10 @@ unsigned engine_session_count(const struct engine *engine);
 void engine_on_session(struct engine *engine,
                        void (*told)(void *user, const char *session, const json_t *event),
                        void *user);
+
+/* Hears once of each session that has ended, for whatever reason. */
+void engine_on_session_end(struct engine *engine, void (*ended)(void *user, const char *session),
+                           void *user);
 
 /* A session's time is over. True: the door keeps its files. It asks for them from the loop, with
  * is_heir set (`files`, `get`), and then for `end`. Everyone else is told that the session has
@@ -147,6 +162,10 @@ json_t *engine_image_known(const struct engine *engine);
  * with an err if it failed. */
 int engine_image_probe(struct engine *engine, void (*told)(void *user, const struct err *err),
                        void *user, struct err *err);
+
+/* The digest of the image that a request would run in; it stays until the next call. */
+const char *engine_image_digest(struct engine *engine, const struct request *request,
+                                struct err *err);
 
 /* Counts of runs since the start. */
 struct ledger;

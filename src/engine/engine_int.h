@@ -42,6 +42,8 @@ struct engine {
     void *on_session_user;
     bool (*on_expiry)(void *user, const char *session); /* or NULL */
     void *on_expiry_user;
+    void (*on_session_end)(void *user, const char *session); /* or NULL */
+    void *on_session_end_user;
 };
 
 struct session;
@@ -70,8 +72,9 @@ void engine_tidy_soon(struct engine *engine);
 /* Can a box be built here at all? 0, or -1 with the host's fault and its fix. */
 int engine_probe(struct engine *engine, struct err *err);
 
-/* The image of a request; NULL with an err if it does not exist. Looks at it again after a while;
- * an engine with pools looks every second instead, not during a request. */
+/* The image of a request; NULL with an err if it does not exist, or has another digest than the
+ * request pins. Looks at it again after a while; an engine with pools looks every second instead,
+ * not during a request. */
 const struct image *engine_find_image(struct engine *engine, const struct request *request,
                                       struct err *err);
 

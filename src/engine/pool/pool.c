@@ -326,7 +326,7 @@ static struct pool *pool_for(struct pools *pools, const struct request *request)
     if (id == POOL_COUNT || (id == POOL_BASH && !plan_bash_may_wait(request)))
         return NULL;
     struct pool *pool = &pools->at[id];
-    return pools->open && plan_env_is_late(request) && plan_same_box(request, &pool->request)
+    return pools->open && plan_may_be_late(request) && plan_same_box(request, &pool->request)
                ? pool
                : NULL;
 }
@@ -373,7 +373,7 @@ bool pools_take_session(struct pools *pools, const struct request *request,
                         struct house_tenant *tenant, struct pool_taken *out)
 {
     struct pool *pool = &pools->at[POOL_SESSION];
-    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+    return pools->open && request->language == REQUEST_PYTHON && plan_may_be_late(request) &&
            plan_same_box(request, &pool->request) && take_occupant(pool, tenant, out);
 }
 

@@ -152,14 +152,14 @@ static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_
 
 bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
 {
-    return pools->open && request->language == REQUEST_PYTHON && plan_env_is_late(request) &&
+    return pools->open && request->language == REQUEST_PYTHON && plan_may_be_late(request) &&
            find_zygote(pools, pools_uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN,
                        out_zygote);
 }
 
 bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
 {
-    return pools->open && plan_env_is_late(request) && find_zygote(pools, ZYGOTE_DATA, out_zygote);
+    return pools->open && plan_may_be_late(request) && find_zygote(pools, ZYGOTE_DATA, out_zygote);
 }
 
 bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
@@ -174,7 +174,7 @@ bool pools_zygote_is_coming(const struct pools *pools, const struct request *req
                  (zygotes->coming.state == ZYGOTE_STARTING && zygotes->coming.since_ns > since_ns &&
                   zygotes->failures < FAILURES_MAX);
     }
-    return coming && pools->open && plan_env_is_late(request);
+    return coming && pools->open && plan_may_be_late(request);
 }
 
 json_t *pools_describe_zygotes(const struct pools *pools)

@@ -44,7 +44,7 @@ int queue_enter(struct queue *queue, struct queue_entry *entry, const void *clie
             turn = at->turn + 1;
     }
     *entry = (struct queue_entry){ .client = client, .turn = turn, .waiting = true,
-                                   .since_ns = clock_now_ns() };
+                                   .since_ns = clock_now_ns(), .held = entry->held };
     *queue->end = entry;
     queue->end = &entry->after;
     queue->waiting++;
@@ -75,6 +75,8 @@ static bool has_running(const struct queue *queue, const void *client)
 static bool may_go(const struct queue *queue, const struct queue_entry *entry)
 {
     bool nearly_full = queue->going >= queue->going_max - queue->going_max / KEPT_SHARE;
+    if (entry->held)
+        return false;
     if (!entry->client)
         return true;
     if (queue->may_go && !queue->may_go(entry->client))

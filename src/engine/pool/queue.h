@@ -16,6 +16,7 @@ struct queue_entry {
     struct queue_entry *after;
     bool waiting, going;
     bool housed; /* already has its box */
+    bool held;   /* may not begin yet */
 };
 
 struct queue {

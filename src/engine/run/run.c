@@ -357,10 +357,14 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     engine->runs = run;
     result_init(&run->result);
     run_outputs_init(run);
-    memcpy(run->result.run, "r_", 2);
-    hash_random_hex(run->result.run + 2, 24);
+    if (hooks->id)
+        snprintf(run->result.run, sizeof run->result.run, "%s", hooks->id);
+    else
+        engine_make_id(run->result.run);
     run->result.limits = request->limits;
     run->result.inline_artifacts = request->inline_artifacts;
+    run->result.has_seed = request->has_seed;
+    run->result.seed = request->seed;
     run->result.tier = "native";
     hash_hex(request->code, run->result.code_sha256);
     request_inputs_sha256(request, run->result.inputs_sha256);

@@ -178,7 +178,7 @@ struct session *session_make(struct engine *engine, const struct frame_session *
 struct session *session_new(struct engine *engine, const struct frame_session *what,
                             struct request *request, struct err *err)
 {
-    if (sessions_refuse_more(engine, err) < 0)
+    if (sessions_refuse_more(engine, err) < 0 || !engine_find_image(engine, request, err))
         return NULL;
     struct session *session = session_make(engine, what, request);
     session_open_box(session, SESSION_T_NEW);
@@ -204,6 +204,8 @@ static void remember(struct session *session, const char *why)
                                    .ended_at = time(NULL) };
     memcpy(past->id, session->id, sizeof past->id);
     snprintf(past->why, sizeof past->why, "%s", why);
+    if (engine->on_session_end)
+        engine->on_session_end(engine->on_session_end_user, session->id);
 }
 
 static void set_ended(const struct session *session, const char *why, struct err *err)
@@ -381,6 +383,13 @@ void engine_on_session(struct engine *engine,
 {
     engine->on_session = told;
     engine->on_session_user = user;
+}
+
+void engine_on_session_end(struct engine *engine, void (*ended)(void *user, const char *session),
+                           void *user)
+{
+    engine->on_session_end = ended;
+    engine->on_session_end_user = user;
 }
 
 void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char *session),

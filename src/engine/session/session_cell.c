@@ -391,6 +391,7 @@ struct engine_run *session_begin_cell(struct engine *engine, const struct reques
     run->cell_ops = &cell_ops;
     run->job = (struct session_job){ .begin = begin, .refuse = refuse };
     run->queued.client = client;
+    run->queued.held = hooks->held;
     memcpy(run->result.session, session->id, sizeof run->result.session);
     if (session_enter(session, &run->job, err) == 0)
         return run;

@@ -235,6 +235,14 @@ void session_protect(struct session *session)
     session_keep(session, SESSION_T_KEEP);
 }
 
+static const char *why_alone(const struct request *request)
+{
+    return request->has_seed           ? "its interpreter was started for it alone, for its seed"
+           : plan_may_be_late(request) ? "its interpreter was started without a zygote"
+                                       : "its interpreter was started for it alone, for its "
+                                         "environment";
+}
+
 void session_keep(struct session *session, enum session_task task)
 {
     struct session_states *states = &session->states;
@@ -254,10 +262,7 @@ void session_keep(struct session *session, enum session_task task)
     if (session->request.language != REQUEST_PYTHON)
         stay_unprotected(session, "its interpreter cannot be copied");
     else if (!session->box.forked)
-        stay_unprotected(session, plan_env_is_late(&session->request)
-                                      ? "its interpreter was started without a zygote"
-                                      : "its interpreter was started for it alone, for its "
-                                        "environment");
+        stay_unprotected(session, why_alone(&session->request));
     else if (session_is_dead(session))
         session_ends(session, SESSION_KEPT);
     else if (states->want.birth)

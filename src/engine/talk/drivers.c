@@ -50,6 +50,10 @@ BUILTIN(builtin_matplotlibrc, "drivers/matplotlibrc");
 BUILTIN(builtin_prepare_py, "drivers/prepare.py");
 BUILTIN(builtin_zygote_py, "drivers/zygote.py");
 BUILTIN(builtin_zygote_so, BUILD_DIR "/zygote.so");
+BUILTIN(builtin_seed_so, BUILD_DIR "/seed.so");
+BUILTIN(builtin_preload, "drivers/preload");
+PYTHON(seed);
+BUILTIN(builtin_seed_js, "drivers/seed.cjs");
 
 static const struct {
     struct {
@@ -102,6 +106,10 @@ static const struct {
     ROW(PREPARE_PY, "prepare.py", prepare_py),
     ROW(ZYGOTE_PY, "zygote.py", zygote_py),
     ROW(ZYGOTE_SO, "zygote.so", zygote_so),
+    ROW(SEED_SO, "seed.so", seed_so),
+    ROW(PRELOAD, "preload", preload),
+    COMPILED_ROW(SEED_PY, seed),
+    ROW(SEED_JS, "seed.cjs", seed_js),
 #undef ROW
 #undef COMPILED_ROW
 };

@@ -49,6 +49,10 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_PREPARE_PY,
     ENGINE_BUILTIN_ZYGOTE_PY,
     ENGINE_BUILTIN_ZYGOTE_SO, /* called to fork: src/box/zygote/zygote.c */
+    ENGINE_BUILTIN_SEED_SO, /* the clock of a seeded run: src/box/seed/seed.c */
+    ENGINE_BUILTIN_PRELOAD, /* names it to the loader */
+    ENGINE_BUILTIN_SEED_PY,
+    ENGINE_BUILTIN_SEED_JS,
     ENGINE_BUILTIN_COUNT,
     ENGINE_BUILTIN_AGENT_FIRST = ENGINE_BUILTIN_ANSWER_PY,
     ENGINE_BUILTIN_AGENT_LAST = ENGINE_BUILTIN_SCHEMA_PY

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@
 #define INODES_MAX 16384
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
-#define NODE "/usr/bin/node"
 #define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is unknown yet */
 #define CPU_S_SESSION (30 * 86400) /* each cell has its own limit */
 
@@ -39,8 +39,7 @@ static const char *const common_env[] = {
     "TMPDIR=/tmp",
     "XDG_CACHE_HOME=/tmp/.cache",
     "XDG_CONFIG_HOME=/tmp/.config",
-    /* The same request gives the same result: no random hashes, no thread races. */
-    "PYTHONHASHSEED=0",
+    /* The same request gives the same result: no thread races, and no random hashes (below). */
     "PYTHONDONTWRITEBYTECODE=1",
     "OMP_NUM_THREADS=1",
     "OPENBLAS_NUM_THREADS=1",
@@ -50,6 +49,8 @@ static const char *const common_env[] = {
     "MATPLOTLIBRC=" BOX_PLANT_DIR "/matplotlibrc",
     "NO_UPDATE_NOTIFIER=1",
 };
+
+#define HASH_SEED "PYTHONHASHSEED="
 
 /* A run with known code, one that waits for its code, or a session. */
 enum purpose { RUN, WAITING, SESSION, PURPOSES };
@@ -95,7 +96,7 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                                              ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ORDER_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS } },
-                             { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
+                             { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
                              NULL,
@@ -117,7 +118,7 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS,
                                              ENGINE_BUILTIN_ORDER_JS } },
-                             { NODE, "--expose-internals", "--experimental-vm-modules", NULL },
+                             { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
                              NULL,
@@ -141,29 +142,6 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        0,
                        "java" },
 };
-
-/* The program of each language that a host may lack, and the package that has it. */
-static const struct {
-    const char *path, *package;
-} programs[REQUEST_LANGUAGES] = {
-    [REQUEST_JAVASCRIPT] = { NODE, "nodejs" },
-    [REQUEST_TYPESCRIPT] = { NODE, "nodejs" },
-    [REQUEST_R] = { "/usr/lib/R/bin/exec/R", "r-base-core" },
-    [REQUEST_JAVA] = { "/usr/bin/javac", "default-jdk-headless" },
-};
-
-int plan_check_installed(const struct request *request, struct err *err)
-{
-    const char *path = programs[request->language].path, *name;
-    if (!path || access(path, X_OK) == 0)
-        return 0;
-    name = request_languages[request->language].name;
-    err_input(err, "language", name, "an installed language",
-              "language \"%s\" is not installed: apt-get install %s", name,
-              programs[request->language].package);
-    err_hint(err, "install it on the host; 'cupel languages' lists the installed ones");
-    return -1;
-}
 
 /* The drivers were compiled by the build's Python; another minor version cannot read that and gets
  * the sources. */
@@ -231,6 +209,27 @@ static bool is_left_out(enum engine_builtin_id id, const struct request *request
     return true;
 }
 
+/* The library that fixes the clock, and the language's part. The shells read their seed. */
+static int add_seed(struct plan *plan, const struct request *request, bool compiled,
+                    struct err *err)
+{
+    static const enum engine_builtin_id parts[REQUEST_LANGUAGES] = {
+        [REQUEST_PYTHON] = ENGINE_BUILTIN_SEED_PY,
+        [REQUEST_JAVASCRIPT] = ENGINE_BUILTIN_SEED_JS,
+        [REQUEST_TYPESCRIPT] = ENGINE_BUILTIN_SEED_JS,
+    };
+    char text[16];
+    int len = snprintf(text, sizeof text, "%u\n", request->seed);
+    if (plan_check_clock(request, err) < 0 ||
+        add_builtin(plan, ENGINE_BUILTIN_SEED_SO, compiled, err) < 0 ||
+        add_builtin(plan, ENGINE_BUILTIN_PRELOAD, compiled, err) < 0)
+        return -1;
+    if (request->language == REQUEST_BASH)
+        return add_plant(plan, "seed", io_sealed_memfd("seed", text, (size_t)len, 0), err);
+    return parts[request->language] ? add_builtin(plan, parts[request->language], compiled, err)
+                                    : 0;
+}
+
 static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
                       const char *font_list, int font_fd, struct err *err)
 {
@@ -245,6 +244,8 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
             add_builtin(plan, beside[i], compiled, err) < 0)
             return -1;
     }
+    if (request->has_seed && add_seed(plan, request, compiled, err) < 0)
+        return -1;
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
     if (language->code_in_file && purpose == RUN) {
         struct str code = plan_code(request);
@@ -277,6 +278,9 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
 {
     const struct language *language = &languages[request->language];
     const char *own = waits ? language->waiting_env : language->env;
+    char hash_seed[48];
+    snprintf(hash_seed, sizeof hash_seed, HASH_SEED "%u", request->seed);
+    add_default(block, head, request, hash_seed);
     for (size_t i = 0; i < array_len(common_env); i++)
         add_default(block, head, request, common_env[i]);
     if (own)
@@ -323,6 +327,11 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
         snprintf(path, sizeof path, "--max-old-space-size=%lld",
                  (long long)(request->limits.value[LIMITS_MEMORY] * 3 / 4 >> 20));
         add_string(&block, &head.argc, str_of(path));
+        if (request->has_seed) { /* 32 bits with a sign; 0 would be random */
+            snprintf(path, sizeof path, "--random-seed=%d",
+                     request->seed ? (int)request->seed : INT_MIN);
+            add_string(&block, &head.argc, str_of(path));
+        }
     }
     snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, purpose));
     add_string(&block, &head.argc, str_of(path));
@@ -355,6 +364,7 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
         add_string(&block, &head.argc, str_of(argv[i]));
     if (large)
         add_string(&block, &head.argc, STR("large"));
+    add_string(&block, &head.envc, STR(HASH_SEED "0"));
     for (size_t i = 0; i < array_len(common_env); i++)
         add_string(&block, &head.envc, str_of(common_env[i]));
     int failed = 0;
@@ -366,34 +376,6 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
         return -1;
     }
     return 0;
-}
-
-bool plan_env_is_late(const struct request *request)
-{
-    static const char *const starts[] = { "PYTHON",     "LD_",      "MALLOC_",   "GLIBC_", "NODE_",
-                                          "LC_",        "LANG=",    "LANGUAGE=", "TZ=",    "MPL",
-                                          "MATPLOTLIB", "OPENSSL_", "BASH_ENV=" };
-    for (size_t i = 0; i < request->env_count; i++) {
-        struct str entry = request->env[i];
-        if (memmem(entry.at, entry.len, "_NUM_THREADS=", 13))
-            return false;
-        for (size_t j = 0; j < array_len(starts); j++) {
-            size_t len = strlen(starts[j]);
-            if (entry.len >= len && memcmp(entry.at, starts[j], len) == 0)
-                return false;
-        }
-    }
-    return true;
-}
-
-bool plan_same_box(const struct request *a, const struct request *b)
-{
-    static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
-    for (size_t i = 0; i < array_len(fixed); i++) {
-        if (a->limits.value[fixed[i]] != b->limits.value[fixed[i]])
-            return false;
-    }
-    return true;
 }
 
 static int make_plan(const struct request *request, enum purpose purpose, const char *font_list,
@@ -454,7 +436,7 @@ int plan_session(const struct request *request, const char *font_list, int font_
         plan_done(out);
         return -1;
     }
-    out->create.create.plants.again = 1;
+    out->create.create.plants.again = !(request->has_seed && request->language == REQUEST_BASH);
     out->start.start.session = 1;
     out->start.start.cpu_s = CPU_S_SESSION;
     return 0;

@@ -7,6 +7,8 @@
 #include "box/proto/proto.h"
 #include "contract/request.h"
 
+#define PLAN_NODE "/usr/bin/node"
+
 struct plan {
     struct box_call create; /* without a box number */
     int plant_fds[BOX_PLANTS_MAX];
@@ -30,10 +32,11 @@ int plan_session(const struct request *request, const char *font_list, int font_
 /* A zygote for Python, with or without the large packages: `create` holds a BOX_OP_ZYGOTE call. */
 int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err);
 
-/* May a process that was started before the request run it? Not if `env` has names that
- * interpreters read at their start. */
-bool plan_env_is_late(const struct request *request);
-/* Do both need the same box: every number that is fixed when it is built? */
+/* May a process that was started before the request run it? Not if it has a seed, or an `env` with
+ * names that interpreters read at their start. */
+bool plan_may_be_late(const struct request *request);
+/* Do both need the same box: every number that is fixed when it is built, and no seed, whose box
+ * has more files? */
 bool plan_same_box(const struct request *a, const struct request *b);
 
 /* The code for an interpreter: without a byte order mark at its start. */
@@ -43,6 +46,8 @@ struct str plan_code(const struct request *request);
 char *plan_driver_line(const struct request *request, const char *sign, bool with_env);
 /* Refuses a language that the host lacks; the err names the package. */
 int plan_check_installed(const struct request *request, struct err *err);
+/* Refuses a seed where the image's loader cannot put the clock before libc. */
+int plan_check_clock(const struct request *request, struct err *err);
 /* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
  * cannot hold every value. */
 bool plan_bash_may_wait(const struct request *request);

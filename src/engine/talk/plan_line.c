@@ -59,6 +59,8 @@ char *plan_driver_line(const struct request *request, const char *sign, bool wit
                               request->call, "stdin", request->stdin_text.len > 0);
     if (request->language == REQUEST_TYPESCRIPT)
         json_object_set_new(line, "types", json_true());
+    if (request->has_seed)
+        json_object_set_new(line, "seed", json_integer(request->seed));
     if (with_env)
         add_env(line, request);
     return plan_line(line);
@@ -73,6 +75,8 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
                               request->call, "names", request->names);
     if (request->language == REQUEST_TYPESCRIPT)
         json_object_set_new(line, "types", json_true());
+    if (request->has_seed)
+        json_object_set_new(line, "seed", json_integer(request->seed));
     if (hush)
         json_object_set_new(line, "hush", json_true());
     if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
