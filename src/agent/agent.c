@@ -11,7 +11,6 @@
 
 #include "agent/agent_int.h"
 #include "agent/loop/follow.h"
-#include "agent/loop/transcript.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -45,11 +44,17 @@ void agent_tell(struct agent *agent, const char *kind, json_t *data)
     own_json told = data;
     if (!told)
         return;
-    if (agent->task.transcript_fd >= 0 &&
-        agent_transcript_add(agent->task.transcript_fd, kind, told) < 0)
-        agent->task.transcript_fd = -1;
+    if (agent_tape_hears(agent, kind, told) && agent->task.record.add)
+        agent->task.record.add(agent->task.record.user, kind, told);
     if (agent->watch.on)
         agent->watch.on(agent->watch.user, kind, told);
+}
+
+void agent_keep(struct agent *agent, const char *kind, json_t *data)
+{
+    own_json kept = data;
+    if (kept && agent->task.record.add && agent->tape.live)
+        agent->task.record.add(agent->task.record.user, kind, kept);
 }
 
 void agent_phase(struct agent *agent, const char *phase)
@@ -159,14 +164,16 @@ struct agent *agent_new(const struct agent_task *task)
 {
     struct agent *agent = buf_alloc_zero(1, sizeof *agent);
     agent->task = *task;
-    snprintf(agent->id, sizeof agent->id, "t_");
-    hash_random_hex(agent->id + 2, 24);
+    snprintf(agent->id, sizeof agent->id, "%.38s", task->id ? task->id : "t_");
+    if (!task->id)
+        hash_random_hex(agent->id + 2, 24);
     hash_random_hex(agent->tag, 12);
     agent->box = (struct agent_box){ .engine = task->engine,
                                      .limits = task->session,
                                      .files = task->files,
                                      .file_count = task->file_count,
-                                     .cancel_fd = -1 };
+                                     .cancel_fd = -1,
+                                     .task = agent->id };
     agent_history_init(&agent->history);
     agent->steps = json_array();
     agent->checks = json_array();
@@ -174,6 +181,7 @@ struct agent *agent_new(const struct agent_task *task)
     agent->artifacts = json_array();
     agent->asked = BUF_INIT(ASKED_MAX);
     agent->watch.cancel_fd = -1;
+    agent->tape.live = !task->past;
     return agent;
 }
 
@@ -246,6 +254,24 @@ static json_t *report_of(struct agent *agent)
         json_text_or_null(script));
 }
 
+static json_t *name_or_null(const struct llm_model *model)
+{
+    return model ? json_text(str_of(llm_name(model))) : json_null();
+}
+
+/* Enough to take the task up without being told again. */
+static json_t *setup_json(const struct agent *agent)
+{
+    const struct agent_task *task = &agent->task;
+    return json_pack("{s:s, s:b, s:b, s:b, s:O?, s:o, s:o, s:o, s:b, s:b, s:O?}", "mode",
+                     task->mode == AGENT_TOOLS ? "tools" : "code", "cross_check", task->cross_check,
+                     "verify", task->verify, "conversation", task->conversation, "schema",
+                     task->schema, "instructions", json_text_or_null(task->instructions), "planner",
+                     name_or_null(task->planner), "judge", name_or_null(task->judge), "sees",
+                     llm_sees(task->model), "calls_tools", llm_calls_tools(task->model), "session",
+                     task->session);
+}
+
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)
 {
     struct err err = ERR_INIT;
@@ -258,7 +284,8 @@ json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum age
                          json_text(str_of(agent->task.question)), "model",
                          json_text(str_of(llm_name(agent->task.model))), "scripted",
                          llm_is_scripted(agent->task.model), "files", files_json(agent), "budget",
-                         agent_budget_json(&agent->spent.limit)));
+                         agent_budget_json(&agent->task.budget)));
+    agent_keep(agent, "setup", setup_json(agent));
     if (!agent->box.session[0] && agent_box_open(&agent->box, &err) < 0)
         agent_end(agent, AGENT_FAILED, err.hint, "no session: %s", err.text);
     if (!agent->ended && agent->task.conversation)

@@ -3,7 +3,7 @@
  * thread of its own, with its own connection and models: no state is shared, and callbacks come in
  * the task's thread. The loop is in loop/rounds.c; most functions that it calls are pure.
  *
- * STEP, as kept in evidence and transcript:
+ * STEP, as kept in evidence and record:
  *   {"n":1,"code":"...","purpose":"...","run":"r_...","status":"ok","state":"kept",
  *    "repeated":false,"observation":"as the model saw it","result":{the run's result JSON}}
  *   A cell that a check stopped has "run":null,"status":"not_run".
@@ -95,7 +95,8 @@ struct agent_file {
  *   "phase"  {"phase":"plan"|"generate"|"execute"|"verify"|"answer"}
  *   "asked"  {"question","reply":"..."|null}   "undone" {"steps":N} that are left
  *   "history" {"messages","briefs","tag","asked"} for agent_resume
- *   "end"    the report */
+ *   "end"    the report
+ * The record gets more kinds: past.h. */
 struct agent_watch {
     void (*on)(void *user, const char *kind, const json_t *data);
     void *user;
@@ -104,7 +105,15 @@ struct agent_watch {
     int cancel_fd; /* readable: stop; -1: none. Never read. */
 };
 
+/* Each event, also those that no person needs, as it happens. */
+struct agent_record {
+    void (*add)(void *user, const char *kind, const json_t *data); /* NULL: no record */
+    void *user;
+};
+
+struct agent_past;
 struct agent_task {
+    const char *id; /* "t_..."; NULL: a new one */
     const char *question;
     const struct agent_file *files;
     size_t file_count;
@@ -120,7 +129,11 @@ struct agent_task {
     bool conversation; /* agent_follow and agent_undo may come */
     struct embed_client *engine; /* connected */
     const json_t *session; /* "request" of do:new (profile, limits), or NULL: analysis */
-    int transcript_fd; /* each event is appended as a JSON line; -1: none */
+    struct agent_record record;
+    /* This question from its record (past.h), or NULL: recorded replies are served first. Only what
+     * the record does not have yet is added to it. */
+    const struct agent_past *past;
+    bool replays; /* no model is asked: the question ends with its record */
 };
 
 /* Runs the task to its end. The report, never NULL:
@@ -133,7 +146,7 @@ struct agent_task {
  * agent_artifact has the artifacts' contents, until agent_done. */
 struct agent;
 struct agent *agent_new(const struct agent_task *task);
-/* "t_..."; that of the transcript after agent_resume. */
+/* "t_..."; that of the record after agent_resume. */
 const char *agent_id(const struct agent *agent);
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out);
 /* A further question on the same session and conversation, with a fresh budget; then agent_run
@@ -142,9 +155,11 @@ int agent_follow(struct agent *agent, const char *question, const struct agent_f
                  size_t file_count, struct err *err);
 /* Takes back the last question with its cells, state, files and messages. -1: there is none. */
 int agent_undo(struct agent *agent, struct err *err);
-/* Takes up a task from its transcript, before agent_run: the kept cells run again in this session,
+/* Takes up a task from its record, before agent_run: the kept cells run again in this session,
  * and the conversation goes on after its last event. `events` is an array of them. */
 int agent_resume(struct agent *agent, const json_t *events, struct err *err);
+/* The question goes on from its record, as by agent_task.past; before agent_run. */
+void agent_take_up(struct agent *agent, const struct agent_past *past);
 /* Keeps the session of a conversation alive: to be called now and then while nothing is asked. */
 void agent_rest(struct agent *agent);
 struct str agent_artifact(const struct agent *agent, const char *path);

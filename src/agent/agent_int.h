@@ -7,6 +7,7 @@
 #include "agent/loop/budget.h"
 #include "agent/read/extract.h"
 #include "agent/loop/history.h"
+#include "agent/loop/tape.h"
 #include "agent/read/repair.h"
 #include "agent/verify/verify.h"
 
@@ -26,6 +27,7 @@ struct agent {
     struct agent_spent spent;
     struct agent_history history;
     struct agent_repair repair;
+    struct agent_tape tape;
     char *instructions; /* the system prompt */
     json_t *tools;      /* for models with native calls, else NULL */
     json_t *plan, *steps, *checks, *artifacts;
@@ -53,6 +55,8 @@ struct agent {
 
 /* --- agent.c --- */
 void agent_tell(struct agent *agent, const char *kind, json_t *data); /* takes `data` */
+/* An event for the record alone; takes `data`. */
+void agent_keep(struct agent *agent, const char *kind, json_t *data);
 void agent_phase(struct agent *agent, const char *phase);
 bool agent_is_cancelled(const struct agent *agent);
 /* Ends the task; the first call counts. */
@@ -65,6 +69,7 @@ void agent_forget_artifact(struct agent *agent, const char *path);
 
 /* --- call.c: one request to a model, paid and accounted for --- */
 struct agent_call {
+    const char *by; /* "model", "planner", "judge" or "cross" */
     struct llm_model *model;
     const char *instructions;
     const json_t *messages, *tools;

@@ -148,6 +148,10 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s, str
         set_limit(request, "artifact_bytes", json_integer(box->artifact_bytes));
     json_t *frame = json_pack("{s:s, s:o, s:b, s:b}", "op", "run", "request", request, "content", 1,
                               "events", output != NULL);
+    if (box->task) /* for the run's record */
+        json_object_set_new(frame, "task", json_string(box->task));
+    if (box->task && box->step > 0)
+        json_object_set_new(frame, "step", json_integer(box->step));
     return talk(box, frame, &call, (timeout_s > 0 ? timeout_s : 3600) + AROUND_CELL_S, err);
 }
 

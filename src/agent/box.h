@@ -15,6 +15,8 @@ struct agent_box {
     const struct agent_file *files;
     size_t file_count;
     int cancel_fd;
+    const char *task; /* whose runs they are, for their records; NULL: nobody's */
+    int64_t step;     /* of the task, from 1; 0: none */
     int64_t artifact_bytes; /* maximum of a cell's artifacts; 0: the session's limit */
     double timeout_s;     /* of a cell, from the engine; 0 before agent_box_open */
     int64_t memory_bytes; /* likewise */

@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+import stored
+
 PYTHON = "/usr/bin/python3"
 EXIT = {"verified": 0, "computed": 0, "failed": 1, "unverified": 3, "stuck": 4, "budget_exhausted": 5, "denied": 6,
         "unanswerable": 7}
@@ -138,9 +140,8 @@ class Asker:
         return answer
 
     def transcript(self, answer):
-        """The events of a task, as its file has them."""
-        path = Path(self.cupel.env["CUPEL_STATE"]) / "tasks" / f"{answer['task']}.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        """The events of a task, as they are stored."""
+        return stored.events(self.cupel.env["CUPEL_STATE"], answer["task"])
 
     def sessions(self):
         """Those that live in the engine."""

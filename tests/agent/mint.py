@@ -20,6 +20,7 @@ import cells  # noqa: E402
 import compare  # noqa: E402
 import host  # noqa: E402
 import recording  # noqa: E402
+import stored  # noqa: E402
 
 SOLUTION = re.compile(r"<solution>(.*?)</solution>", re.S)
 UNHEARD, LATE = "nothing was recorded", "time over"
@@ -212,8 +213,7 @@ def ask(engine, place, run):
                       "-t", str(recording.TIME_LIMIT_S), "--", run.question], env=engine.use(), timeout=TASK_S)
     try:
         report = json.loads(done.stdout)
-        path = Path(cupel.env["CUPEL_STATE"]) / "tasks" / f"{report['task']}.jsonl"
-        events = [json.loads(line) for line in path.read_text().splitlines()]
+        events = stored.events(cupel.env["CUPEL_STATE"], report["task"])
     except (ValueError, KeyError):
         said = f"{done.stdout[:500]!r} {done.stderr[-500:]!r}"
         raise AssertionError(f"run {run.index}: exit {done.returncode}, {said}") from None

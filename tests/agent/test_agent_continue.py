@@ -1,11 +1,10 @@
-"""`cupel ask --continue`: a further question in an earlier task, by its transcript and its files."""
+"""`cupel ask --continue`: a further question in an earlier task, by its record and its files."""
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 import host
+import stored
 from asking import ASK_S, Answer, fence
 
 SALES = "name,amount\nAnn,5\nBob,7\n"
@@ -17,11 +16,11 @@ OFF = ("--judge", "off")
 
 
 class Task:
-    """A task, by its id or transcript, and the questions that follow it. `models` has their replies."""
+    """A task, by its id, and the questions that follow it. `models` has their replies."""
 
     def __init__(self, ask, folder, task, models=None):
         self.ask, self.folder, self.id, self.models = ask, folder, task, models or folder
-        self.path = Path(ask.cupel.env["CUPEL_STATE"]) / "tasks" / f"{task}.jsonl"
+        self.state = ask.cupel.env["CUPEL_STATE"]
 
     def run(self, *files, replies=(HALF,), args=()):
         model = self.ask.replay(self.models, replies)
@@ -50,10 +49,10 @@ def task(ask_as):
 
 
 def events_of(task):
-    return [json.loads(line) for line in task.path.read_text().splitlines()]
+    return stored.events(task.state, task.id)
 
 
-def test_a_question_follows_on_the_same_state_and_transcript(task):
+def test_a_question_follows_on_the_same_state_and_record(task):
     before = events_of(task)
     answer = task.go_on()
     assert (answer["status"], answer["answer"], answer["task"]) == ("computed", "Half of it is 6.", task.id)
@@ -61,7 +60,6 @@ def test_a_question_follows_on_the_same_state_and_transcript(task):
     assert [row["path"] for row in answer["artifacts"]] == ["n.txt"]
     events = events_of(task)
     assert events[:len(before)] == before and [e["kind"] for e in events].count("task") == 2
-    assert task.path.stat().st_uid == task.ask.cupel.uid and task.path.stat().st_mode & 0o777 == 0o600
     third = task.go_on(replies=[fence("answer('{a} and {b}', a=half, b=total)")])
     assert third["answer"] == "6 and 12" and len(third["evidence"]) == 3
 
@@ -105,8 +103,8 @@ def test_a_file_from_standard_input_must_be_given_again(ask):
     assert task.go_on("sales.csv")["answer"] == "Half of it is 6."
 
 
-def test_roots_files_are_opened_as_root_but_none_by_a_forged_transcript(askers, place):
-    """A transcript is written without root's rights: whoever forges one must know the digest."""
+def test_roots_files_are_opened_as_root_but_none_by_a_forged_record(askers, place):
+    """A record is written without root's rights: whoever forges one must know the digest."""
     if "root" not in askers:
         pytest.skip("needs root")
     task = begin(askers["root"])
@@ -116,43 +114,43 @@ def test_roots_files_are_opened_as_root_but_none_by_a_forged_transcript(askers, 
     assert task.go_on()["answer"] == "Half of it is 6."
     secret = place.fresh("secret", 0o700) / "key"
     secret.write_text("secret")
-    events = events_of(task)
-    for event in events:
+    for event in events_of(task):
         if event["kind"] == "task":
-            event["data"]["files"][0].update(source=str(secret), named=True, gone=False)
-    forged = place.fresh("forged", 0o700) / "t.jsonl"
-    forged.write_text("".join(json.dumps(event) + "\n" for event in events))
-    says = Task(task.ask, task.folder, forged, task.models).refused()
+            event["data"]["files"][0].update(source=str(secret), named=True)
+            forge(task, "task", event["data"])
+    says = task.refused()
     assert f"file '{secret}' of the task" in says and "it has changed" in says
 
 
-# Transcripts that do not serve.
+# Records that do not serve.
 
-def test_a_cut_last_line_is_dropped(task):
-    with task.path.open("a") as file:
-        file.write('{"at": "2026-01-01T00:00:00Z", "ki')
-    assert task.go_on()["answer"] == "Half of it is 6."
-    assert all(event["kind"] for event in events_of(task))
+def forge(task, kind, data):
+    """All events of that kind become this one."""
+    stored.change(task.state, "UPDATE task_events SET data = ? WHERE kind = ? AND task = "
+                              "(SELECT n FROM tasks WHERE id = ?)",
+                  data if isinstance(data, str) else json.dumps(data), kind, task.id)
 
 
-@pytest.mark.parametrize("text,says", [
-    ("", "does not begin with a task"),
-    ("{}\n", "does not begin with a task"),
-    ("no JSON\n", "does not begin with a task"),
-    ('{"kind": "task", "data": {"files": [{"path": "a"}]}}\n', "does not describe its files"),
-    ('{"kind": "task", "data": {"files": [1]}}\n', "does not describe its files"),
-    ('{"kind": "task", "data": {"files": []}}\n', "has no conversation to go on with"),
-    ('{"kind": "task", "data": {"files": []}}\n[]\n', "line 2"),
-    ('{"kind": "task", "data": {}}\n{"kind": "history", "data": {"messages": [], "briefs": [1], "tag": "x"}}\n',
-     "has no conversation to go on with"),
-], ids=["empty", "no event", "no JSON", "file", "number", "no history", "broken", "bad history"])
-def test_a_file_that_is_no_transcript_is_refused(ask, place, text, says):
-    folder = place.fresh("odd", 0o700, ask.cupel.uid if ask.cupel.switch else None)
-    path = folder / "t.jsonl"
-    path.write_text(text)
-    if ask.cupel.switch:
-        os.chown(path, ask.cupel.uid, ask.cupel.uid)
-    assert says in Task(ask, ask.folder({}), path).refused()
+@pytest.mark.parametrize("kind,data,says", [
+    ("task", {"files": [{"path": "a"}]}, "does not describe its files"),
+    ("task", {"files": [1]}, "does not describe its files"),
+    ("task", {"files": [{}] * 5000}, "names more than"),
+    ("history", {}, "has no conversation to go on with"),
+    ("history", "no JSON", "has no conversation to go on with"),
+    ("history", {"messages": [], "briefs": [1], "tag": "x"}, "has no conversation to go on with"),
+    ("history", {"messages": [], "briefs": [], "tag": "x" * 100}, "has no conversation to go on with"),
+], ids=["file", "number", "many", "no history", "broken", "bad history", "long tag"])
+def test_a_record_that_does_not_serve_is_refused(ask, kind, data, says):
+    task = begin(ask)
+    forge(task, kind, data)
+    assert says in task.refused()
+
+
+def test_a_task_without_its_first_event_is_refused(ask):
+    task = begin(ask)
+    stored.change(task.state, "DELETE FROM task_events WHERE kind = 'task' AND task = "
+                              "(SELECT n FROM tasks WHERE id = ?)", task.id)
+    assert "does not begin with a task" in task.refused()
 
 
 def test_a_task_that_runs_is_not_gone_on_with(task):
@@ -165,16 +163,3 @@ def test_a_task_that_runs_is_not_gone_on_with(task):
     finally:
         child.terminate()
         child.communicate(timeout=30)
-
-
-def test_only_a_plain_file_of_ones_own_is_written_to(task):
-    link = task.folder / "link.jsonl"
-    try:
-        os.link(task.path, link)
-    except OSError:
-        pytest.skip("another file system")
-    try:
-        assert "is not a file of yours" in task.refused()
-    finally:
-        link.unlink()
-    assert task.go_on()["answer"] == "Half of it is 6."

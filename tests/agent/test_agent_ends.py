@@ -214,12 +214,11 @@ def test_the_question_on_stdin(ask):
     assert done.returncode == 0 and "1,262.625" in done.stdout and done.stderr == ""
 
 
-def test_the_transcript_shows_it_again(ask):
+def test_the_record_shows_it_again(ask):
     report = ask(QUESTION, tables.total(), FILES)
     events = ask.transcript(report)
     kinds = [event["kind"] for event in events]
     assert kinds[0] == "task" and kinds[-1] == "end" and {"code", "step", "check", "phase"} <= set(kinds)
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", event["at"]) for event in events)
     assert events[-1]["data"]["status"] == "verified"
     shown = ask.cupel.run(["ask", "--show", report["task"]], env=ask.engine.use())
     assert shown.returncode == 0 and "1,262.625" in shown.stdout + shown.stderr

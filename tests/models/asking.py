@@ -1,9 +1,9 @@
 """`cupel ask` with a fake as its model, and all that can be read off it afterwards."""
 import json
 import zlib
-from pathlib import Path
 
 import models
+import stored
 
 QUESTION = "What is six times seven?"
 #   setup: the fake's wire, the model's name for cupel
@@ -40,7 +40,7 @@ class Asked:
         except ValueError:
             raise AssertionError(f"no report: exit {done.returncode}, stdout {done.stdout[:500]!r}, "
                                  f"stderr {done.stderr[-2000:]!r}") from None
-        self.path = Path(state) / "tasks" / f"{self.report['task']}.jsonl"
+        self.state = state
 
     @property
     def status(self):
@@ -51,7 +51,8 @@ class Asked:
         return self.report["cost"]
 
     def transcript(self):
-        return self.path.read_text()
+        """Its events, one a line."""
+        return "".join(json.dumps(event) + "\n" for event in stored.events(self.state, self.report["task"]))
 
     def answers(self, words):
         """It came to an answer; whether that is proven is not the model's affair."""

@@ -89,8 +89,13 @@ void agent_call(struct agent *agent, const struct agent_call *call, struct llm_r
     request.deadline_ms = agent_budget_reply_until_ms(&agent->spent, before);
     bool paid = agent->spent.limit.money_usd >= 0;
     double bound = paid ? llm_cost_bound(call->model, &request) : -1;
-    llm_ask(call->model, &request, &watch, out);
-    agent_budget_add_reply(&agent->spent, out, clock_ms_between(before, clock_now_ns()) / 1000);
+    double seconds;
+    if (!agent_tape_serve(agent, call, out, &seconds)) {
+        llm_ask(call->model, &request, &watch, out);
+        seconds = clock_ms_between(before, clock_now_ns()) / 1000;
+        agent_tape_keep(agent, call, out, seconds);
+    }
+    agent_budget_add_reply(&agent->spent, out, seconds);
     agent_budget_add_untold(&agent->spent, out, chars_of(call), bound);
     if (agent_is_cancelled(agent)) {
         if (out->outcome != LLM_OK)

@@ -36,7 +36,8 @@ static char *ask_for_code(struct agent *agent, const json_t *payload)
     own_str instructions = agent_prompt_fill(AGENT_PROMPT_CROSS, words, array_len(words));
     own_json messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", "user", "content", "type",
                                   "text", "text", json_text(str_of(opening)));
-    const struct agent_call call = { .model = agent->task.model,
+    const struct agent_call call = { .by = "cross",
+                                     .model = agent->task.model,
                                      .instructions = instructions,
                                      .messages = messages,
                                      .spare = true };

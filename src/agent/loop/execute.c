@@ -15,7 +15,7 @@
 #define CIRCLE_MAX 4      /* runs of the same cell with the same output */
 #define CELL_S_LEAST 0.05 /* no cell is begun with less */
 
-/* The listener of a running cell. Endless output would fill the transcript: past OUTPUT_TOLD only
+/* The listener of a running cell. Endless output would fill the record: past OUTPUT_TOLD only
  * the result has it, cut to the session's limits. */
 struct hearing {
     struct agent *agent;
@@ -313,7 +313,9 @@ static void run(struct agent *agent, const struct agent_action *action, double s
     if (agent->spent.limit.artifact_bytes >= 0)
         agent->box.artifact_bytes = files_left > 1 ? files_left : 1;
     struct hearing hearing = { agent, OUTPUT_TOLD };
+    agent->box.step = json_integer_value(json_object_get(step, "n"));
     own_json result = agent_box_cell(&agent->box, action->code, seconds, on_output, &hearing, &err);
+    agent->box.step = 0;
     agent_repair_count(&agent->repair, code_print(action));
     agent_budget_add_cell(&agent->spent, clock_ms_between(before, clock_now_ns()) / 1000);
     if (agent_is_cancelled(agent) || err.kind == ERR_CANCELLED)

@@ -1,5 +1,5 @@
 /* Conversations: a further question on the same session, a question taken back, a task taken up by
- * its transcript. Runs in the task's process. Each question has its own budget, checks and report;
+ * its record. Runs in the task's process. Each question has its own budget, checks and report;
  * steps, files and messages go on. */
 #include "agent/loop/follow.h"
 
@@ -36,6 +36,7 @@ void agent_turn_begin(struct agent *agent)
     agent->earlier = agent->asked.len;
     buf_add_text(&agent->asked, agent->task.question);
     agent_budget_start(&agent->spent, &agent->task.budget, clock_now_ns());
+    agent_tape_begin(agent);
 }
 
 void agent_turn_mark(struct agent *agent)
@@ -122,7 +123,7 @@ void agent_rest(struct agent *agent)
         json_decref(agent_box_names(&agent->box, &unheard));
 }
 
-/* --- from a transcript --- */
+/* --- from a record --- */
 
 static bool is_kind(const json_t *event, const char *kind)
 {
@@ -134,14 +135,26 @@ static int take_history(struct agent *agent, const json_t *data, struct err *err
     json_t *messages = json_object_get(data, "messages"), *briefs = json_object_get(data, "briefs");
     struct str tag = json_get_str(data, "tag");
     if (!json_is_array(messages) || json_array_size(messages) != json_array_size(briefs) ||
-        !tag.len || tag.len >= sizeof agent->tag)
-        return err_set(err, ERR_INPUT, "the transcript has no conversation to go on with");
+        !tag.len || tag.len >= sizeof agent->tag) {
+        err_set(err, ERR_INPUT, "the record has no conversation to go on with");
+        err_hint(err, "a task that was interrupted is taken up by cupel tasks resume");
+        return -1;
+    }
     agent_history_done(&agent->history);
     agent->history = (struct agent_history){ .messages = json_deep_copy(messages),
                                              .briefs = json_deep_copy(briefs) };
     snprintf(agent->tag, sizeof agent->tag, "%s", tag.at);
     agent->asked.len = 0;
     return buf_add_str(&agent->asked, json_get_str(data, "asked"));
+}
+
+static int refuse_hidden(const json_t *step, struct err *err)
+{
+    err_set(err, ERR_CONFLICT,
+            "cell %lld of the record has a secret hidden, so it cannot run again",
+            (long long)json_integer_value(json_object_get(step, "n")));
+    err_hint(err, "ask anew, with the secret in a file rather than in code");
+    return -1;
 }
 
 /* The kept cells again, in this session: its names and files are as they were. */
@@ -153,7 +166,11 @@ static int run_again(struct agent *agent, struct err *err)
         const char *code = json_string_value(json_object_get(step, "code"));
         if (i < from || !agent_step_is_kept(step) || !code)
             continue;
+        if (json_integer_value(json_object_get(step, "redacted")) && strstr(code, "[redacted:"))
+            return refuse_hidden(step, err);
+        agent->box.step = json_integer_value(json_object_get(step, "n"));
         own_json result = agent_box_cell(&agent->box, code, agent->box.timeout_s, NULL, NULL, err);
+        agent->box.step = 0;
         if (!result)
             return -1;
         if (!str_is(json_get_str(result, "status"), json_get_str(step, "status").at))
@@ -165,7 +182,7 @@ static int run_again(struct agent *agent, struct err *err)
     return 0;
 }
 
-/* The last conversation in the transcript; steps and the task's name on the way. */
+/* The last conversation in the record; steps and the task's name on the way. */
 static const json_t *take_events(struct agent *agent, const json_t *events)
 {
     const json_t *history = NULL;

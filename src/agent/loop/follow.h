@@ -8,7 +8,7 @@ struct agent;
 void agent_turn_begin(struct agent *agent);
 /* Before a question of a conversation: it can be taken back to here. */
 void agent_turn_mark(struct agent *agent);
-/* Writes the conversation to the transcript, for agent_resume. */
+/* Writes the conversation to the record, for agent_resume. */
 void agent_turn_end(struct agent *agent);
 
 #endif

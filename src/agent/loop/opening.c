@@ -150,7 +150,8 @@ static void ask_planner(struct agent *agent)
     own_str text = agent_opening_text(agent);
     own_json messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", "user", "content", "type",
                                   "text", "text", json_text(str_of(text)));
-    const struct agent_call call = { .model = agent->task.planner,
+    const struct agent_call call = { .by = "planner",
+                                     .model = agent->task.planner,
                                      .instructions = instructions,
                                      .messages = messages,
                                      .heard = true };

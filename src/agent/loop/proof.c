@@ -60,7 +60,8 @@ static void ask_judge(struct agent *agent, const struct agent_claim *claim)
     own_str text = agent_judge_text(claim, agent->trace, opening, agent->tag);
     own_json messages = json_pack("[{s:s, s:[{s:s, s:o}]}]", "role", "user", "content", "type",
                                   "text", "text", json_text(str_of(text)));
-    const struct agent_call call = { .model = agent->task.judge,
+    const struct agent_call call = { .by = "judge",
+                                     .model = agent->task.judge,
                                      .instructions = instructions,
                                      .messages = messages,
                                      .spare = true };
@@ -203,7 +204,9 @@ static void ask_user(struct agent *agent, const json_t *payload)
 {
     struct str question = json_get_str(payload, "question");
     own_str asked = buf_strdup(question);
-    own_str reply = agent->watch.ask ? agent->watch.ask(agent->watch.user, asked) : NULL;
+    own_str reply = NULL;
+    if (!agent_tape_asked(agent, &reply) && agent->watch.ask)
+        reply = agent->watch.ask(agent->watch.user, asked);
     own_buf text = BUF_INIT(TEXT_MAX);
     if (reply)
         buf_printf(&text, "The user replies: %.60000s\n", reply);

@@ -66,7 +66,8 @@ static void shorten(struct agent *agent)
 /* One reply; tries once more with a shorter conversation if it is too long. */
 static void generate(struct agent *agent, struct llm_reply *out)
 {
-    const struct agent_call call = { .model = agent->task.model,
+    const struct agent_call call = { .by = "model",
+                                     .model = agent->task.model,
                                      .instructions = agent->instructions,
                                      .messages = agent->history.messages,
                                      .tools = agent->tools,
