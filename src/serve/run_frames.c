@@ -25,12 +25,16 @@ void serve_run_free(struct serve_run *run)
     free(run);
 }
 
-/* A run that ends at once leaves the list itself. */
+/* A run that ends at once leaves the list, and may let another one end. */
 void serve_run_cancel_all(struct serve_conn *conn)
 {
-    for (struct serve_run *run = conn->runs, *next; run; run = next) {
-        next = run->after;
-        engine_cancel(run->run);
+    struct serve_run *run = conn->runs;
+    while (run) {
+        bool asked = run->cancelled;
+        run->cancelled = true;
+        if (!asked)
+            work_cancel(run->work);
+        run = asked ? run->after : conn->runs;
     }
 }
 
@@ -93,14 +97,16 @@ static void on_event(void *user, const struct engine_event *event)
         serve_news_event(&run->news, event);
 }
 
-struct serve_answer *serve_answer_new(const char *id, json_t *value)
+static struct serve_answer *new_answer(const char *id)
 {
     struct serve_answer *answer = buf_alloc_zero(1, sizeof *answer);
-    own_json owned = value;
     snprintf(answer->id, sizeof answer->id, "%s", id);
     answer->last = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD);
-    if (frame_add(&answer->last, owned, FRAME_NEWS_MAX) == 0)
-        return answer;
+    return answer;
+}
+
+static struct serve_answer *too_long(struct serve_answer *answer)
+{
     struct err err = ERR_INIT;
     err_set(&err, ERR_LIMIT, "the result is longer than a frame may be");
     err_hint(&err, "lower limits.stdout_bytes and limits.stderr_bytes");
@@ -109,15 +115,29 @@ struct serve_answer *serve_answer_new(const char *id, json_t *value)
     return answer;
 }
 
-static void finish(struct serve_run *run, struct result *result, const struct err *err)
+struct serve_answer *serve_answer_new(const char *id, json_t *value)
+{
+    struct serve_answer *answer = new_answer(id);
+    own_json owned = value;
+    return frame_add(&answer->last, owned, FRAME_NEWS_MAX) == 0 ? answer : too_long(answer);
+}
+
+struct serve_answer *serve_answer_result(const char *id, struct str json)
+{
+    struct serve_answer *answer = new_answer(id);
+    return frame_add_result(&answer->last, id, json, FRAME_NEWS_MAX) == 0 ? answer
+                                                                          : too_long(answer);
+}
+
+static void finish(struct serve_run *run, struct result *result, struct str json,
+                   const struct err *err)
 {
     struct serve_conn *conn = run->conn;
     if (conn->source.fd >= 0) {
         serve_news_end(&run->news);
-        struct serve_answer *answer = serve_answer_new(
-            run->id, result
-                         ? json_pack("{s:s, s:o}", "id", run->id, "result", result_to_json(result))
-                         : error_frame(str_of(run->id), err));
+        struct serve_answer *answer = result ? serve_answer_result(run->id, json)
+                                             : serve_answer_new(run->id,
+                                                                error_frame(str_of(run->id), err));
         if (result && run->content) {
             answer->artifacts = take_ptr(result->artifacts);
             answer->count = result->artifact_count;
@@ -129,14 +149,15 @@ static void finish(struct serve_run *run, struct result *result, const struct er
     serve_run_free(run);
 }
 
-static void on_end(void *user, struct result *result, const struct err *err)
+static void on_end(void *user, struct result *result, struct str json, const struct err *err)
 {
-    finish(user, result, err);
+    finish(user, result, json, err);
 }
 
 void serve_run_fail(struct serve_run *run, const struct err *err)
 {
-    finish(run, NULL, err);
+    work_abandon(run->work);
+    finish(run, NULL, STR_NONE, err);
 }
 
 /* --- the client's frames --- */
@@ -191,20 +212,32 @@ static int count(struct serve_run *run, struct err *err)
     return 0;
 }
 
+static struct work_about about_of(const struct serve_conn *conn, const struct frame_ask *ask)
+{
+    return (struct work_about){
+        .owner = conn->guest.owner ? conn->guest.owner : "",
+        .door = conn->guest.door ? conn->guest.door : conn->is_guest ? "task" : "socket",
+        .task = ask->task[0] ? ask->task : NULL,
+        .step = ask->step,
+        .replay_of = ask->replay_of[0] ? ask->replay_of : NULL,
+    };
+}
+
 static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t claim)
 {
     struct serve *serve = conn->serve;
     struct err err = ERR_INIT;
     struct serve_run *run = run_new(conn, ask);
-    struct engine_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
-                                  .user = run, .input = run->events && ask->input };
+    const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
+                                      .user = run, .input = run->events && ask->input };
+    const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
     const struct serve_client *client = conn->guest.client ? conn->guest.client : &conn->client;
     if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
         take_stdin(run, ask->stdin_base64, &err) == 0 && count(run, &err) == 0)
-        run->run = engine_begin(serve->engine, &run->request, client, &hooks, &err);
-    if (run->run) {
+        run->work = work_begin(serve->works, &run->request, client, &about, &hooks, &err);
+    if (run->work) {
         if (run->request.session)
             serve_session_used(conn, run->request.session);
         return;
@@ -216,10 +249,14 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
 static json_t *info_frame(const struct serve *serve)
 {
     json_t *listen = serve->listen ? json_deep_copy(serve->listen) : json_array();
+    const struct records *records = works_records(serve->works);
+    json_t *state = engine_describe(serve->engine);
+    json_object_set_new(state, "records", records ? records_describe(records) : json_null());
+    json_object_set_new(state, "cache", works_describe(serve->works));
     return json_pack("{s:s, s:s, s:s, s:i, s:I, s:i, s:o, s:o}", "op", "info", "engine",
                      "cupel " CUPEL_VERSION, "version", CUPEL_VERSION, "protocol", FRAME_PROTOCOL,
                      "pid", (json_int_t)getpid(), "connections", (int)serve->conn_count, "listen",
-                     listen, "state", engine_describe(serve->engine));
+                     listen, "state", state);
 }
 
 static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char *bound,
@@ -277,11 +314,11 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
     else if (rc == 0 && ask.op == FRAME_INFO)
         serve_conn_say(conn, info_frame(conn->serve));
     else if (run && ask.op == FRAME_CANCEL)
-        engine_cancel(run->run);
+        work_cancel(run->work);
     else if (run && ask.op == FRAME_INPUT)
-        engine_input(run->run, ask.text, ask.end, &err);
+        work_input(run->work, ask.text, ask.end, &err);
     else if (run)
-        engine_interrupt(run->run);
+        work_interrupt(run->work);
     else if (rc == 0)
         refuse_id(&ask, ERR_ABSENT, "the id of a run under way", "of no run that goes on", &err);
     if (err.kind != ERR_NONE)

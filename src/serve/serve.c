@@ -160,6 +160,7 @@ static bool is_done(const struct serve *serve)
 static void last_words(struct serve *serve, const struct err *err)
 {
     int64_t until = clock_now_ns() + LAST_WORDS_MS * CLOCK_MS;
+    works_stop(serve->works, /* quietly= */ false);
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after) {
         while (conn->runs)
             serve_run_fail(conn->runs, err);
@@ -217,6 +218,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     int fd = options->fd;
     serve->engine = options->engine;
     serve->loop = engine_loop(options->engine);
+    serve->ceilings.cache_ttl_s = options->cache_ttl_s;
     serve->listen_fd = options->listener;
     serve->listener = (struct loop_source){ .fd = options->listener,
                                             .ready = LOOP_HANDLER(on_connect) };
@@ -246,8 +248,26 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
         free(serve);
         return NULL;
     }
+    serve->works = works_new(options->engine, options->records);
+    serve->acts = acts_new(options->engine, serve->works);
     engine_on_session(serve->engine, serve_session_told, serve);
+    engine_on_session_end(serve->engine, acts_session_ended, serve->acts);
     return serve;
+}
+
+struct works *serve_works(const struct serve *serve)
+{
+    return serve->works;
+}
+
+struct acts *serve_acts(const struct serve *serve)
+{
+    return serve->acts;
+}
+
+void serve_set_cache(struct serve *serve, int64_t ttl_s)
+{
+    serve->ceilings.cache_ttl_s = ttl_s;
 }
 
 void serve_add_door(struct serve *serve, const struct serve_door *door)
@@ -287,6 +307,7 @@ void serve_close(struct serve *serve)
     loop_remove(serve->loop, &serve->stop);
     for (struct serve_conn *conn = serve->conns; conn; conn = conn->after)
         serve_conn_drop(conn);
+    works_stop(serve->works, /* quietly= */ true);
     engine_close(serve->engine);
     while (serve->conns) {
         struct serve_conn *conn = serve->conns;
@@ -296,5 +317,7 @@ void serve_close(struct serve *serve)
             serve_ask_free(conn->asks);
         serve_conn_free_if_done(conn);
     }
+    acts_free(serve->acts);
+    works_free(serve->works);
     free(serve);
 }

@@ -12,6 +12,9 @@
 #include "engine/engine.h"
 
 struct serve;
+struct records;
+struct works;
+struct acts;
 
 /* A client, as the engine's queue sees it: the `client` of engine_begin. */
 struct serve_client {
@@ -39,17 +42,26 @@ struct serve_options {
     void (*on_hup)(void *user); /* or NULL */
     void *user;
     const json_t *listen; /* URLs of the HTTP door, for the info frame; NULL: none */
+    struct records *records; /* taken over with the engine; NULL: nothing is recorded */
+    int64_t cache_ttl_s; /* of requests that do not say */
     int64_t idle_exit_s; /* stop in order so long after the last session; 0: never */
 };
 
 /* Begins to serve. Takes over the engine and fd on success; other descriptors stay the caller's. */
 struct serve *serve_open(const struct serve_options *options, struct err *err);
+/* Runs of every door begin here. */
+struct works *serve_works(const struct serve *serve);
+/* Every door of sessions tells it what was done. */
+struct acts *serve_acts(const struct serve *serve);
+void serve_set_cache(struct serve *serve, int64_t ttl_s);
 /* The door must stay until serve_close. */
 void serve_add_door(struct serve *serve, const struct serve_door *door);
 /* A client inside this process, a thread: whose share of the queue its runs take, and who counts
  * them. It is heard until its end also while the engine stops. Members may be NULL. */
 struct serve_guest {
     const struct serve_client *client;
+    const char *owner; /* of its runs: a token's id; stays until `gone`; NULL: the user */
+    const char *door; /* of its records, a constant; NULL: "task" */
     int (*begins)(void *user, const struct request *request, struct err *err); /* -1: refused */
     void (*ends)(void *user, const struct request *request, double cpu_ms);
     void (*gone)(void *user); /* the last call */

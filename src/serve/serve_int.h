@@ -14,6 +14,8 @@
 #include "contract/result.h"
 #include "serve/news.h"
 #include "serve/serve.h"
+#include "serve/work/acts.h"
+#include "serve/work/work.h"
 
 #define SERVE_CONNS_MAX 256
 #define SERVE_RUNS_MAX 1024          /* waiting and running runs of one connection */
@@ -40,13 +42,14 @@ struct serve_conn;
 struct serve_run {
     struct serve_conn *conn;
     struct serve_run *before, *after;
-    struct engine_run *run;
+    struct work *work; /* NULL: it has ended */
     char id[FRAME_ID_MAX + 1];
     struct request request;
     char *stdin_bytes;
     size_t claim;
     bool events, content;
     bool counted; /* by its guest */
+    bool cancelled; /* with all of its connection */
     double cpu_ms; /* that it used */
     uint64_t seq; /* events so far */
     struct serve_news news;
@@ -60,6 +63,7 @@ struct serve_ask {
     struct frame_session what;
     char id[FRAME_ID_MAX + 1];
     size_t claim;
+    struct act *act; /* for its record */
 };
 
 /* The rest of an ended run's answer: artifacts in parts, then the last frame. Encoded as the client
@@ -102,6 +106,8 @@ struct serve_conn {
 
 struct serve {
     struct engine *engine;
+    struct works *works;
+    struct acts *acts;
     struct loop *loop;
     struct loop_source listener, stop;
     void (*on_hup)(void *user);
@@ -158,6 +164,8 @@ void serve_run_fail(struct serve_run *run, const struct err *err);
 void serve_run_cancel_all(struct serve_conn *conn);
 /* A complete last frame, for serve_conn_answer. Consumes the value. */
 struct serve_answer *serve_answer_new(const char *id, json_t *value);
+/* The same for a result, whose JSON is text. */
+struct serve_answer *serve_answer_result(const char *id, struct str json);
 bool serve_run_has_id(const struct serve_conn *conn, struct str id);
 /* Called after the engine's end. */
 void serve_run_free(struct serve_run *run);

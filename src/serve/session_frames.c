@@ -15,6 +15,7 @@ void serve_ask_free(struct serve_ask *ask)
     if (ask->after)
         ask->after->before = ask->before;
     conn->run_count--;
+    act_end(ask->act, "", NULL);
     frame_ask_done(&ask->ask);
     serve_unclaim(conn->serve, ask->claim);
     free(ask);
@@ -74,6 +75,8 @@ static void on_answer(void *user, json_t *members, struct result_artifact *file,
                       const struct err *err)
 {
     struct serve_ask *ask = user;
+    const char *owner = ask->conn->guest.owner;
+    act_end(take_ptr(ask->act), owner ? owner : "", err ? NULL : members);
     if (err)
         serve_say_error(ask->conn, str_of(ask->id), err);
     else
@@ -117,9 +120,11 @@ void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t cla
     conn->run_count++;
     const struct engine_ask_hooks hooks = { on_answer, ask };
     if (frame_session_read(&ask->ask, &ask->what, &err) == 0 &&
-        make_request(serve, &ask->what, &request, &err) == 0 &&
-        engine_ask(serve->engine, &ask->what, &request, &hooks, &begun, &err) == 0)
-        return;
+        make_request(serve, &ask->what, &request, &err) == 0) {
+        ask->act = act_begin(serve->acts, &ask->what, &request);
+        if (engine_ask(serve->engine, &ask->what, &request, &hooks, &begun, &err) == 0)
+            return;
+    }
     serve_ask_fail(ask, &err);
 }
 

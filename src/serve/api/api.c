@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "serve/api/asks.h"
 #include "store/errands.h"
 
 #define GET "GET"
@@ -18,11 +19,20 @@
 const struct http_route api_routes[] = {
     { POST, "/v1/run", HTTP_JSON, .handle = api_run },
     { POST, "/v1/run_python", HTTP_JSON, .handle = api_run_python },
+    { GET, "/v1/runs", .handle = api_records_list },
+    { GET, "/v1/runs/stats", .handle = api_records_stats },
     { GET, "/v1/runs/{}", .handle = api_run_show },
     { DELETE, "/v1/runs/{}", .handle = api_run_cancel },
     { GET, "/v1/runs/{}/events", .handle = api_run_events },
     { GET, "/v1/runs/{}/stdout", .handle = api_run_stdout },
+    { GET, "/v1/runs/{}/stderr", .handle = api_run_stderr },
+    { GET, "/v1/runs/{}/record", .handle = api_record_show },
+    { DELETE, "/v1/runs/{}/record", .handle = api_record_remove },
+    { POST, "/v1/runs/{}/pin", HTTP_JSON, .handle = api_record_pin },
+    { GET, "/v1/runs/{}/export", .handle = api_record_export },
     { GET, "/v1/runs/{}/artifacts/{*}", .handle = api_run_artifact },
+    { POST, "/v1/runs/{}/replay", HTTP_JSON, .handle = api_run_replay },
+    { GET, "/v1/replays/{}", .handle = api_replay_show },
     { POST, "/v1/sessions", HTTP_JSON, .handle = api_session_new },
     { GET, "/v1/sessions", .handle = api_session_list },
     { GET, "/v1/sessions/{}", .handle = api_session_show },
@@ -39,6 +49,9 @@ const struct http_route api_routes[] = {
     { GET, "/v1/tasks/{}/events", .handle = api_task_events },
     { POST, "/v1/tasks/{}/reply", HTTP_JSON, .handle = api_task_reply },
     { GET, "/v1/tasks/{}/artifacts/{*}", .handle = api_task_artifact },
+    { POST, "/v1/tasks/{}/resume", HTTP_JSON, .handle = api_task_resume },
+    { POST, "/v1/tasks/{}/replay", HTTP_JSON, .handle = api_task_replay },
+    { GET, "/v1/tasks/{}/export", .handle = api_task_export },
     { GET, "/v1/languages", .handle = api_languages },
     { GET, "/v1/images", .handle = api_images },
     { GET, "/v1/profiles", .handle = api_profiles },
@@ -92,6 +105,7 @@ static void drain(void *user)
     api->draining = true;
     api_runs_cancel(api->runs);
     api_tasks_cancel(api->tasks);
+    api_replays_cancel(api->replays);
     http_drain(api->http);
 }
 
@@ -99,7 +113,7 @@ static bool is_quiet(const void *user)
 {
     const struct api *api = user;
     return api_runs_are_quiet(api->runs) && api_tasks_are_quiet(api->tasks) &&
-           http_is_quiet(api->http);
+           api_replays_are_quiet(api->replays) && http_is_quiet(api->http);
 }
 
 static bool is_used(const void *user)
@@ -112,6 +126,7 @@ static void fail(void *user, const struct err *err)
     struct api *api = user;
     api_runs_fail(api->runs, err);
     api_tasks_cancel(api->tasks);
+    api_replays_cancel(api->replays);
     http_drain(api->http);
 }
 
@@ -136,12 +151,15 @@ static int open_stores(struct api *api, struct err *err)
     if (api->options.state_dir < 0)
         return 0;
     api->errands = errands_open(api->loop, err);
-    return api->errands && api_blobs_open(api, err) == 0 && api_shelf_open(api, err) == 0 ? 0 : -1;
+    api->asks = api->errands ? asks_open(api, err) : NULL;
+    api->replays = api->asks ? api_replays_open(api, err) : NULL;
+    return api->replays && api_blobs_open(api, err) == 0 && api_shelf_open(api, err) == 0 ? 0 : -1;
 }
 
 static void take_ceilings(struct api *api)
 {
     api->ceilings.limits = api->options.ceilings;
+    api->ceilings.cache_ttl_s = api->options.cache_ttl_s;
     api->ceilings.profile = api->options.profile ? limits_profile_find(api->options.profile) : NULL;
 }
 
@@ -187,8 +205,10 @@ void api_close(struct api *api)
     http_close(api->http);
     api->http = NULL;
     api_tasks_close(api->tasks);
+    api_replays_close(take_ptr(api->replays));
     api_shelf_close(api);
     api_blobs_close(api);
+    asks_close(take_ptr(api->asks));
     errands_close(take_ptr(api->errands));
     who_close(api->who); /* before its loop goes; tokens stay while runs hold them */
     api->who = NULL;

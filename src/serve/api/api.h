@@ -13,9 +13,11 @@ struct blobs;
 struct api_runs;
 struct api_sessions;
 struct api_tasks;
+struct api_replays;
 struct api_models;
 struct api_about;
 struct api_shelf;
+struct asks;
 struct errands;
 struct serve;
 
@@ -28,6 +30,9 @@ struct api_options {
     int64_t keep_files_s, keep_blobs_s; /* files of an ended session; a blob after its last use */
     const struct limits *ceilings; /* of every request; NULL: those of the contract */
     const char *profile; /* the default; NULL: baseline */
+    int64_t cache_ttl_s; /* of requests that do not say */
+    bool records; /* tasks are stored */
+    const json_t *redact; /* strings to hide in them: patterns, or NULL */
 };
 
 struct api *api_open(const struct api_options *options, struct err *err);
@@ -49,13 +54,15 @@ struct api {
     struct http *http;
     struct who *who;
     struct request_ceilings ceilings;
-    struct errands *errands; /* the disk's thread; NULL, as the next two: no state folder */
+    struct errands *errands; /* the disk's thread; NULL, as the next three: no state folder */
+    struct asks *asks; /* questions to the records */
     struct blobs *blobs;
     struct api_shelf *shelf;
     struct api_runs *runs;
     struct api_sessions *sessions;
     struct api_about *about; /* made when it is first needed */
     struct api_tasks *tasks;
+    struct api_replays *replays; /* NULL: no state folder */
     struct api_client *clients; /* one for each owner */
     bool draining;
 };
@@ -77,8 +84,16 @@ API_HANDLER(run_python); /* POST /v1/run_python */
 API_HANDLER(run_show);
 API_HANDLER(run_events);
 API_HANDLER(run_stdout);
+API_HANDLER(run_stderr);
 API_HANDLER(run_artifact);
 API_HANDLER(run_cancel);
+/* records.c */
+API_HANDLER(records_list);
+API_HANDLER(records_stats);
+API_HANDLER(record_show);
+API_HANDLER(record_remove);
+API_HANDLER(record_pin);
+API_HANDLER(record_export);
 /* sessions.c */
 API_HANDLER(session_new);
 API_HANDLER(session_list);
@@ -110,6 +125,12 @@ API_HANDLER(task_events);
 API_HANDLER(task_reply);
 API_HANDLER(task_end);
 API_HANDLER(task_artifact);
+API_HANDLER(task_resume);
+API_HANDLER(task_replay);
+API_HANDLER(task_export);
+/* replays.c */
+API_HANDLER(run_replay);
+API_HANDLER(replay_show);
 /* about.c, metrics.c */
 void api_about_free(struct api_about *about);
 API_HANDLER(languages);
@@ -126,6 +147,7 @@ struct api_client {
     struct api_client *next;
     char owner[WHO_ID_ROOM];
     size_t kept, bytes; /* ended runs */
+    uint64_t asked[2];  /* when, in each lane of asks.h */
 };
 struct api_client *api_client(struct api *api, const char *owner);
 /* The same refusal for what does not exist and for what belongs to another token. (api.c) */
@@ -157,6 +179,13 @@ json_t *api_tasks_metrics(const struct api_tasks *tasks);
 /* Before the engine closes; after it. */
 void api_tasks_close(struct api_tasks *tasks);
 void api_tasks_free(struct api_tasks *tasks);
+
+/* replays.c */
+struct api_replays *api_replays_open(struct api *api, struct err *err);
+void api_replays_cancel(struct api_replays *replays);
+bool api_replays_are_quiet(const struct api_replays *replays);
+/* Cancels and waits for the threads. Accepts NULL. */
+void api_replays_close(struct api_replays *replays);
 
 /* shelf.c */
 int api_shelf_open(struct api *api, struct err *err);

@@ -13,6 +13,7 @@
 #include "contract/result.h"
 #include "serve/api/api.h"
 #include "serve/api/bytes.h"
+#include "serve/work/acts.h"
 
 #define PART ((size_t)1 << 20)
 #define STALE_NS (10 * CLOCK_S) /* a slow client's part goes then: an upload ends after 30 s */
@@ -25,6 +26,7 @@ struct transfer {
     char session[REQUEST_SESSION_LEN + 1];
     char *path;
     bool asking, failed;
+    struct act *act; /* of the ask */
     void (*heard)(struct transfer *t, json_t *answer, struct result_artifact *file,
                   const struct err *err);
     char *part;
@@ -44,6 +46,7 @@ struct transfer {
 
 static void transfer_free(struct transfer *t)
 {
+    act_end(t->act, "", NULL);
     free(t->path);
     free(t->part);
     free(t);
@@ -58,8 +61,10 @@ static bool begin(struct transfer *t, struct request *request, struct err *err)
     struct engine_ask *begun;
     const struct engine_ask_hooks hooks = { on_answer, t };
     t->asking = true;
+    t->act = act_begin(serve_acts(t->api->serve), &t->what, request);
     if (engine_ask(t->api->engine, &t->what, request, &hooks, &begun, err) == 0)
         return true;
+    act_end(take_ptr(t->act), "", NULL);
     t->asking = false;
     return false;
 }
@@ -79,6 +84,7 @@ static void on_answer(void *user, json_t *answer, struct result_artifact *file,
                       const struct err *err)
 {
     struct transfer *t = user;
+    act_end(take_ptr(t->act), api_session_owner(t->api, t->session), err ? NULL : answer);
     t->asking = false;
     if (t->x) {
         t->heard(t, answer, file, err);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/ledger.h"
 #include "serve/api/api.h"
+#include "serve/work/work.h"
 
 #define METRICS_MAX (4u << 20)
 #define METRICS_MIME "text/plain; version=0.0.4; charset=utf-8"
@@ -118,6 +119,23 @@ static const struct row http_rows[] = {
     { "bodies_bytes", "cupel_http_bodies_bytes", "gauge", "Bytes of bodies in memory.", 1 },
     { "received_bytes", "cupel_http_received_bytes_total", "counter", "Bytes of bodies taken.", 1 },
     { "sent_bytes", "cupel_http_sent_bytes_total", "counter", "Bytes of bodies sent.", 1 },
+};
+
+static const struct row record_rows[] = {
+    { "recorded", "cupel_records_total", "counter", "Runs whose record is stored.", 1 },
+    { "failed", "cupel_records_failed_total", "counter", "Writes of records that failed.", 1 },
+    { "waiting", "cupel_records_open", "gauge", "Records of runs that have no end yet.", 1 },
+    { "waiting_bytes", "cupel_records_waiting_bytes", "gauge",
+      "Ends in memory that the disk did not take.", 1 },
+    { "redacted", "cupel_redacted_total", "counter", "Secrets that were not stored.", 1 },
+    { "removed", "cupel_records_removed_total", "counter", "Records past their time.", 1 },
+};
+
+static const struct row cache_rows[] = {
+    { "hits", "cupel_cache_hits_total", "counter", "Runs that a stored result answered.", 1 },
+    { "shared", "cupel_cache_shared_total", "counter", "Those that waited for the same run.", 1 },
+    { "entries", "cupel_cache_entries", "gauge", "Results in memory.", 1 },
+    { "bytes", "cupel_cache_bytes", "gauge", "Their bytes.", 1 },
 };
 
 static void add_rows(struct buf *out, const struct row *rows, size_t count, const json_t *from)
@@ -236,9 +254,14 @@ static void add_service(struct buf *out, const struct http_exchange *x)
     struct api *api = api_of(x);
     own_json engine = engine_describe(api->engine);
     own_json http = http_describe(x->http);
+    const struct records *stored = works_records(serve_works(api->serve));
+    own_json cache = works_describe(serve_works(api->serve));
+    own_json records = stored ? records_describe(stored) : NULL;
     add_runs(out, engine_ledger(api->engine));
     add_rows(out, engine_rows, array_len(engine_rows), engine);
     add_pools(out, engine);
+    add_rows(out, record_rows, array_len(record_rows), records);
+    add_rows(out, cache_rows, array_len(cache_rows), cache);
     add_rows(out, http_rows, array_len(http_rows), http);
     add_counts(out, "cupel_http_replies_total", "status", "Replies by HTTP status.",
                json_object_get(http, "replies"));

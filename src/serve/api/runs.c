@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "serve/api/bodies.h"
 
-#define RESULT_MAX ((size_t)3 << 29)
+#define REFUSAL_MAX (64u << 10)
 #define COPIED_MAX (64u << 10) /* a reply that is copied rather than shared */
 
 /* --- replies --- */
@@ -73,14 +73,10 @@ void runs_answer(struct http_exchange *x, struct api_run *run)
 
 /* --- the end of a run --- */
 
-static void finish(struct api_run *run, json_t *value, const char *name)
+static void finish(struct api_run *run, struct str json, const char *name)
 {
-    own_json owned = value;
-    own_buf text = BUF_INIT(RESULT_MAX);
-    if (json_add(&text, owned) < 0)
-        buf_add_text(&text, "null");
     serve_news_end(&run->news);
-    events_end(run->events, name, buf_str(&text));
+    events_end(run->events, name, json);
     while (run->waits) {
         struct api_wait *wait = run->waits;
         run->waits = wait->next;
@@ -92,30 +88,35 @@ static void finish(struct api_run *run, json_t *value, const char *name)
     runs_keep(run);
 }
 
-static void on_end(void *user, struct result *result, const struct err *err)
+static void on_end(void *user, struct result *result, struct str json, const struct err *err)
 {
     struct api_run *run = user;
+    own_buf text = BUF_INIT(REFUSAL_MAX);
+    run->work = NULL;
     who_run_ends(run->who, run->reserved_ms, result ? result->cpu_ms : 0);
     if (result) {
         run->status = 200;
         snprintf(run->outcome, sizeof run->outcome, "%s", result_status_name(result->status));
-        json_t *value = result_to_json(result);
         run->artifacts = take_ptr(result->artifacts);
         run->artifact_count = result->artifact_count;
         result->artifact_count = 0;
-        finish(run, value, "result");
+        finish(run, json, "result");
         return;
     }
     own_json refusal = result_refusal(err);
     run->status = (unsigned)err_http_status(err->kind);
     snprintf(run->outcome, sizeof run->outcome, "%s", err_kind_name(err->kind));
-    finish(run, json_incref(json_object_get(refusal, "error")), "error");
+    if (json_add(&text, json_object_get(refusal, "error")) < 0)
+        buf_add_text(&text, "null");
+    finish(run, buf_str(&text), "error");
 }
 
 void api_runs_fail(struct api_runs *runs, const struct err *err)
 {
-    while (runs->going)
-        on_end(runs->going, NULL, err);
+    while (runs->going) {
+        work_abandon(runs->going->work);
+        on_end(runs->going, NULL, STR_NONE, err);
+    }
 }
 
 /* --- its events --- */
@@ -155,7 +156,7 @@ static void on_gone(struct http_exchange *x)
     }
     x->state = NULL;
     if (run->going && !run->waits && !run->kept)
-        engine_cancel(run->run);
+        work_cancel(run->work);
 }
 
 static void reply(struct http_exchange *x, struct api_run *run, bool wait)
@@ -251,10 +252,12 @@ static struct api_run *start(struct http_exchange *x, struct request *request, c
     *request = REQUEST_INIT;
     run->events = events_new((size_t)http_cap(x, HTTP_EVENTS_BYTES));
     run->news = (struct serve_news){ .say = say, .has_room = has_room, .user = run };
-    const struct engine_hooks hooks = { .on_event = on_event, .on_end = on_end, .user = run };
-    run->run = engine_begin(api->engine, &run->request, api_client(api, owner), &hooks, err);
-    if (run->run) {
-        runs_name(run, engine_run_id(run->run));
+    const struct work_hooks hooks = { .on_event = on_event, .on_end = on_end, .user = run };
+    const struct work_about about = { .owner = owner, .door = "http" };
+    run->work = work_begin(serve_works(api->serve), &run->request, api_client(api, owner), &about,
+                           &hooks, err);
+    if (run->work) {
+        runs_name(run, work_id(run->work));
         return run;
     }
     who_run_ends(run->who, cpu_ms, 0);

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "serve/api/api.h"
 #include "serve/news.h"
+#include "serve/work/work.h"
 
 #define RUNS_BUCKETS 4096
 #define RUNS_KEY_MAX 255 /* bytes of an Idempotency-Key */
@@ -28,17 +29,20 @@ struct api_run {
     struct who_token *who;
     int64_t reserved_ms;
     struct request request;
-    struct engine_run *run; /* while it is going */
+    struct work *work; /* while it is going */
     struct events *events;
     struct serve_news news;
     struct api_wait *waits;
     bool kept; /* it goes on when nobody waits */
+    bool cancelled; /* with all others */
     unsigned status;     /* HTTP's, of the answer */
     char outcome[24];    /* "ok", "error", ... */
     struct result_artifact *artifacts; /* with their contents */
     size_t artifact_count, bytes;
-    char *text; /* its stdout as bytes, once somebody asked for it; or NULL */
-    size_t text_len;
+    struct api_text { /* stdout and stderr as bytes, once somebody asked for them; or NULL */
+        char *at;
+        size_t len;
+    } text[2];
 };
 
 struct api_runs {

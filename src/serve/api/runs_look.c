@@ -6,30 +6,33 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "serve/api/records.h"
 #include "serve/api/runs.h"
 
-/* The run of the path, or NULL after a reply. */
-static struct api_run *find(struct http_exchange *x)
+/* The run of the path, or NULL: after a reply, or where its record gives the reply. A run in memory
+ * that the token may not see takes the same way as one that does not exist. */
+static struct api_run *find(struct http_exchange *x, enum records_part part, bool is_err)
 {
     struct err err = ERR_INIT;
     static const char *const known[] = { "from", NULL };
     struct api_run *run = runs_find(api_of(x)->runs, x->arg[0]);
-    if (http_query_only(x, x->route->handle == api_run_events ? known : known + 1, &err) == 0 &&
-        (!run || !who_may_see(x->who, run->owner)))
-        api_absent(&err, "run", x->arg[0]);
-    if (err.kind == ERR_NONE) {
-        snprintf(x->run, sizeof x->run, "%s", run->id);
-        return run;
+    if (http_query_only(x, part == RECORDS_EVENTS ? known : known + 1, &err) < 0) {
+        http_reply_err(x, &err);
+        return NULL;
     }
-    http_reply_err(x, &err);
-    return NULL;
+    if (!run || !who_may_see(x->who, run->owner)) {
+        records_answer(x, part, is_err);
+        return NULL;
+    }
+    snprintf(x->run, sizeof x->run, "%s", run->id);
+    return run;
 }
 
 /* The same, for what a run has only after its end. */
-static struct api_run *find_ended(struct http_exchange *x)
+static struct api_run *find_ended(struct http_exchange *x, enum records_part part, bool is_err)
 {
     struct err err = ERR_INIT;
-    struct api_run *run = find(x);
+    struct api_run *run = find(x, part, is_err);
     if (!run || !run->going)
         return run;
     err_set(&err, ERR_CONFLICT, "run '%s' has not ended", run->id);
@@ -40,7 +43,7 @@ static struct api_run *find_ended(struct http_exchange *x)
 
 void api_run_show(struct http_exchange *x)
 {
-    struct api_run *run = find(x);
+    struct api_run *run = find(x, RECORDS_RESULT, /* is_err= */ false);
     if (run && run->going)
         http_reply_json(x, 200, json_pack("{s:s, s:s}", "run", run->id, "status", "running"));
     else if (run)
@@ -51,7 +54,7 @@ void api_run_events(struct http_exchange *x)
 {
     struct err err = ERR_INIT;
     uint64_t from = 1;
-    struct api_run *run = find(x);
+    struct api_run *run = find(x, RECORDS_EVENTS, /* is_err= */ false);
     if (!run)
         return;
     if (http_events_from(x, &from, &err) < 0)
@@ -79,45 +82,57 @@ static void reply_file(struct http_exchange *x, struct api_run *run, const char 
     runs_reply(x, run, mime, content);
 }
 
-/* The bytes of stdout as the result has them, made once for all who ask. -1: it has none. */
-static int make_text(struct api_run *run)
+/* The bytes of a stream as the result has them, made once for all who ask. -1: it has none. */
+static int make_text(struct api_run *run, bool is_err)
 {
     struct str value = events_value(run->events);
+    struct api_text *out = &run->text[is_err];
     own_json result = json_loadb(value.at, value.len, JSON_ALLOW_NUL, NULL);
-    const json_t *text = json_object_get(result, "stdout");
-    const json_t *coded = json_object_get(result, "stdout_base64");
+    const json_t *text = json_object_get(result, is_err ? "stderr" : "stdout");
+    const json_t *coded = json_object_get(result, is_err ? "stderr_base64" : "stdout_base64");
     if (!text)
         return -1;
-    run->text = coded ? base64_decode(json_str(coded), &run->text_len) : NULL;
-    if (!run->text) {
-        run->text = buf_strdup(json_str(text));
-        run->text_len = json_str(text).len;
+    out->at = coded ? base64_decode(json_str(coded), &out->len) : NULL;
+    if (!out->at) {
+        out->at = buf_strdup(json_str(text));
+        out->len = json_str(text).len;
     }
-    runs_grew(run, run->text_len);
+    runs_grew(run, out->len);
     return 0;
 }
 
 /* All of it where it was kept, else head and tail as the result has them. */
-void api_run_stdout(struct http_exchange *x)
+static void reply_stream(struct http_exchange *x, bool is_err)
 {
-    struct api_run *run = find_ended(x);
+    struct api_run *run = find_ended(x, RECORDS_OUTPUT, is_err);
     struct err err = ERR_INIT;
     if (!run)
         return;
-    const struct result_artifact *whole = find_artifact(run, ".cupel/stdout");
-    if (!whole && !run->text && make_text(run) < 0) {
+    const struct result_artifact *whole = find_artifact(run,
+                                                        is_err ? ".cupel/stderr" : ".cupel/stdout");
+    if (!whole && !run->text[is_err].at && make_text(run, is_err) < 0) {
         err_set(&err, ERR_ABSENT, "run '%s' has no output: it did not begin", run->id);
         http_reply_err(x, &err);
         return;
     }
     reply_file(x, run, "text/plain; charset=utf-8",
                whole ? (struct str){ whole->content, whole->size_bytes }
-                     : (struct str){ run->text, run->text_len });
+                     : (struct str){ run->text[is_err].at, run->text[is_err].len });
+}
+
+void api_run_stdout(struct http_exchange *x)
+{
+    reply_stream(x, /* is_err= */ false);
+}
+
+void api_run_stderr(struct http_exchange *x)
+{
+    reply_stream(x, /* is_err= */ true);
 }
 
 void api_run_artifact(struct http_exchange *x)
 {
-    struct api_run *run = find_ended(x);
+    struct api_run *run = find_ended(x, RECORDS_ARTIFACT, /* is_err= */ false);
     struct err err = ERR_INIT;
     if (!run)
         return;
@@ -132,11 +147,11 @@ void api_run_artifact(struct http_exchange *x)
 
 void api_run_cancel(struct http_exchange *x)
 {
-    struct api_run *run = find(x);
+    struct api_run *run = find(x, RECORDS_OUTCOME, /* is_err= */ false);
     if (!run)
         return;
     if (run->going)
-        engine_cancel(run->run);
+        work_cancel(run->work);
     http_reply_json(x, run->going ? 202 : 200,
                     json_pack("{s:s, s:s}", "run", run->id, "status",
                               run->going ? "cancelling" : run->outcome));

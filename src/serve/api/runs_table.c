@@ -127,7 +127,8 @@ void runs_unref(struct api_run *run)
         run->waits = next;
     }
     free(run->artifacts);
-    free(run->text);
+    free(run->text[0].at);
+    free(run->text[1].at);
     free(run->key);
     request_done(&run->request);
     events_unref(run->events);
@@ -212,11 +213,15 @@ void api_runs_free(struct api_runs *runs)
     free(runs);
 }
 
-/* A run that ends at once leaves the list itself. */
+/* A run that ends at once leaves the list, and may let another one end. */
 void api_runs_cancel(struct api_runs *runs)
 {
-    for (struct api_run *run = runs->going, *next; run; run = next) {
-        next = run->after;
-        engine_cancel(run->run);
+    struct api_run *run = runs->going;
+    while (run) {
+        bool asked = run->cancelled;
+        run->cancelled = true;
+        if (!asked)
+            work_cancel(run->work);
+        run = asked ? run->after : runs->going;
     }
 }

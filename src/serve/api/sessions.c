@@ -11,6 +11,7 @@
 #include "contract/frame.h"
 #include "serve/api/api.h"
 #include "serve/api/bodies.h"
+#include "serve/work/acts.h"
 
 struct owned {
     struct owned *next;
@@ -108,12 +109,14 @@ struct ask {
     struct who_token *who;
     unsigned status;
     bool counted; /* a session was counted for it */
+    struct act *act;
 };
 
 static void ask_free(struct ask *ask)
 {
     frame_ask_done(&ask->frame);
     who_unref(ask->who);
+    act_end(ask->act, "", NULL);
     free(ask);
 }
 
@@ -175,6 +178,7 @@ static void on_answer(void *user, json_t *answer, struct result_artifact *file,
         note_new(ask->api, id, ask->who);
     else if (ask->counted)
         who_session_ends(ask->who);
+    act_end(take_ptr(ask->act), id ? api_session_owner(ask->api, id) : "", err ? NULL : answer);
     if (ask->x) {
         ask->x->state = NULL;
         if (!err && ask->status == 201)
@@ -218,6 +222,8 @@ static void begin(struct http_exchange *x, json_t *frame, unsigned status, bool 
     }
     x->state = ask;
     x->gone = on_gone;
+    if (rc == 0)
+        ask->act = act_begin(serve_acts(api->serve), &ask->what, &request);
     if (rc == 0 && engine_ask(api->engine, &ask->what, &request, &hooks, &begun, &err) == 0)
         return;
     on_answer(ask, NULL, NULL, &err);

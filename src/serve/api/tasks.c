@@ -46,9 +46,8 @@ static void forget_question(struct api_task *task)
     free(take_ptr(task->asks));
 }
 
-static void on_event(void *user, const char *kind, json_t *data)
+void task_tell(struct api_task *task, const char *kind, json_t *data)
 {
-    struct api_task *task = user;
     own_json owned = data;
     const char *name = kind_of(kind);
     remember(task, kind, owned);
@@ -58,6 +57,11 @@ static void on_event(void *user, const char *kind, json_t *data)
         task->model = buf_strdup(json_get_str(owned, "model"));
     if (name)
         events_add(task_turn(task)->events, name, json_incref(owned));
+}
+
+static void on_event(void *user, const char *kind, json_t *data)
+{
+    task_tell(user, kind, data);
 }
 
 static void on_ask(void *user, const char *question)
@@ -91,6 +95,7 @@ static void end_turn(struct api_task *task, struct tasks_end *end)
 {
     struct tasks_turn *turn = task_turn(task);
     own_buf text = BUF_INIT(REPORT_MAX);
+    task->stopped = false;
     if (json_add(&text, end->report) < 0)
         buf_add_text(&text, "null");
     keep_artifacts(task, end);
@@ -107,12 +112,25 @@ static void end_turn(struct api_task *task, struct tasks_end *end)
     }
 }
 
+static void refuse_waits(struct api_task *task, const struct err *err)
+{
+    while (task->waits) {
+        struct tasks_wait *wait = task->waits;
+        task->waits = wait->next;
+        wait->x->state = NULL;
+        http_reply_err(wait->x, err);
+        free(wait);
+    }
+}
+
 static void on_end(void *user, struct tasks_end *end)
 {
     struct api_task *task = user;
     task->idle_ns = clock_now_ns();
     if (end->report)
         end_turn(task, end);
+    else if (end->fault.kind != ERR_NONE)
+        refuse_waits(task, &end->fault);
     if (task->counted && !tasks_thread_has_agent(task->thread)) {
         who_session_ends(task->who);
         task->counted = false;
@@ -147,7 +165,16 @@ static void on_gone(struct http_exchange *x)
         tasks_thread_cancel(task->thread);
 }
 
-static void reply(struct http_exchange *x, struct api_task *task, bool wait)
+void task_wait(struct http_exchange *x, struct api_task *task)
+{
+    struct tasks_wait *mine = buf_alloc_zero(1, sizeof *mine);
+    *mine = (struct tasks_wait){ task->waits, x };
+    task->waits = mine;
+    x->state = task;
+    x->gone = on_gone;
+}
+
+void task_reply(struct http_exchange *x, struct api_task *task, bool wait)
 {
     char where[64];
     snprintf(where, sizeof where, "/v1/tasks/%s", task->id);
@@ -158,11 +185,7 @@ static void reply(struct http_exchange *x, struct api_task *task, bool wait)
     } else if (!wait) {
         http_reply_json(x, 202, task_describe(task));
     } else {
-        struct tasks_wait *mine = buf_alloc_zero(1, sizeof *mine);
-        *mine = (struct tasks_wait){ task->waits, x };
-        task->waits = mine;
-        x->state = task;
-        x->gone = on_gone;
+        task_wait(x, task);
     }
 }
 
@@ -188,7 +211,7 @@ static void list_files(struct api_task *task)
 }
 
 /* Takes the request over. */
-static void add_turn(struct api_task *task, struct tasks_request *request, size_t events_bytes)
+void task_add_turn(struct api_task *task, struct tasks_request *request, size_t events_bytes)
 {
     task->turns = buf_list_room(task->turns, task->turn_count, sizeof *task->turns);
     task->turns[task->turn_count++] = (struct tasks_turn){
@@ -200,7 +223,7 @@ static void add_turn(struct api_task *task, struct tasks_request *request, size_
     list_files(task);
 }
 
-static void drop_turn(struct api_task *task)
+void task_drop_turn(struct api_task *task)
 {
     struct tasks_turn *turn = task_turn(task);
     tasks_request_done(&turn->request);
@@ -209,7 +232,7 @@ static void drop_turn(struct api_task *task)
     list_files(task);
 }
 
-static struct agent_task agent_task_of(const struct api_task *task)
+struct agent_task task_question(const struct api_task *task)
 {
     const struct tasks_request *first = &task->turns[0].request;
     return (struct agent_task){
@@ -223,7 +246,6 @@ static struct agent_task agent_task_of(const struct api_task *task)
         .instructions = first->instructions,
         .verify = first->verify,
         .session = first->session,
-        .transcript_fd = -1,
     };
 }
 
@@ -244,13 +266,17 @@ static int equip(struct api_task *task, struct tasks_question *out, struct err *
     return -1;
 }
 
-static int begin(struct api_task *task, struct err *err)
+/* A question, or with `resumes` the last one from its record. */
+int task_begin(struct api_task *task, bool resumes, struct err *err)
 {
     struct api_tasks *tasks = task->tasks;
     const int64_t *caps = tasks->api->options.http.caps;
     struct tasks_question question = {
         .engine = -1,
-        .task = agent_task_of(task),
+        .task = task_question(task),
+        .owner = task->owner,
+        .created_ms = task->created_ms,
+        .resumes = resumes,
         .keep = task->turns[0].request.conversation,
         .ask_s = (double)caps[HTTP_TASK_ASK_S],
     };
@@ -273,7 +299,7 @@ static int begin(struct api_task *task, struct err *err)
     return 0;
 }
 
-static int check_open(const struct api *api, struct err *err)
+int task_check_open(const struct api *api, struct err *err)
 {
     return api->draining ? err_set(err, ERR_BUSY, "the service is stopping") : 0;
 }
@@ -284,7 +310,7 @@ void api_task_new(struct http_exchange *x)
     struct err err = ERR_INIT;
     struct tasks_request request;
     static const char *const none[] = { NULL };
-    if (http_query_only(x, none, &err) < 0 || check_open(api, &err) < 0 ||
+    if (http_query_only(x, none, &err) < 0 || task_check_open(api, &err) < 0 ||
         tasks_request_read(x->json, &api->ceilings, &request, &err) < 0) {
         http_reply_err(x, &err);
         return;
@@ -297,9 +323,9 @@ void api_task_new(struct http_exchange *x)
         return;
     }
     struct api_task *task = tasks_add(api->tasks, x->who);
-    add_turn(task, &request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
-    if (begin(task, &err) == 0) {
-        reply(x, task, wait);
+    task_add_turn(task, &request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
+    if (task_begin(task, /* resumes= */ false, &err) == 0) {
+        task_reply(x, task, wait);
         return;
     }
     tasks_remove(task);
@@ -329,24 +355,31 @@ static int follow(struct http_exchange *x, struct api_task *task, struct tasks_r
         err_hint(err, "follow /v1/tasks/%s/events, whose last event is the end", task->id);
         return -1;
     }
-    if (check_open(api, err) < 0 || who_allows(x->who, &request->made_of, err) < 0 ||
+    if (task_check_open(api, err) < 0 || who_allows(x->who, &request->made_of, err) < 0 ||
         api_blobs_fill(api, x->who, &request->made_of, err) < 0)
         return -1;
-    add_turn(task, request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
-    if (begin(task, err) == 0)
+    task_add_turn(task, request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
+    if (task_begin(task, /* resumes= */ false, err) == 0)
         return 0;
-    drop_turn(task);
+    task_drop_turn(task);
     return -1;
 }
 
-void api_task_reply(struct http_exchange *x)
+/* A stored task can be shown without the request that it came with, but not gone on with. */
+int task_check_whole(const struct api_task *task, struct err *err)
+{
+    if (task->turns[0].request.session)
+        return 0;
+    return err_set(err, ERR_CONFLICT, "the record of task '%s' does not have its whole request",
+                   task->id);
+}
+
+static void reply_to(struct http_exchange *x, struct api_task *task, json_t *body)
 {
     struct err err = ERR_INIT;
-    struct api_task *task = task_of(x);
-    if (!task)
-        return;
     struct tasks_request request;
-    if (tasks_request_read_reply(x->json, &task->turns[0].request, &api_of(x)->ceilings, &request,
+    if (task_check_whole(task, &err) < 0 ||
+        tasks_request_read_reply(body, &task->turns[0].request, &api_of(x)->ceilings, &request,
                                  &err) < 0) {
         http_reply_err(x, &err);
         return;
@@ -356,8 +389,14 @@ void api_task_reply(struct http_exchange *x)
     if (rc < 0)
         http_reply_err(x, &err);
     else if (asks)
-        reply(x, task, wait);
+        task_reply(x, task, wait);
     else
         http_reply_json(x, 200, json_pack("{s:s, s:s}", "task", task->id, "status", "running"));
     tasks_request_done(&request);
+}
+
+void api_task_reply(struct http_exchange *x)
+{
+    static const char *const none[] = { NULL };
+    task_with(x, none, reply_to);
 }

@@ -11,6 +11,7 @@
 #include "serve/api/models.h"
 #include "serve/api/tasks_request.h"
 #include "serve/api/tasks_thread.h"
+#include "store/tasks/tasklog.h"
 
 /* An exchange that waits for the report. */
 struct tasks_wait {
@@ -44,7 +45,9 @@ struct api_task {
     struct tasks_wait *waits;
     bool kept;    /* it goes on when nobody waits */
     bool counted; /* its session, in the token's quota */
+    bool stopped; /* of an earlier service, which ended before it */
     bool removed; /* it goes when its thread has ended */
+    int64_t created_ms; /* since 1970; no two have the same */
     int64_t idle_ns; /* since when its agent waits for a question */
     size_t bytes;    /* of an ended one */
 };
@@ -55,7 +58,11 @@ struct api_tasks {
     struct tasks_threads *threads;
     struct api_task *newest, *oldest;
     size_t count, bytes;
+    int64_t newest_ms; /* created_ms of the newest */
     struct loop_timer look; /* for agents that wait too long */
+    struct tasklog *log; /* the errands' alone; NULL: tasks are not stored */
+    json_t *patterns; /* of redaction */
+    const char **redact; /* the same, ended by NULL */
 };
 
 static inline struct tasks_turn *task_turn(const struct api_task *task)
@@ -63,8 +70,18 @@ static inline struct tasks_turn *task_turn(const struct api_task *task)
     return &task->turns[task->turn_count - 1];
 }
 
-/* The task that the path names, if the token may see it; else replies. */
-struct api_task *task_of(struct http_exchange *x);
+static inline bool task_has_ended(const struct api_task *task)
+{
+    return task->stopped || task_turn(task)->ended_at != 0;
+}
+
+/* Calls `then` with the task that the path names, now or later: one that is not in memory comes
+ * from the store. Replies where the token may not see it, and where the query has other names.
+ * `body` is the request's JSON, or NULL. */
+typedef void task_then(struct http_exchange *x, struct api_task *task, json_t *body);
+void task_with(struct http_exchange *x, const char *const *names, task_then *then);
+/* In memory, for this token; NULL: not there. */
+struct api_task *task_find(const struct http_exchange *x, const char *id);
 /* {"task","status",...}, without the report. */
 json_t *task_describe(const struct api_task *task);
 const char *task_status(const struct api_task *task);
@@ -73,6 +90,32 @@ void task_answer(struct http_exchange *x, const struct api_task *task);
 
 /* tasks.c: what the threads tell. */
 extern const struct tasks_hooks tasks_hooks;
+struct agent_task task_question(const struct api_task *task);
+/* The last question begins, or with `resumes` goes on from its record. */
+int task_begin(struct api_task *task, bool resumes, struct err *err);
+/* The reply to a request that began a question; with `wait` it comes with the report. */
+void task_reply(struct http_exchange *x, struct api_task *task, bool wait);
+void task_wait(struct http_exchange *x, struct api_task *task);
+/* ERR_BUSY: the service stops. ERR_CONFLICT: its request is not recorded whole. */
+int task_check_open(const struct api *api, struct err *err);
+int task_check_whole(const struct api_task *task, struct err *err);
+/* A further question, whose request is taken over. */
+void task_add_turn(struct api_task *task, struct tasks_request *request, size_t events_bytes);
+void task_drop_turn(struct api_task *task);
+/* An event of the present question: takes `data`. */
+void task_tell(struct api_task *task, const char *kind, json_t *data);
+
+/* tasks_store.c: opens the store for the loop, and gives it up. */
+void tasks_store_open(struct api_tasks *tasks);
+void tasks_store_free(struct api_tasks *tasks);
+/* Lists from the store; false: there is none. */
+bool tasks_store_list(struct http_exchange *x, uint64_t limit, const char *before);
+/* Removes it from the store, then replies. */
+void tasks_store_remove(struct http_exchange *x, const char *id, bool was_here);
+/* Replies with a stored file. */
+void tasks_store_file(struct http_exchange *x, const char *id, const char *path);
+/* tasks_revive.c: a task from {"row","events","request"}; NULL: it cannot be. */
+struct api_task *tasks_revive(struct http_exchange *x, const json_t *stored, struct err *err);
 
 /* tasks_guest.c: a connection to the engine, whose runs are the token's. */
 int tasks_connect(struct api *api, struct who_token *who, struct err *err);

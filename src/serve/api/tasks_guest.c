@@ -21,6 +21,7 @@ int tasks_connect(struct api *api, struct who_token *who, struct err *err)
 {
     const struct serve_guest guest = {
         .client = &api_client(api, who_id(who))->client,
+        .owner = who_id(who),
         .begins = begins,
         .ends = ends,
         .gone = gone,

@@ -12,31 +12,12 @@
 #define PAGE 100 /* tasks of a list, by default and at most */
 #define BODY_MAX ((size_t)1 << 30)
 
-static struct api_task *find(const struct http_exchange *x, const char *id)
+struct api_task *task_find(const struct http_exchange *x, const char *id)
 {
     struct api_task *task = api_of(x)->tasks->newest;
     while (task && (strcmp(task->id, id) != 0 || task->removed))
         task = task->older;
     return task && who_may_see(x->who, task->owner) ? task : NULL;
-}
-
-/* The same, where the query has only these names. */
-static struct api_task *find_with(struct http_exchange *x, const char *const *names)
-{
-    struct err err = ERR_INIT;
-    struct api_task *task = find(x, x->arg[0]);
-    if (http_query_only(x, names, &err) == 0 && !task)
-        api_absent(&err, "task", x->arg[0]);
-    if (err.kind == ERR_NONE)
-        return task;
-    http_reply_err(x, &err);
-    return NULL;
-}
-
-struct api_task *task_of(struct http_exchange *x)
-{
-    static const char *const none[] = { NULL };
-    return find_with(x, none);
 }
 
 static json_t *time_json(int64_t at)
@@ -52,6 +33,8 @@ static json_t *time_json(int64_t at)
 
 const char *task_status(const struct api_task *task)
 {
+    if (task->stopped)
+        return "interrupted";
     if (task_turn(task)->ended_at)
         return task->outcome;
     return task->asks ? "asking" : "running";
@@ -68,11 +51,9 @@ json_t *task_describe(const struct api_task *task)
 }
 
 /* {"task",...,"report":{...}|null}; the report is text already. */
-void api_task_show(struct http_exchange *x)
+static void show(struct http_exchange *x, struct api_task *task, json_t *body)
 {
-    const struct api_task *task = task_of(x);
-    if (!task)
-        return;
+    (void)body;
     own_buf text = BUF_INIT(BODY_MAX);
     own_json about = task_describe(task);
     struct str report = events_value(task_turn(task)->events);
@@ -82,6 +63,12 @@ void api_task_show(struct http_exchange *x)
     buf_add_str(&text, report.at ? report : STR("null"));
     buf_add_text(&text, "}\n");
     http_reply_text(x, 200, "application/json", buf_str(&text));
+}
+
+void api_task_show(struct http_exchange *x)
+{
+    static const char *const none[] = { NULL };
+    task_with(x, none, show);
 }
 
 static int read_page(struct http_exchange *x, uint64_t *out_limit, struct api_task **out_first,
@@ -95,10 +82,10 @@ static int read_page(struct http_exchange *x, uint64_t *out_limit, struct api_ta
     if (limit && (!str_to_u64(str_of(limit), out_limit) || *out_limit < 1 || *out_limit > PAGE))
         return err_input(err, "limit", limit, "a whole number, 1 to 100",
                          "'limit' is no number of tasks");
-    *out_first = before ? find(x, before) : api_of(x)->tasks->newest;
-    if (before && !*out_first)
+    *out_first = before ? task_find(x, before) : api_of(x)->tasks->newest;
+    if (before && !*out_first && !api_of(x)->tasks->log)
         return api_absent(err, "task", before);
-    if (before)
+    if (before && *out_first)
         *out_first = (*out_first)->older;
     return 0;
 }
@@ -113,6 +100,8 @@ void api_task_list(struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
+    if (tasks_store_list(x, limit, http_query(x, "before")))
+        return;
     json_t *list = json_array();
     bool more = false;
     for (; task && !more; task = task->older) {
@@ -130,14 +119,11 @@ void api_task_list(struct http_exchange *x)
 }
 
 /* Of the last question, or of the one that the query numbers. */
-void api_task_events(struct http_exchange *x)
+static void events(struct http_exchange *x, struct api_task *task, json_t *body)
 {
-    static const char *const names[] = { "from", "question", NULL };
     struct err err = ERR_INIT;
     uint64_t from = 1, number = 0;
-    const struct api_task *task = find_with(x, names);
-    if (!task)
-        return;
+    (void)body;
     const char *which = http_query(x, "question");
     number = task->turn_count;
     if (which && (!str_to_u64(str_of(which), &number) || number < 1 || number > task->turn_count))
@@ -147,6 +133,12 @@ void api_task_events(struct http_exchange *x)
         http_reply_events(x, task->turns[number - 1].events, from);
     if (err.kind != ERR_NONE)
         http_reply_err(x, &err);
+}
+
+void api_task_events(struct http_exchange *x)
+{
+    static const char *const names[] = { "from", "question", NULL };
+    task_with(x, names, events);
 }
 
 static const char *mime_of(const json_t *report, const char *path)
@@ -159,16 +151,18 @@ static const char *mime_of(const json_t *report, const char *path)
     return "application/octet-stream";
 }
 
-void api_task_artifact(struct http_exchange *x)
+static void artifact(struct http_exchange *x, struct api_task *task, json_t *body)
 {
     struct err err = ERR_INIT;
-    const struct api_task *task = task_of(x);
     const struct tasks_artifact *one = NULL;
-    if (!task)
-        return;
+    (void)body;
     for (size_t i = 0; i < task->artifact_count; i++)
         if (strcmp(task->artifacts[i].path, x->arg[1]) == 0)
             one = &task->artifacts[i];
+    if (!one && api_of(x)->tasks->log && task_has_ended(task)) {
+        tasks_store_file(x, task->id, x->arg[1]);
+        return;
+    }
     if (!one) {
         api_absent(&err, "artifact", x->arg[1]);
         http_reply_err(x, &err);
@@ -182,23 +176,46 @@ void api_task_artifact(struct http_exchange *x)
     http_reply_text(x, 200, mime_of(report, one->path), buf_str(&one->content));
 }
 
-/* A running one is cancelled, and stays with its report; an ended one is removed. */
-void api_task_end(struct http_exchange *x)
+void api_task_artifact(struct http_exchange *x)
+{
+    static const char *const none[] = { NULL };
+    task_with(x, none, artifact);
+}
+
+/* Takes an ended one out of memory. */
+static void forget(struct api_task *task)
 {
     struct err unheard = ERR_INIT;
-    struct api_task *task = task_of(x);
-    if (!task)
-        return;
-    if (!task_turn(task)->ended_at) {
-        tasks_thread_cancel(task->thread);
-        http_reply_json(x, 202, json_pack("{s:s, s:s}", "task", task->id, "status", "cancelling"));
-        return;
-    }
-    http_reply_json(x, 200, json_pack("{s:s, s:s}", "task", task->id, "status", "removed"));
     task->removed = true;
     bool busy = tasks_thread_runs(task->thread) ||
                 (tasks_thread_has_agent(task->thread) &&
                  tasks_thread_finish(task->thread, &unheard) == 0);
     if (!busy)
         tasks_remove(task);
+}
+
+/* A running one is cancelled, and stays with its report; an ended one is removed. */
+void api_task_end(struct http_exchange *x)
+{
+    static const char *const none[] = { NULL };
+    struct err err = ERR_INIT;
+    struct api_task *task = task_find(x, x->arg[0]);
+    bool stored = api_of(x)->tasks->log;
+    if (http_query_only(x, none, &err) == 0 && !task && !stored)
+        api_absent(&err, "task", x->arg[0]);
+    if (err.kind != ERR_NONE) {
+        http_reply_err(x, &err);
+        return;
+    }
+    if (task && !task_has_ended(task)) {
+        tasks_thread_cancel(task->thread);
+        http_reply_json(x, 202, json_pack("{s:s, s:s}", "task", task->id, "status", "cancelling"));
+        return;
+    }
+    if (task)
+        forget(task);
+    if (stored)
+        tasks_store_remove(x, x->arg[0], task != NULL);
+    else
+        http_reply_json(x, 200, json_pack("{s:s, s:s}", "task", x->arg[0], "status", "removed"));
 }

@@ -156,6 +156,13 @@ static const struct row reply_fields[] = {
     { NULL, NULL },
 };
 
+static const struct row resume_fields[] = {
+    { "budget", take_budget },
+    { "model", take_model },
+    { "wait", take_wait },
+    { NULL, NULL },
+};
+
 static int take_all(json_t *root, const struct row *rows, struct tasks_request *out,
                     struct err *err)
 {
@@ -257,5 +264,22 @@ int tasks_request_read_reply(json_t *root, const struct tasks_request *first,
         rc = read_follow(root, first, ceilings, out, err);
     if (rc < 0)
         tasks_request_done(out);
+    return rc;
+}
+
+int tasks_request_read_resume(json_t *root, struct tasks_request *first, bool *out_wait,
+                              struct err *err)
+{
+    struct tasks_request wish = TASKS_REQUEST_INIT;
+    wish.budget = first->budget;
+    int rc = take_all(root, resume_fields, &wish, err);
+    *out_wait = wish.wait;
+    if (rc == 0)
+        first->budget = wish.budget;
+    if (rc == 0 && wish.models.model && first->root) { /* the request keeps the name */
+        json_object_set(first->root, "model", (json_t *)(uintptr_t)wish.models.model);
+        first->models.model = json_object_get(first->root, "model");
+    }
+    tasks_request_done(&wish);
     return rc;
 }

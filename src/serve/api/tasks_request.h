@@ -40,4 +40,8 @@ int tasks_request_read_reply(json_t *root, const struct tasks_request *first,
                              const struct request_ceilings *ceilings, struct tasks_request *out,
                              struct err *err);
 
+/* {"budget"?,"model"?,"wait"?} of a task that is taken up: changes `first`, the task's request. */
+int tasks_request_read_resume(json_t *root, struct tasks_request *first, bool *out_wait,
+                              struct err *err);
+
 #endif

@@ -16,6 +16,13 @@ static int64_t cap(const struct api_tasks *tasks, enum http_cap which)
     return tasks->api->options.http.caps[which];
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 struct api_task *tasks_add(struct api_tasks *tasks, struct who_token *who)
 {
     struct api_task *task = buf_alloc_zero(1, sizeof *task);
@@ -24,6 +31,10 @@ struct api_task *tasks_add(struct api_tasks *tasks, struct who_token *who)
     task->who = who_ref(who);
     snprintf(task->owner, sizeof task->owner, "%s", who_id(who));
     task->past = json_array();
+    task->created_ms = now_ms();
+    if (task->created_ms <= tasks->newest_ms)
+        task->created_ms = tasks->newest_ms + 1;
+    tasks->newest_ms = task->created_ms;
     task->older = tasks->newest;
     *(tasks->newest ? &tasks->newest->newer : &tasks->oldest) = task;
     tasks->newest = task;
@@ -137,8 +148,12 @@ struct api_tasks *api_tasks_new(struct api *api, struct api_models *models, stru
     struct api_tasks *tasks = buf_alloc_zero(1, sizeof *tasks);
     tasks->api = api;
     tasks->models = models;
-    tasks->threads = tasks_threads_open(api->loop, &tasks_hooks, err);
+    tasks_store_open(tasks);
+    const struct tasklog_options store = { .state_dir = tasks->log ? api->options.state_dir : -1,
+                                           .redact = tasks->redact };
+    tasks->threads = tasks_threads_open(api->loop, &tasks_hooks, &store, err);
     if (!tasks->threads) {
+        tasks_store_free(tasks);
         free(tasks);
         return NULL;
     }
@@ -181,5 +196,6 @@ void api_tasks_free(struct api_tasks *tasks)
     tasks_threads_close(tasks->threads);
     while (tasks->newest)
         tasks_remove(tasks->newest);
+    tasks_store_free(tasks);
     free(tasks);
 }

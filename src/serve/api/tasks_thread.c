@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,58 +18,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "embed/client.h"
+#include "serve/api/tasks_thread_int.h"
 
 #define STACK_BYTES ((size_t)4 << 20)
-#define KIND_ROOM 16
 #define WAITING_MAX 10000 /* notes of one thread: past it, passing ones are left out */
-
-enum note_kind { NOTE_EVENT, NOTE_ASK, NOTE_END };
-
-struct note {
-    struct note *next;
-    struct tasks_thread *of;
-    enum note_kind what;
-    char kind[KIND_ROOM];
-    json_t *data; /* or NULL */
-    struct tasks_end end;
-};
-
-struct tasks_threads {
-    struct loop *loop; /* NULL: left */
-    int wake_fd; /* an eventfd: there are notes */
-    struct loop_source ready; /* the same */
-    const struct tasks_hooks *hooks;
-    unsigned running; /* the loop's */
-    struct tasks_thread *first; /* those that run; the loop's */
-    pthread_mutex_t lock;
-    struct note *notes, **last; /* under the lock */
-};
-
-struct tasks_thread {
-    struct tasks_threads *threads;
-    void *user;
-    /* The loop's, and the thread's while it runs: */
-    struct agent *agent;
-    struct embed_client client;
-    bool connected;
-    struct tasks_question now; /* the question under way */
-    struct tasks_models models;
-    bool finishes; /* no question: the agent's end */
-    char id[40];
-    int cancel_fd; /* the same as long as the agent lives, which knows its number */
-    /* The loop's alone: */
-    bool runs;
-    pthread_t thread;
-    struct tasks_thread *before, *after; /* in threads->first */
-    /* The thread's alone: */
-    int64_t wall_until_ns; /* of the budget as last told; 0: none */
-    /* Under the lock of the threads: */
-    unsigned waiting; /* notes */
-    bool asking, cancelled;
-    char *reply;
-    pthread_cond_t told; /* a reply, or a cancel */
-};
 
 void tasks_end_done(struct tasks_end *end)
 {
@@ -172,6 +125,8 @@ void tasks_models_close(struct tasks_models *models)
 static void let_go(struct tasks_thread *thread)
 {
     agent_done(take_ptr(thread->agent));
+    agent_past_done(&thread->past);
+    tasks_record_close(thread);
     if (thread->connected)
         embed_client_close(&thread->client);
     thread->connected = false;
@@ -198,6 +153,8 @@ static int prepare(struct tasks_thread *thread, struct err *err)
         return agent_follow(thread->agent, task->question, task->files, task->file_count, err);
     if (connect_engine(thread, err) < 0)
         return -1;
+    if (thread->now.resumes)
+        return tasks_record_take_up(thread, err);
     return past ? agent_resume(thread->agent, past, err) : 0;
 }
 
@@ -233,6 +190,28 @@ static json_t *failed(const struct tasks_thread *thread, const struct err *err)
                      "plan", "steps", "script");
 }
 
+static void answer(struct tasks_thread *thread, const struct agent_watch *watch,
+                   struct tasks_end *end)
+{
+    struct err err = ERR_INIT;
+    int rc = prepare(thread, &err);
+    own_json report = rc < 0 ? failed(thread, &err) : agent_run(thread->agent, watch, &end->status);
+    end->report = json_deep_copy(report); /* the agent keeps parts of the other one */
+    take_artifacts(thread->agent, end);
+    tasks_record_end(thread, end);
+    thread->finishes = rc < 0 || !thread->now.keep;
+}
+
+static void replay(struct tasks_thread *thread, struct tasks_end *end)
+{
+    struct err err = ERR_INIT;
+    if (connect_engine(thread, &err) == 0)
+        end->report = tasks_record_replay(thread, &err);
+    if (!end->report)
+        end->fault = err;
+    thread->finishes = true;
+}
+
 static void *live(void *user)
 {
     struct tasks_thread *thread = user;
@@ -241,15 +220,12 @@ static void *live(void *user)
                                        .user = thread,
                                        .ask = on_ask,
                                        .cancel_fd = thread->cancel_fd };
-    struct err err = ERR_INIT;
-    if (!thread->finishes) {
-        int rc = prepare(thread, &err);
-        own_json report = rc < 0 ? failed(thread, &err)
-                                 : agent_run(thread->agent, &watch, &end.status);
-        end.report = json_deep_copy(report); /* the agent keeps parts of the other one */
-        take_artifacts(thread->agent, &end);
-        thread->finishes = rc < 0 || !thread->now.keep;
-    }
+    if (!thread->finishes)
+        tasks_record_open(thread);
+    if (!thread->finishes && thread->now.replays)
+        replay(thread, &end);
+    else if (!thread->finishes)
+        answer(thread, &watch, &end);
     if (thread->finishes)
         let_go(thread);
     tell(thread, NOTE_END, "end", NULL, &end);
@@ -311,11 +287,12 @@ static void on_notes(struct loop_source *source, uint32_t events)
 }
 
 struct tasks_threads *tasks_threads_open(struct loop *loop, const struct tasks_hooks *hooks,
-                                         struct err *err)
+                                         const struct tasklog_options *store, struct err *err)
 {
     own_fd fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct tasks_threads *threads = buf_alloc_zero(1, sizeof *threads);
     threads->loop = loop;
+    threads->store = store ? *store : (struct tasklog_options){ .state_dir = -1 };
     threads->hooks = hooks;
     threads->last = &threads->notes;
     threads->ready = (struct loop_source){ .fd = fd, .ready = LOOP_HANDLER(on_notes) };
@@ -382,7 +359,8 @@ static void make_agent(struct tasks_thread *thread, const struct tasks_question 
     task.planner = question->models.planner;
     task.judge = question->models.judge;
     task.conversation = question->keep;
-    task.transcript_fd = -1;
+    task.id = thread->id[0] ? thread->id : NULL;
+    task.record = (struct agent_record){ tasks_record_add, thread };
     thread->models = question->models;
     thread->agent = agent_new(&task);
     if (!thread->id[0])
@@ -429,7 +407,7 @@ int tasks_thread_begin(struct tasks_thread *thread, const struct tasks_question 
     bool fresh = !thread->agent;
     thread->now = *question;
     thread->finishes = false;
-    if (fresh)
+    if (fresh && !question->replays)
         make_agent(thread, question);
     if (start(thread, err) == 0)
         return 0;
@@ -456,6 +434,11 @@ void tasks_thread_free(struct tasks_thread *thread)
     let_go(thread);
     own_close_fd(&thread->cancel_fd);
     free(thread);
+}
+
+void tasks_thread_name(struct tasks_thread *thread, const char *id)
+{
+    snprintf(thread->id, sizeof thread->id, "%s", id);
 }
 
 const char *tasks_thread_id(const struct tasks_thread *thread)

@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 #include "base/loop.h"
 
+struct tasklog_options;
 struct tasks_threads; /* the queue of all threads */
 struct tasks_thread;
 
@@ -27,6 +28,7 @@ struct tasks_artifact {
 struct tasks_end {
     json_t *report; /* NULL: the agent was only ended */
     enum agent_status status;
+    struct err fault; /* of a replay without an answer */
     struct tasks_artifact *artifacts;
     size_t artifact_count;
 };
@@ -41,8 +43,9 @@ struct tasks_hooks {
     void (*on_end)(void *user, struct tasks_end *end);
 };
 
+/* `store`: where events are recorded; NULL: nowhere. Its patterns stay the caller's. */
 struct tasks_threads *tasks_threads_open(struct loop *loop, const struct tasks_hooks *hooks,
-                                         struct err *err);
+                                         const struct tasklog_options *store, struct err *err);
 unsigned tasks_threads_running(const struct tasks_threads *threads);
 /* Leaves the loop: no further hooks. */
 void tasks_threads_leave(struct tasks_threads *threads);
@@ -53,6 +56,8 @@ void tasks_threads_close(struct tasks_threads *threads);
 struct tasks_thread *tasks_thread_new(struct tasks_threads *threads, void *user);
 /* No thread runs. The session of an agent that was kept is not ended: finish it first. */
 void tasks_thread_free(struct tasks_thread *thread);
+/* Of a task that was recorded before. */
+void tasks_thread_name(struct tasks_thread *thread, const char *id);
 /* The task's, from its first question on. */
 const char *tasks_thread_id(const struct tasks_thread *thread);
 
@@ -67,9 +72,13 @@ struct tasks_question {
     int engine;
     struct tasks_models models;
     json_t *past;
-    /* Without engine, models and transcript. Its texts and files stay the caller's, and unchanged
+    /* Without engine, models and record. Its texts and files stay the caller's, and unchanged
      * while a thread runs. */
     struct agent_task task;
+    const char *owner; /* of its record */
+    int64_t created_ms; /* since 1970: its place among the recorded ones */
+    bool resumes; /* no new question: the last one goes on from its record */
+    bool replays; /* the task of that name is replayed; there are no models */
     bool keep; /* the agent stays after its report */
     double ask_s; /* the longest wait for a reply to ask_user */
 };
