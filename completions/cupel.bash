@@ -14,7 +14,9 @@ _cupel()
     fi
     # A command of two words has a row of its own.
     ((COMP_CWORD > 2)) && case $command in
+    tasks) command="$command ${COMP_WORDS[2]}" ;;
     session) command="$command ${COMP_WORDS[2]}" ;;
+    runs) command="$command ${COMP_WORDS[2]}" ;;
     token) command="$command ${COMP_WORDS[2]}" ;;
     images) command="$command ${COMP_WORDS[2]}" ;;
     esac
@@ -24,9 +26,9 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask chat session repl serve config token models languages images doctor completion version help' ;;
+    '') fill=words words='run ask chat tasks session repl runs serve config token models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --request --json --inline --curl --cold --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
@@ -42,6 +44,8 @@ _cupel()
         --stdin) options='' fill=files ;;
         --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
+        --seed) options='' fill='' ;;
+        --cache) options='' fill='' ;;
         --request) options='' fill=files ;;
         esac
         ;;
@@ -54,14 +58,14 @@ _cupel()
         --mode) options='' fill=words words='code tools' ;;
         --instructions) options='' fill=files ;;
         --schema) options='' fill=files ;;
-        --show) options='' fill=files ;;
+        --show) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
-        --continue) options='' fill=files ;;
+        --continue) options='' fill='' ;;
         esac
         ;;
     chat)
@@ -78,14 +82,50 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
-        --continue) options='' fill=files ;;
+        --continue) options='' fill='' ;;
         esac
+        ;;
+    tasks)
+        fill=words words='ls show resume replay export rm' options='--help -h'
+        ;;
+    'tasks ls')
+        fill='' options='--status --token --limit -n --all -a --json --quiet -q --help -h'
+        case $prev in
+        --status) options='' fill='' ;;
+        --token) options='' fill='' ;;
+        --limit | -n) options='' fill='' ;;
+        esac
+        ;;
+    'tasks show')
+        fill='' options='--why --json --quiet -q --help -h'
+        ;;
+    'tasks resume')
+        fill='' options='--model --budget --max-steps --out -o --why --yes --json --quiet -q --help -h'
+        case $prev in
+        --model) options='' fill='' ;;
+        --budget) options='' fill='' ;;
+        --max-steps) options='' fill='' ;;
+        --out | -o) options='' fill=folders ;;
+        esac
+        ;;
+    'tasks replay')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'tasks export')
+        fill='' options='--as --out -o --json --quiet -q --help -h'
+        case $prev in
+        --as) options='' fill='' ;;
+        --out | -o) options='' fill=files ;;
+        esac
+        ;;
+    'tasks rm')
+        fill='' options='--json --quiet -q --help -h'
         ;;
     session)
         fill=words words='new run ls info put get files interrupt checkpoint undo fork rm' options='--help -h'
         ;;
     'session new')
-        fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --json --quiet -q --help -h'
+        fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --json --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --ttl) options='' fill='' ;;
@@ -100,6 +140,7 @@ _cupel()
         --env | -e) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
+        --seed) options='' fill='' ;;
         esac
         ;;
     'session run')
@@ -154,7 +195,7 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     repl)
-        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --raw --verbose -v --quiet -q --help -h'
+        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
@@ -167,10 +208,78 @@ _cupel()
         --env | -e) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
+        --seed) options='' fill='' ;;
+        esac
+        ;;
+    runs)
+        fill=words words='ls show log artifacts stats export replay diff pin unpin rm' options='--help -h'
+        ;;
+    'runs ls')
+        fill='' options='--status --language -l --session --task --token --since --until --text --code-hash --limit -n --all -a --json --quiet -q --help -h'
+        case $prev in
+        --status) options='' fill='' ;;
+        --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
+        --session) options='' fill='' ;;
+        --task) options='' fill='' ;;
+        --token) options='' fill='' ;;
+        --since) options='' fill='' ;;
+        --until) options='' fill='' ;;
+        --text) options='' fill='' ;;
+        --code-hash) options='' fill='' ;;
+        --limit | -n) options='' fill='' ;;
+        esac
+        ;;
+    'runs show')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'runs log')
+        fill='' options='--stderr --raw --json --quiet -q --help -h'
+        ;;
+    'runs artifacts')
+        fill='' options='--out -o --json --quiet -q --help -h'
+        case $prev in
+        --out | -o) options='' fill=folders ;;
+        esac
+        ;;
+    'runs stats')
+        fill='' options='--since --until --token --json --quiet -q --help -h'
+        case $prev in
+        --since) options='' fill='' ;;
+        --until) options='' fill='' ;;
+        --token) options='' fill='' ;;
+        esac
+        ;;
+    'runs export')
+        fill='' options='--as --out -o --json --quiet -q --help -h'
+        case $prev in
+        --as) options='' fill='' ;;
+        --out | -o) options='' fill=files ;;
+        esac
+        ;;
+    'runs replay')
+        fill='' options='--any-image --secret --json --quiet -q --help -h'
+        case $prev in
+        --secret) options='' fill='' ;;
+        esac
+        ;;
+    'runs diff')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'runs pin')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'runs unpin')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'runs rm')
+        fill='' options='--before --status --yes -y --json --quiet -q --help -h'
+        case $prev in
+        --before) options='' fill='' ;;
+        --status) options='' fill='' ;;
         esac
         ;;
     serve)
-        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --idle-exit --status --stop --json --quiet -q --help -h'
+        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --listen) options='' fill='' ;;
@@ -187,7 +296,7 @@ _cupel()
         esac
         ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes records durable cache.ttl_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;
@@ -239,7 +348,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask chat session repl serve config token models languages images doctor completion version help'
+        fill=words words='run ask chat tasks session repl runs serve config token models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

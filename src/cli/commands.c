@@ -13,8 +13,10 @@
 #include "cli/list/models_options.h"
 #include "cli/repl/repl_options.h"
 #include "cli/run/run_options.h"
+#include "cli/runs/runs_options.h"
 #include "cli/serve/serve_options.h"
 #include "cli/session/session_options.h"
+#include "cli/tasks/tasks_options.h"
 #include "cli/term/term.h"
 #include "cli/token/token_options.h"
 
@@ -27,10 +29,14 @@ static const struct cli_command commands[] = {
       cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
     { "chat", cli_cmd_chat, "questions one after another about the same files",
       cli_chat_options_table, &cli_chat_options_rows, "FILE", NULL },
+    { "tasks", cli_cmd_tasks, "recorded tasks: show, resume, replay, export",
+      cli_tasks_options_table, &cli_tasks_options_rows, "VERB", &cli_tasks_commands },
     { "session", cli_cmd_session, "runs that share variables, imports and files",
       cli_session_options_table, &cli_session_options_rows, "VERB", &cli_session_commands },
     { "repl", cli_cmd_repl, "a prompt on a session", cli_repl_options_table,
       &cli_repl_options_rows, "ID", NULL },
+    { "runs", cli_cmd_runs, "the record of runs: search, show, export", cli_runs_options_table,
+      &cli_runs_options_rows, "VERB", &cli_runs_commands },
     { "serve", cli_cmd_serve, "keep an engine ready, so that runs start at once",
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
     { "config", cli_cmd_config, "the configuration, and where each value came from",

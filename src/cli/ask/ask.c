@@ -40,6 +40,8 @@ static int open_helper_model(const char *spec, struct llm_model *own, struct llm
 static int open_models(struct cli_ask *ask, struct err *err)
 {
     const struct cli_ask_options *o = &ask->options;
+    if (ask->model) /* remembered */
+        return 0;
     if (cli_settings_use_model(err) < 0 || llm_open(o->model, &ask->model, err) < 0)
         return -1;
     if (open_helper_model(o->planner, ask->model, &ask->planner, err) < 0)
@@ -61,34 +63,38 @@ static int open_text(const char *path, const char *option, int *out_fd, struct e
     return -1;
 }
 
+/* The task that goes on: its files, and for one that is taken up its models too. */
 static int open_again(struct cli_ask *ask, struct err *err)
 {
-    const char *what = ask->options.again;
-    if (cli_ask_transcript_again(what, &ask->transcript, err) < 0)
+    if (!ask->options.again)
+        return 0;
+    if (ask->store.state_dir < 0)
+        return err_set(err, ERR_ABSENT, "there is no state folder, so there is no task '%.80s'",
+                       ask->options.again);
+    ask->peeked = cli_ask_store_peek(&ask->store, ask->options.again, err);
+    if (!ask->peeked)
         return -1;
-    own_json task = cli_ask_transcript_task(&ask->transcript, what, err);
-    if (!task)
-        return -1;
-    return cli_ask_again_open(ask, json_object_get(task, "files"), err);
+    struct str id = json_get_str(json_object_get(ask->peeked, "row"), "task");
+    snprintf(ask->id, sizeof ask->id, "%.*s", TASKLOG_ID_LEN, id.at);
+    ask->options.again = ask->id;
+    return ask->options.resumes || ask->options.replays ? cli_ask_past_setup(ask, err) : 0;
 }
 
 int cli_ask_open(struct cli_ask *ask, struct err *err)
 {
     const struct cli_run_options *run = &ask->options.run;
     ask->folder = getcwd(NULL, 0);
-    if (open_models(ask, err) < 0 ||
+    if (cli_ask_store_open(&ask->store, ask->options.again != NULL) < 0)
+        cli_term_note("the task is not recorded: no usable state folder (%s)", strerror(errno));
+    if (open_again(ask, err) < 0 || open_models(ask, err) < 0 ||
         open_text(ask->options.schema, "schema", &ask->schema_fd, err) < 0 ||
         open_text(ask->options.instructions, "instructions", &ask->instructions_fd, err) < 0 ||
         cli_run_inputs_open_files(&run->files, &ask->inputs, err) < 0 ||
         (run->out && cli_steward_open(run->out, &ask->steward, err) < 0) ||
         cli_session_carry(&ask->remote, err) < 0)
         return -1;
-    if (ask->options.again)
-        return open_again(ask, err);
-    if (cli_ask_transcript_open(&ask->transcript) < 0)
-        cli_term_note("no transcript will be written: no usable state folder (%s)",
-                      strerror(errno));
-    return 0;
+    const json_t *files = json_object_get(json_object_get(ask->peeked, "task"), "files");
+    return ask->peeked ? cli_ask_again_open(ask, files, err) : 0;
 }
 
 /* --- after the drop --- */
@@ -151,7 +157,8 @@ static int read_schema(struct cli_ask *ask, struct err *err)
 static int read_instructions(struct cli_ask *ask, struct err *err)
 {
     const char *path = ask->options.instructions;
-    ask->instructions = BUF_INIT(INSTRUCTIONS_MAX);
+    if (!ask->instructions.at)
+        ask->instructions = BUF_INIT(INSTRUCTIONS_MAX);
     if (!path)
         return 0;
     if (read_bounded(ask->instructions_fd, path, "instructions", &ask->instructions, err) < 0)
@@ -162,19 +169,24 @@ static int read_instructions(struct cli_ask *ask, struct err *err)
     return 0;
 }
 
-/* The events of a task that goes on, and the files as its last question had them. */
-static int read_again(struct cli_ask *ask, struct err *err)
+/* The store, and the events of a task that goes on, which nobody else may write meanwhile. */
+static int open_store(struct cli_ask *ask, struct err *err)
 {
-    size_t i;
-    json_t *event, *files = NULL;
+    struct err why = ERR_INIT;
+    if (ask->store.state_dir < 0)
+        return 0;
+    if (cli_ask_store_ready(&ask->store, ask->options.again != NULL, &why) < 0) {
+        if (!ask->options.again)
+            cli_term_note("the task is not recorded: %s", why.text);
+        *err = ask->options.again ? why : ERR_INIT;
+        return ask->options.again ? -1 : 0;
+    }
     if (!ask->options.again)
         return 0;
-    ask->events = cli_ask_transcript_events(&ask->transcript, ask->options.again, err);
-    json_array_foreach (ask->events, i, event) {
-        json_t *of_task = json_object_get(json_object_get(event, "data"), "files");
-        files = of_task ? of_task : files;
-    }
-    return ask->events ? cli_ask_again_open(ask, files, err) : -1;
+    if (!ask->options.replays && cli_ask_store_begin(&ask->store, ask->id, err) < 0)
+        return -1;
+    ask->events = tasklog_events(ask->store.log, NULL, ask->id, /* passing= */ false, err);
+    return ask->events ? 0 : -1;
 }
 
 /* "-" and a path that is not UTF-8 have none. */
@@ -256,8 +268,8 @@ static int make_models_ready(const struct cli_ask *ask, struct err *err)
 int cli_ask_ready(struct cli_ask *ask, struct err *err)
 {
     if (make_models_ready(ask, err) < 0 || read_schema(ask, err) < 0 ||
-        read_instructions(ask, err) < 0 || read_again(ask, err) < 0 || read_files(ask, err) < 0 ||
-        confirm(ask, err) < 0)
+        read_instructions(ask, err) < 0 || open_store(ask, err) < 0 || read_files(ask, err) < 0 ||
+        cli_ask_past_ready(ask, err) < 0 || confirm(ask, err) < 0)
         return -1;
     return cli_interrupt_open(&ask->interrupt_fd, err);
 }
@@ -270,9 +282,7 @@ static void on_event(void *user, const char *kind, const json_t *data)
     if (strcmp(kind, "task") == 0) {
         const char *id = json_string_value(json_object_get(data, "task"));
         snprintf(ask->id, sizeof ask->id, "%s", id ? id : "");
-        cli_ask_transcript_name(&ask->transcript, ask->id);
     }
-    cli_ask_transcript_follow(&ask->transcript);
     cli_ask_draw_event(&ask->draw, kind, data);
 }
 
@@ -341,6 +351,7 @@ struct agent *cli_ask_begin(struct cli_ask *ask, const char *question, bool conv
 {
     const struct cli_ask_options *o = &ask->options;
     const struct agent_task task = {
+        .id = o->resumes ? ask->id : NULL,
         .question = question,
         .files = ask->files,
         .file_count = ask->made_of.file_count,
@@ -356,10 +367,12 @@ struct agent *cli_ask_begin(struct cli_ask *ask, const char *question, bool conv
         .conversation = conversation,
         .engine = &ask->remote.client,
         .session = ask->session,
-        .transcript_fd = ask->transcript.fd,
+        .record = { cli_ask_store_record, &ask->store },
+        .past = o->resumes ? &ask->past : NULL,
     };
     struct agent *agent = agent_new(&task);
-    if (ask->events && agent_resume(agent, ask->events, err) < 0) {
+    const json_t *before = o->resumes ? ask->past.before : ask->events;
+    if (json_array_size(before) > 0 && agent_resume(agent, before, err) < 0) {
         agent_done(agent);
         return NULL;
     }
@@ -374,6 +387,7 @@ int cli_ask_turn(struct cli_ask *ask, struct agent *agent, json_t **out_report)
                                        .cancel_fd = ask->interrupt_fd };
     enum agent_status status = AGENT_FAILED;
     *out_report = agent_run(agent, &watch, &status);
+    cli_ask_store_keep(&ask->store, agent, *out_report);
     int code = status == AGENT_FAILED && was_stopped(ask)
                    ? 128 + (cli_interrupt_signal() ? cli_interrupt_signal() : 2)
                    : agent_status_exit(status);
@@ -382,11 +396,12 @@ int cli_ask_turn(struct cli_ask *ask, struct agent *agent, json_t **out_report)
 
 void cli_ask_done(struct cli_ask *ask)
 {
-    int *const fds[] = { &ask->show_fd, &ask->schema_fd, &ask->instructions_fd };
-    json_t *const values[] = { ask->schema,  ask->recorded, ask->events,
-                               ask->session, ask->sources };
+    int *const fds[] = { &ask->schema_fd, &ask->instructions_fd };
+    json_t *const values[] = { ask->schema, ask->recorded, ask->peeked,
+                               ask->events, ask->session,  ask->sources };
     cli_ask_draw_done(&ask->draw);
-    cli_ask_transcript_close(&ask->transcript);
+    cli_ask_store_done(&ask->store);
+    agent_past_done(&ask->past);
     cli_remote_close(&ask->remote);
     cli_steward_close(&ask->steward);
     cli_run_inputs_done(&ask->inputs);

@@ -1,6 +1,5 @@
-/* The files of a task that goes on, from its transcript. Runs in the cli process. The files of the
- * first question are opened as the caller, later ones with the rights that are left. A transcript
- * may name any file: the digest of the content must be the recorded one. */
+/* The files of a task that goes on, from its record. Runs in the cli process, and opens them as the
+ * caller. A record may name any file: the digest of the content must be the recorded one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -56,34 +55,14 @@ static int open_one(struct cli_ask *ask, json_t *row, size_t at, struct err *err
             return 0;
         }
     int fd = source ? open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-    if (fd < 0 && ask->events)
+    if (fd < 0)
         return refuse(ask, row, source ? strerror(errno) : "it came from standard input", err);
-    if (fd < 0) /* a later question may have had it from elsewhere */
-        json_object_set_new(row, "gone", json_true());
-    add(inputs, source ? source : "-", path, fd);
+    add(inputs, source, path, fd);
     move(inputs, inputs->file_count - 1, at);
     return 0;
 }
 
-/* A later question had another file of that name, or it is tried again. */
-static void close_one(struct cli_run_inputs *inputs, size_t at)
-{
-    struct cli_run_file file = inputs->files[at];
-    inputs->file_count--;
-    memmove(&inputs->files[at], &inputs->files[at + 1], (inputs->file_count - at) * sizeof file);
-    own_close_fd(&file.fd);
-    cli_run_spec_done(&file.spec);
-}
-
-static bool is_same(const json_t *row, const json_t *other)
-{
-    return json_object_get(row, "named") ||
-           (!json_object_get(row, "gone") &&
-            json_equal(json_object_get(row, "sha256"), json_object_get(other, "sha256")) &&
-            json_equal(json_object_get(row, "source"), json_object_get(other, "source")));
-}
-
-/* Our own marks in it are not the transcript's. */
+/* Our own marks in it are not the record's. */
 static json_t *row_of(const json_t *file)
 {
     json_t *path = json_object_get(file, "path"), *digest = json_object_get(file, "sha256");
@@ -95,23 +74,18 @@ static json_t *row_of(const json_t *file)
 
 int cli_ask_again_open(struct cli_ask *ask, const json_t *files, struct err *err)
 {
-    ask->recorded = ask->recorded ? ask->recorded : json_array();
+    ask->recorded = json_array();
     if (json_array_size(files) > REQUEST_FILES_MAX)
-        return err_set(err, ERR_LIMIT, "the transcript '%.100s' names more than %d files",
+        return err_set(err, ERR_LIMIT, "the record of '%.100s' names more than %d files",
                        ask->options.again, REQUEST_FILES_MAX);
     for (size_t i = 0; i < json_array_size(files); i++) {
         own_json row = row_of(json_array_get(files, i));
-        const json_t *known = json_array_get(ask->recorded, i);
         if (!row)
-            return err_set(err, ERR_INPUT, "the transcript '%.100s' does not describe its files",
+            return err_set(err, ERR_INPUT, "the record of '%.100s' does not describe its files",
                            ask->options.again);
-        if (known && is_same(known, row))
-            continue;
-        if (known)
-            close_one(&ask->inputs, i);
         if (open_one(ask, row, i, err) < 0)
             return -1;
-        known ? json_array_set(ask->recorded, i, row) : json_array_append(ask->recorded, row);
+        json_array_append(ask->recorded, row);
     }
     return 0;
 }
@@ -123,7 +97,8 @@ int cli_ask_again_check(const struct cli_ask *ask, struct err *err)
     json_array_foreach (ask->recorded, i, row) {
         char digest[HASH_HEX_ROOM];
         hash_hex(ask->made_of.files[i].data, digest);
-        if (!json_object_get(row, "named") && !str_is(json_get_str(row, "sha256"), digest))
+        bool named = json_object_get(row, "named") || ask->options.changed;
+        if (!named && !str_is(json_get_str(row, "sha256"), digest))
             return refuse(ask, row, "it has changed", err);
     }
     return 0;

@@ -1,6 +1,7 @@
 /* Draws a task for a person: every event of agent/agent.h becomes lines on standard error, and the
- * end also the answer on standard output. A running task and a transcript look the same, except for
- * the status line at a terminal. All texts of models, code and files are made visible and cut. */
+ * end also the answer on standard output. A running task and a recorded one look the same, except
+ * for the status line at a terminal. All texts of models, code and files are made visible and
+ * cut. */
 #ifndef CLI_ASK_ASK_DRAW_H
 #define CLI_ASK_ASK_DRAW_H
 
@@ -37,7 +38,7 @@ struct cli_ask_draw {
 
 void cli_ask_draw_init(struct cli_ask_draw *draw, int fd, int answer_fd, bool quiet, bool live);
 void cli_ask_draw_done(struct cli_ask_draw *draw);
-/* Draws one event. Ignores unknown kinds: the transcript may be of a later version. */
+/* Draws one event. Ignores unknown kinds: the record may be of a later version. */
 void cli_ask_draw_event(struct cli_ask_draw *draw, const char *kind, const json_t *data);
 /* The lines behind each value of a report. */
 void cli_ask_draw_why(struct cli_ask_draw *draw, const json_t *report);

@@ -13,7 +13,7 @@
 #define CODE_LINES 16 /* longer code is cut in its middle, and numbered */
 #define CODE_HEAD 10
 #define CODE_TAIL 4
-#define OUTPUT_LINES 30 /* of one cell; the transcript has all that the agent saw */
+#define OUTPUT_LINES 30 /* of one cell; the record has all that the agent saw */
 #define NAMES_MAX 8
 #define ANSWER_FORM "application/vnd.cupel.answer+json"
 #define FILES_MAX 8

@@ -30,8 +30,7 @@
         CLI_RUN_ROW_MEMORY,                                                                        \
         { "profile", 0, "NAME", OPT_TEXT, AT(run.profile),                                         \
           "defaults of cells: analysis, unless named" },                                           \
-        { "continue", 0, "ID|FILE", OPT_TEXT, AT(again),                                           \
-          "ask further in a task, by its transcript" },                                            \
+        { "continue", 0, "ID", OPT_TEXT, AT(again), "ask further in a recorded task" },            \
         { "why", 0, NULL, OPT_FLAG, AT(why), "show the lines of code behind each value" },         \
         { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" },   \
         { "quiet", 'q', NULL, OPT_FLAG, AT(run.quiet), "no progress on standard error" },          \
@@ -40,7 +39,7 @@
 const struct opt cli_ask_options_table[] = {
     ROWS_WHO,
     { "schema", 0, "FILE", OPT_TEXT, AT(schema), "JSON Schema that the answer's values satisfy" },
-    { "show", 0, "ID|FILE", OPT_TEXT, AT(show), "show a task again, from its transcript" },
+    { "show", 0, "ID", OPT_TEXT, AT(show), "show a task again, from its record" },
     { "json", 0, NULL, OPT_FLAG, AT(run.json), "print the report as JSON in place of the answer" },
     ROWS_HOW,
 };
@@ -194,7 +193,7 @@ int cli_ask_options_budget(const char *text, struct agent_budget *out, struct er
     return 0;
 }
 
-static int fill_budget(struct cli_ask_options *o, struct err *err)
+int cli_ask_options_limits(struct cli_ask_options *o, struct err *err)
 {
     if (o->budgets && cli_ask_options_budget(o->budgets, &o->budget, err) < 0)
         return -1;
@@ -292,7 +291,7 @@ static int parse(const struct opt *table, size_t rows, int argc, char **argv,
         out->judge = NULL;
     if (!out->run.profile)
         out->run.profile = "analysis";
-    return find_mode(out->mode_name, &out->mode, err) < 0 ? -1 : fill_budget(out, err);
+    return find_mode(out->mode_name, &out->mode, err) < 0 ? -1 : cli_ask_options_limits(out, err);
 }
 
 int cli_ask_options_parse(int argc, char **argv, struct cli_ask_options *out, struct err *err)

@@ -12,7 +12,7 @@ struct cli_ask_options {
     const char *model;
     const char *planner, *judge; /* NULL: none, "": the task's own model */
     const char *mode_name, *show, *budgets;
-    const char *again; /* --continue: an id, or the path of a transcript */
+    const char *again; /* --continue, or a task that is taken up or replayed: its id */
     const char *schema, *instructions; /* files */
     struct opt_number max_steps;
     bool cross_check, yes, why;
@@ -20,6 +20,9 @@ struct cli_ask_options {
     const char *question; /* "-": standard input */
     struct agent_budget budget;
     enum agent_mode mode;
+    /* of cupel tasks */
+    bool resumes, replays;
+    bool changed; /* files may differ from the recorded ones */
 };
 #define CLI_ASK_OPTIONS_INIT \
     ((struct cli_ask_options){ .judge = "", .budget = AGENT_BUDGET_DEFAULT })
@@ -40,6 +43,8 @@ void cli_ask_options_done(struct cli_ask_options *options);
 void cli_ask_options_help(void);
 void cli_chat_options_help(void);
 
+/* The budget of --budget and --max-steps. */
+int cli_ask_options_limits(struct cli_ask_options *options, struct err *err);
 /* Reads KEY=VALUE,... or a bare sum of money into `out`; others stay. Pure. */
 int cli_ask_options_budget(const char *text, struct agent_budget *out, struct err *err);
 

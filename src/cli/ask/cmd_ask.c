@@ -15,9 +15,8 @@ static void tell_where(const struct cli_ask *ask, const json_t *report)
     if (made > 0 && !ask->options.run.out)
         cli_term_note("-o DIR saves %s",
                       made == 1 ? "the file that was made" : "the files that were made");
-    if (ask->transcript.fd >= 0 && ask->transcript.cut)
-        cli_term_note("the transcript is incomplete: writing it failed");
-    if (ask->transcript.fd >= 0 && ask->id[0])
+    cli_ask_store_tell(&ask->store);
+    if (ask->store.begun)
         cli_term_note("cupel ask --show %s shows it again", ask->id);
 }
 
@@ -43,12 +42,13 @@ static int answer(struct cli_ask *ask, struct err *err)
 static int show(struct cli_ask *ask, struct err *err)
 {
     own_json report = NULL;
-    const char *what = ask->options.show;
-    if (cli_ask_transcript_find(what, &ask->show_fd, err) < 0 || box_drop_door(err) < 0 ||
-        cli_ask_transcript_show(ask->show_fd, what, &ask->draw, &report, err) < 0)
+    if (cli_ask_store_open(&ask->store, /* imports= */ true) < 0)
+        return err_set(err, ERR_ABSENT, "there is no state folder");
+    if (box_drop_door(err) < 0 || cli_ask_store_ready(&ask->store, /* reads= */ true, err) < 0 ||
+        cli_ask_store_show(&ask->store, ask->options.show, &ask->draw, &report, err) < 0)
         return -1;
     if (!report)
-        cli_term_note("the transcript ends before the task did");
+        cli_term_note("the record ends before the task did");
     return report && ask->options.run.json ? cli_term_json(report) : 0;
 }
 

@@ -400,9 +400,8 @@ static void talk(struct chat *chat)
                       ask->made_of.file_count == 1 ? "" : "s");
     while (!chat->quit)
         read_one(chat);
-    if (ask->transcript.fd >= 0 && ask->transcript.cut)
-        cli_term_note("the transcript is incomplete: writing it failed");
-    if (ask->transcript.fd >= 0 && ask->id[0])
+    cli_ask_store_tell(&ask->store);
+    if (ask->store.begun && ask->id[0])
         cli_term_note("cupel chat --continue %s goes on", ask->id);
 }
 

@@ -14,6 +14,7 @@
 #include "cli/term/term.h"
 #include "cli/term/visible.h"
 #include "contract/config.h"
+#include "store/redact/redact.h"
 
 #define AT(member) offsetof(struct cli_config_options, member)
 #define TABLE_MAX (1u << 20)
@@ -127,6 +128,11 @@ static int check_file(const char *path, bool json)
     config_init(&config);
     if (cli_settings_take_file(&config, path, /* named= */ true, &err) < 0 ||
         config_check(&config, &err) < 0)
+        return cli_term_refuse(&err, json);
+    const char **patterns = config_texts(&config, CONFIG_REDACT);
+    int checked = redact_check(patterns, &err);
+    free(patterns);
+    if (checked < 0)
         return cli_term_refuse(&err, json);
     cli_term_note("'%.200s' is valid", path);
     return 0;

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/run/curl.h"
 #include "cli/run/job.h"
+#include "cli/run/recorded.h"
 #include "cli/run/run_request.h"
 #include "cli/term/term.h"
 
@@ -42,6 +43,8 @@ static int open_engine(struct cli_job *job, struct err *err)
         return -1;
     if (cli_remote_is_open(&job->remote))
         return box_drop_door(err);
+    if (job->options->record && cli_recorded_open(&job->recorded, err) < 0)
+        return -1;
     job->engine = engine_open(&how, err);
     return job->engine ? 0 : -1;
 }

@@ -124,7 +124,8 @@ void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
                              .request = REQUEST_INIT,
                              .room = { { -1, LOOP_HANDLER(on_out_ready) },
                                       { -1, LOOP_HANDLER(on_err_ready) } },
-                             .interrupt_fd = -1 };
+                             .interrupt_fd = -1,
+                             .recorded = CLI_RECORDED_INIT };
     result_init(&job->result);
 }
 
@@ -149,6 +150,7 @@ void cli_job_done(struct cli_job *job)
     cli_remote_close(&job->remote);
     cli_run_inputs_done(&job->inputs);
     own_close_fd(&job->interrupt_fd);
+    cli_recorded_close(&job->recorded);
 }
 
 void cli_job_again(struct cli_job *job)
@@ -158,6 +160,16 @@ void cli_job_again(struct cli_job *job)
     cli_remote_forget(&job->remote);
     job->last = NULL;
     memset(job->shown, 0, sizeof job->shown);
+}
+
+/* By our own engine. */
+static int run_here(struct cli_job *job, const struct cli_remote_hooks *hooks, struct err *err)
+{
+    if (job->recorded.state_dir < 0)
+        return engine_run(job->engine, &job->request, hooks->on_event, job, job->interrupt_fd,
+                          &job->result, err);
+    return cli_recorded_run(job->engine, &job->recorded, &job->request, hooks->on_event, job,
+                            job->interrupt_fd, &job->result, &job->unrecorded, err);
 }
 
 int cli_job_run(struct cli_job *job, struct err *err)
@@ -182,8 +194,7 @@ int cli_job_run(struct cli_job *job, struct err *err)
     remote.interrupt_fd = job->interrupt_fd;
     int rc = cli_remote_is_open(&job->remote)
                  ? cli_remote_wait(&job->remote, &remote, &job->result, err)
-                 : engine_run(job->engine, &job->request, remote.on_event, job, job->interrupt_fd,
-                              &job->result, err);
+                 : run_here(job, &remote, err);
     cli_input_end(&job->input);
     job->out.left_out += job->remote.lost[0];
     job->err_stream.left_out += job->remote.lost[1];
@@ -290,6 +301,8 @@ int cli_job_tell(struct cli_job *job)
     }
     if (save_err.kind != ERR_NONE)
         return cli_term_refuse(&save_err, /* json= */ false);
+    if (job->unrecorded.kind != ERR_NONE)
+        return cli_term_refuse(&job->unrecorded, /* json= */ false);
     if (cli_interrupt_signal())
         return 128 + cli_interrupt_signal();
     if (job->out.closed) {

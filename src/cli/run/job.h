@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "cli/run/figures.h"
 #include "cli/link/remote.h"
+#include "cli/run/recorded.h"
 #include "cli/run/run_inputs.h"
 #include "cli/run/run_options.h"
 #include "cli/link/steward.h"
@@ -24,6 +25,8 @@ struct cli_job {
     struct cli_steward steward;
     struct cli_remote remote; /* a running engine, or */
     struct engine *engine;    /* our own */
+    struct cli_recorded recorded; /* of a run by our own engine */
+    struct err unrecorded; /* the end of its record was not stored */
     struct buf stdin_bytes;
     struct request request;
     struct result result;

@@ -290,6 +290,15 @@ static void add_cost(const struct result *result, struct buf *out)
     add_style(out, CLI_PLAIN);
 }
 
+static void add_age(const struct result *result, struct buf *out)
+{
+    if (result->cached_age_s < 0)
+        return;
+    add_style(out, CLI_DIM);
+    buf_printf(out, "cached: the result of %s, %.0f s old\n", result->run, result->cached_age_s);
+    add_style(out, CLI_PLAIN);
+}
+
 void cli_print_notes(const struct result *result, const struct cli_figures *figures,
                      const struct cli_print *how)
 {
@@ -300,6 +309,7 @@ void cli_print_notes(const struct result *result, const struct cli_figures *figu
         cli_late_add(entry, &out);
     add_error(result, how, &out);
     if (!cli_term_is_quiet()) {
+        add_age(result, &out);
         add_files(result, figures, how, &out);
         add_refused(result, how, &out);
         add_status(result, how, &out);

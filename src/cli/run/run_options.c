@@ -9,12 +9,15 @@
 #include "base/str.h"
 
 const struct opt cli_run_options_table[] = {
-    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,   CLI_RUN_ROW_FILE,    CLI_RUN_ROW_OUT,
-    CLI_RUN_ROW_TIMEOUT,  CLI_RUN_ROW_MEMORY, CLI_RUN_ROW_CPUS,    CLI_RUN_ROW_DISK,
-    CLI_RUN_ROW_PIDS,     CLI_RUN_ROW_LIMIT,  CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
-    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,  CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON,
-    CLI_RUN_ROW_INLINE,   CLI_RUN_ROW_CURL,   CLI_RUN_ROW_COLD,    CLI_RUN_ROW_RAW,
-    CLI_RUN_ROW_VERBOSE,  CLI_RUN_ROW_QUIET,  CLI_RUN_ROW_HELP,
+    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,    CLI_RUN_ROW_FILE,
+    CLI_RUN_ROW_OUT,      CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
+    CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
+    CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
+    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,     CLI_RUN_ROW_CACHE,
+    CLI_RUN_ROW_REQUEST,  CLI_RUN_ROW_JSON,    CLI_RUN_ROW_INLINE,
+    CLI_RUN_ROW_CURL,     CLI_RUN_ROW_COLD,    CLI_RUN_ROW_RECORD,
+    CLI_RUN_ROW_RAW,      CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET,
+    CLI_RUN_ROW_HELP,
 };
 const size_t cli_run_options_rows = array_len(cli_run_options_table);
 
@@ -53,7 +56,8 @@ static int check_request_alone(const struct cli_run_options *o, struct err *err)
         { "disk", o->disk.given },           { "pids", o->pids.given },
         { "env", o->env.count > 0 },         { "stdin", o->stdin_file != NULL },
         { "profile", o->profile != NULL },   { "image", o->image != NULL },
-        { "limit", o->limits.count > 0 },
+        { "limit", o->limits.count > 0 },    { "seed", o->seed.given },
+        { "cache", o->cache.given },
     };
     for (size_t i = 0; i < array_len(fields); i++) {
         if (!fields[i].given)

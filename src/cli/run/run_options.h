@@ -10,12 +10,12 @@
 #include "contract/request.h"
 
 struct cli_run_options {
-    bool help, quiet, verbose, json, raw, cold;
+    bool help, quiet, verbose, json, raw, cold, record;
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names, inline_artifacts, curl;
     struct opt_list files, env, limits;
-    struct opt_number timeout, memory, cpus, disk, pids;
+    struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
 };
 
@@ -65,6 +65,10 @@ struct cli_run_options {
     { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), "defaults: baseline or analysis" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
+#define CLI_RUN_ROW_SEED                                                                           \
+    { "seed", 0, "N", OPT_NUMBER, CLI_RUN_AT(seed), "fix random numbers and the clock" }
+#define CLI_RUN_ROW_CACHE                                                                          \
+    { "cache", 0, "S", OPT_NUMBER, CLI_RUN_AT(cache), "take the same run's result of the last S s" }
 #define CLI_RUN_ROW_REQUEST                                                                        \
     { "request",                                                                                   \
       0,                                                                                           \
@@ -85,6 +89,15 @@ struct cli_run_options {
     { "curl", 0, NULL, OPT_FLAG, CLI_RUN_AT(curl), "print the HTTP request, and run nothing" }
 #define CLI_RUN_ROW_COLD                                                                           \
     { "cold", 0, NULL, OPT_FLAG, CLI_RUN_AT(cold), "use no running engine, see cupel serve" }
+#define CLI_RUN_ROW_RECORD                                                                         \
+    {                                                                                              \
+        "record",                                                                                  \
+        0,                                                                                         \
+        NULL,                                                                                      \
+        OPT_FLAG,                                                                                  \
+        CLI_RUN_AT(record),                                                                        \
+        "keep a record without an engine, too; see cupel runs"                                     \
+    }
 #define CLI_RUN_ROW_RAW                                                                            \
     { "raw", 0, NULL, OPT_FLAG, CLI_RUN_AT(raw), "print the code's control characters unchanged" }
 #define CLI_RUN_ROW_VERBOSE                                                                        \

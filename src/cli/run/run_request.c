@@ -125,6 +125,12 @@ static int set_named_limit(json_t *limits, const char *text, struct err *err)
     return -1;
 }
 
+static json_t *number_json(double value)
+{
+    bool whole = value < 9e15 && value == (double)(int64_t)value;
+    return whole ? json_integer((int64_t)value) : json_real(value);
+}
+
 static int set_limits(json_t *root, const struct cli_run_options *o, struct err *err)
 {
     const struct {
@@ -140,12 +146,9 @@ static int set_limits(json_t *root, const struct cli_run_options *o, struct err 
             return -1;
     }
     for (size_t i = 0; i < array_len(rows); i++) {
-        double value = rows[i].number->value;
-        if (!rows[i].number->given)
-            continue;
-        bool whole = value < 9e15 && value == (double)(int64_t)value;
-        json_object_set_new(limits, limits_rows[rows[i].id].name,
-                            whole ? json_integer((int64_t)value) : json_real(value));
+        if (rows[i].number->given)
+            json_object_set_new(limits, limits_rows[rows[i].id].name,
+                                number_json(rows[i].number->value));
     }
     if (json_object_size(limits) > 0)
         json_object_set(root, "limits", limits);
@@ -168,6 +171,11 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
     for (size_t i = 0; i < array_len(texts); i++)
         if (texts[i].text && set_text(root, texts[i].name, str_of(texts[i].text), err) < 0)
             return -1;
+    if (options->seed.given)
+        json_object_set_new(root, "seed", number_json(options->seed.value));
+    if (options->cache.given)
+        json_object_set_new(root, "cache",
+                            json_pack("{s:o}", "ttl_s", number_json(options->cache.value)));
     if (options->names)
         json_object_set_new(root, "names", json_true());
     if (options->inline_artifacts)

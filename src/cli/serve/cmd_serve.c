@@ -3,6 +3,7 @@
  * a client's byte is read. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@
 #include "serve/socket.h"
 #include "serve/serve.h"
 #include "serve/stall.h"
+#include "serve/work/work.h"
 
 #define FILES_LEAST 2048
 
@@ -121,11 +123,25 @@ static int check_files(struct err *err)
     return -1;
 }
 
+/* As the caller. A folder that is named must be usable; without one, nothing is recorded. */
+static int open_state(struct door *door, struct err *err)
+{
+    char path[PATH_MAX];
+    bool named = false;
+    door->state_dir = cli_state_open();
+    if (door->state_dir >= 0 || !engine_state_path(path, sizeof path, &named) || !named)
+        return 0;
+    err_sys(err, "open the state folder '%.200s'", path);
+    err->kind = ERR_HOST;
+    err_hint(err, "set CUPEL_STATE to a folder that this user can write to, or unset it");
+    return -1;
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
     door->owner = geteuid();
-    if (cli_setup_open(&door->options, &door->setup, err) < 0)
+    if (cli_setup_open(&door->options, &door->setup, err) < 0 || open_state(door, err) < 0)
         return -1;
     if (door->options.fd.given) {
         if (check_fd((int)door->options.fd.value, err) < 0)
@@ -143,7 +159,6 @@ static int open_door(struct door *door, struct err *err)
         return -1;
     if (door->listen.count == 0)
         return 0;
-    door->state_dir = cli_state_open();
     if (door->state_dir < 0) {
         err_set(err, ERR_HOST, "there is no state folder, and so no token could let anybody in");
         err_hint(err, "set CUPEL_STATE to a folder that this user can write to");
@@ -170,6 +185,8 @@ static struct api_options api_options_of(const struct door *door)
         .state_dir = door->state_dir,
         .models = door->models,
         .http = { .listeners = door->listen.fds, .listener_count = door->listen.count },
+        .records = json_is_true(door->setup.now.config.at[CONFIG_RECORDS].value),
+        .redact = door->setup.now.config.at[CONFIG_REDACT].value,
     };
     cli_setup_fill(&door->setup, &options);
     return options;
@@ -196,7 +213,12 @@ static int apply(void *user, const struct cli_setup *setup, struct err *err)
 {
     struct door *door = user;
     struct api_options options = api_options_of(door);
-    (void)setup;
+    const struct config *config = &setup->now.config;
+    struct records *records = works_records(serve_works(door->serve));
+    if (records)
+        records_set_retention(records, config_integer(config, CONFIG_RETENTION_RECORDS),
+                              config_integer(config, CONFIG_RETENTION_BYTES));
+    serve_set_cache(door->serve, config_integer(config, CONFIG_CACHE_TTL));
     return door->api ? api_reload(door->api, &options, err) : 0;
 }
 
@@ -226,6 +248,25 @@ static struct engine *open_engine(struct door *door, struct err *err)
     return engine;
 }
 
+/* NULL with ERR_NONE: nothing is to be recorded. */
+static struct records *open_records(const struct door *door, struct err *err)
+{
+    const struct config *config = &door->setup.now.config;
+    const char **patterns = config_texts(config, CONFIG_REDACT);
+    const struct records_options options = {
+        .loop = engine_loop(door->engine),
+        .state_dir = door->state_dir,
+        .durable = json_is_true(config->at[CONFIG_DURABLE].value),
+        .redact = patterns,
+        .age_s = config_integer(config, CONFIG_RETENTION_RECORDS),
+        .bytes = config_integer(config, CONFIG_RETENTION_BYTES),
+    };
+    bool wanted = json_is_true(config->at[CONFIG_RECORDS].value) && door->state_dir >= 0;
+    struct records *records = wanted ? records_open(&options, err) : NULL;
+    free(patterns);
+    return records;
+}
+
 static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
 {
     door->engine = open_engine(door, err);
@@ -241,12 +282,16 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
                                      .on_hup = reloads(door) ? on_hup : NULL,
                                      .user = door,
                                      .listen = door->listen.urls,
+                                     .records = open_records(door, err),
+                                     .cache_ttl_s = config_integer(&door->setup.now.config,
+                                                                   CONFIG_CACHE_TTL),
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
-    if (cli_interrupt_open(&door->stop_fd, err) == 0) {
+    if (err->kind == ERR_NONE && cli_interrupt_open(&door->stop_fd, err) == 0) {
         options.stop_fd = door->stop_fd;
         door->serve = serve_open(&options, err);
     }
     if (!door->serve) {
+        records_close(options.records);
         engine_close(door->engine);
         return NULL;
     }

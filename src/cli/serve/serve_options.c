@@ -26,6 +26,8 @@ const struct opt cli_serve_options_table[] = {
     { "runs", 0, "N", OPT_NUMBER, AT(runs), "runs at one time; others wait" },
     { "queue", 0, "N", OPT_NUMBER, AT(queue), "requests that may wait; others are refused" },
     { "pool", 0, "N", OPT_NUMBER, AT(pool), "waiting occupants of each kind; default: by demand" },
+    { "no-records", 0, NULL, OPT_FLAG, AT(no_records), "store no records of runs" },
+    { "durable", 0, NULL, OPT_FLAG, AT(durable), "wait for the disk before a run is answered" },
     { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "exit so long after the last session" },
     { "status", 0, NULL, OPT_FLAG, AT(status), "tell of the running engine, and end" },
     { "stop", 0, NULL, OPT_FLAG, AT(stop), "stop the running engine in order, and wait for it" },

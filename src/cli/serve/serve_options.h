@@ -8,7 +8,7 @@
 #include "base/opt.h"
 
 struct cli_serve_options {
-    bool help, quiet, json, status, stop, insecure_http;
+    bool help, quiet, json, status, stop, insecure_http, no_records, durable;
     const char *socket, *config, *tls_cert, *tls_key;
     struct opt_list listen, hosts, origins;
     struct opt_number fd, runs, queue, pool, idle_exit;

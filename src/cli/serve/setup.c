@@ -18,6 +18,7 @@
 #include "base/own.h"
 #include "cli/link/settings.h"
 #include "cli/term/term.h"
+#include "store/redact/redact.h"
 
 #define PEM_MAX ((size_t)1 << 20)
 
@@ -64,6 +65,12 @@ static int take_options(const struct cli_serve_options *flags, struct config *co
 {
     if (flags->insecure_http &&
         config_take(config, CONFIG_INSECURE_HTTP, json_true(), "option --insecure-http", err) < 0)
+        return -1;
+    if (flags->no_records &&
+        config_take(config, CONFIG_RECORDS, json_false(), "option --no-records", err) < 0)
+        return -1;
+    if (flags->durable &&
+        config_take(config, CONFIG_DURABLE, json_true(), "option --durable", err) < 0)
         return -1;
     return take_list(config, CONFIG_LISTEN, "option --listen", &flags->listen, err) < 0 ||
                    take_list(config, CONFIG_HOSTS, "option --host", &flags->hosts, err) < 0 ||
@@ -159,15 +166,20 @@ static int read_config(struct cli_setup *setup, struct config *config, struct er
 {
     const struct cli_serve_options *flags = setup->flags;
     config_init(config);
-    if ((!flags->fd.given && (take_file(setup, CLI_SETUP_SYSTEM, config, err) < 0 ||
-                              take_file(setup, CLI_SETUP_USER, config, err) < 0)) ||
+    if (take_file(setup, CLI_SETUP_SYSTEM, config, err) < 0 ||
+        take_file(setup, CLI_SETUP_USER, config, err) < 0 ||
         cli_settings_take_environment(config, err) < 0)
         return -1;
     if (is_private(flags)) {
         json_decref(config->at[CONFIG_LISTEN].value);
         config->at[CONFIG_LISTEN].value = json_array();
     }
-    return take_options(flags, config, err) < 0 ? -1 : config_check(config, err);
+    if (take_options(flags, config, err) < 0 || config_check(config, err) < 0)
+        return -1;
+    const char **patterns = config_texts(config, CONFIG_REDACT);
+    int checked = redact_check(patterns, err);
+    free(patterns);
+    return checked;
 }
 
 /* Nobody's token may cross a network in clear by accident. */
@@ -253,6 +265,7 @@ void cli_setup_fill(const struct cli_setup *setup, struct api_options *out)
     out->http.tls_key = now->key.len > 0 ? now->key.at : NULL;
     config_caps(&now->config, out->http.caps);
     out->keep_files_s = config_integer(&now->config, CONFIG_RETENTION_FILES);
+    out->cache_ttl_s = config_integer(&now->config, CONFIG_CACHE_TTL);
     out->keep_blobs_s = config_integer(&now->config, CONFIG_RETENTION_BLOBS);
     out->ceilings = &now->ceilings;
     out->profile = config_text(&now->config, CONFIG_PROFILE);

@@ -25,6 +25,7 @@ static const struct opt new_table[] = {
     CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_PROFILE,
     CLI_RUN_ROW_IMAGE,
+    CLI_RUN_ROW_SEED,
     ROWS_COMMON,
 };
 static const struct opt run_table[] = {
