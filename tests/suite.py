@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,7 @@ def keep(form, took):
 
 
 def main(form, *args):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it: tests send it
     began, took = time.monotonic(), {}
     paths = [] if any(arg.startswith("tests") or os.path.exists(arg) for arg in args) else [str(TESTS)]
     jobs = os.environ.get("CUPEL_JOBS", str(os.cpu_count() + 1))

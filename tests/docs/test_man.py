@@ -34,7 +34,7 @@ WITH_PAGES = [name for name in COMMANDS if f"cupel-{name}" in PAGES]
 
 
 VERBS = {name: re.findall(r"^  (\w+) {2,}\S", cupel("help", name).split("\n\nOptions")[0], re.M)
-         for name in ("session", "images", "token")}
+         for name in ("session", "runs", "tasks", "images", "token")}
 
 
 def help_options(*command):
@@ -80,7 +80,7 @@ def script(shell):
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
                           "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
-                          "cupel-config", "cupel-token"}
+                          "cupel-config", "cupel-token", "cupel-runs", "cupel-tasks"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 
@@ -223,7 +223,7 @@ def test_a_shell_that_is_not_known_is_refused():
 # What the shells make of the scripts.
 
 LINES = {
-    "cupel ru": ["run"],
+    "cupel rep": ["repl"],
     "cupel run --ti": ["--timeout"],
     "cupel run --profile b": ["baseline"],
     "cupel run -l javas": ["javascript"],
@@ -236,8 +236,10 @@ LINES = {
     "cupel session new --tt": ["--ttl"],
     "cupel session new -l t": ["typescript"],
     "cupel session run --on-error r": ["rollback"],
+    "cupel runs un": ["unpin"],
 }
 MANY = {
+    "cupel ru": ["run", "runs"],
     "cupel ": COMMANDS,
     "cupel help ": COMMANDS,
     "cupel run --profile ": ["baseline", "analysis"],

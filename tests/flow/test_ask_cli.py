@@ -1,4 +1,4 @@
-"""`cupel ask` and `cupel models` as doors: options and refusals, what goes to which stream, the transcript and
+"""`cupel ask` and `cupel models` as doors: options and refusals, what goes to which stream, the record and
 its drawing, Ctrl-C, terminals. What the agent does between is in tests/agent."""
 import fcntl
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import host
+import stored
 
 PRINT = "Let me compute it.\n```python\nvalue = 6 * 7\nprint('the value is', value)\n" \
         "answer('The value is {value}.', value=value)\n```"
@@ -42,7 +43,7 @@ def ask(engine, model, *args, env=None, **options):
 
 
 def lines_of(done):
-    """The drawing, without notes of ours that a drawing from the transcript has not."""
+    """The drawing, without notes of ours that a drawing from the record has not."""
     return [line for line in done.stderr.splitlines() if not line.startswith("cupel: ")]
 
 
@@ -165,7 +166,7 @@ REFUSED = {
     "schema": (["--schema", "/no-such-file", "q"], "open the file of '--schema', '/no-such-file'"),
     "instructions": (["--instructions", "/no-such-file", "q"], "open the file of '--instructions'"),
     "model time": (["--budget", "model_s=0", "q"], "field 'budget.model_s' is '0': allowed is seconds, 1 to 864000"),
-    "continue": (["--continue", "t_0123456789abcdef01234567", "q"], "no such transcript"),
+    "continue": (["--continue", "t_0123456789abcdef01234567", "q"], "there is no task"),
     "show and continue": (["--show", "t_1", "--continue", "t_1"], "takes no question"),
     "planner": (["--planner", "exec:", "q"], "--planner: "),
 }
@@ -193,29 +194,25 @@ def test_a_file_named_twice_is_refused(engine, folder):
     assert done.returncode == 2 and done.stdout == "", done.stderr
 
 
-# Transcripts.
+# Records.
 
 def state_of(place, cupel, name="state"):
     """A state folder that cupel has made for itself."""
     return place.fresh(name, 0o755, cupel.uid if cupel.switch else None) / "own"
 
 
-def test_a_task_leaves_a_transcript_for_its_owner_alone(engine, place, folder):
+def test_a_task_leaves_a_record_for_its_owner_alone(engine, place, folder):
     state = state_of(place, engine.cupel)
     done = ask(engine, script(folder, PRINT, PASS), QUESTION, env={"CUPEL_STATE": str(state)})
-    path = state / f"tasks/{task_of(done)}.jsonl"
-    assert [p.name for p in (state / "tasks").iterdir()] == [path.name]
-    assert path.stat().st_mode & 0o777 == 0o600 and path.stat().st_uid == engine.cupel.uid
-    assert (state / "tasks").stat().st_mode & 0o777 == 0o700
-    events = [json.loads(line) for line in path.read_text().splitlines()]
-    assert all(set(event) == {"at", "kind", "data"} for event in events)
-    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", event["at"]) for event in events)
+    files = list(state.glob("store.db*")) + [state / "tasks.lock"]
+    assert files and all(path.stat().st_mode & 0o777 == 0o600 for path in files)
+    events = stored.events(state, task_of(done))
     kinds = [event["kind"] for event in events]
-    assert kinds[0] == "task" and kinds[-1] == "end" and {"code", "output", "step", "check"} <= set(kinds)
+    assert kinds[0] == "task" and kinds[-1] == "end" and {"code", "output", "step", "check", "reply"} <= set(kinds)
     assert events[0]["data"]["question"] == QUESTION and events[-1]["data"]["status"] == "verified"
 
 
-def test_a_transcript_is_drawn_as_the_task_was(engine, place, folder):
+def test_a_record_is_drawn_as_the_task_was(engine, place, folder):
     env = {"CUPEL_STATE": str(state_of(place, engine.cupel)), **engine.use()}
     done = ask(engine, script(folder, PRINT, PASS), QUESTION, env=env)
     shown = engine.cupel.run(["ask", "--show", task_of(done)], env=env)
@@ -225,23 +222,22 @@ def test_a_transcript_is_drawn_as_the_task_was(engine, place, folder):
     assert json.loads(as_json.stdout)["answer"] == ANSWER and as_json.stderr == ""
 
 
-def test_a_transcript_is_shown_from_a_file_also_a_cut_or_hostile_one(cupel_as, folder):
-    def event(kind, **data):
-        return json.dumps({"at": "2026-01-01T00:00:00Z", "kind": kind, "data": data}) + "\n"
-
-    path = folder / "one.jsonl"
-    path.write_text(event("code", n=1, code="x = 1", purpose=EVIL) + event("unknown") + event("end")[:20])
-    done = cupel_as.run(["ask", "--show", path])
+def test_a_record_of_any_form_is_shown_and_an_unknown_one_refused(engine, place, folder):
+    """Whoever changes the database cannot make the terminal do anything."""
+    state = state_of(place, engine.cupel)
+    env = {"CUPEL_STATE": str(state), **engine.use()}
+    task = task_of(ask(engine, script(folder, PRINT, PASS), QUESTION, env=env))
+    stored.change(state, "UPDATE task_events SET data = ? WHERE kind = 'code'",
+                  json.dumps({"n": 1, "code": "x = 1", "purpose": EVIL}))
+    stored.change(state, "UPDATE task_events SET data = 'no JSON' WHERE kind = 'plan'")
+    stored.change(state, "DELETE FROM task_events WHERE kind = 'end'")
+    done = engine.cupel.run(["ask", "--show", task], env=env)
     assert done.returncode == 0 and done.stdout == "" and "    x = 1\n" in done.stderr
-    assert "is cut" in done.stderr and "ends before the task did" in done.stderr
+    assert "ends before the task did" in done.stderr
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", done.stderr)
-    for text, says in (("{}\n", "line 1"), (event("code") + "no JSON\n", "line 2"), ("[]\n", "line 1")):
-        path.write_text(text)
-        done = cupel_as.run(["ask", "--show", path])
-        assert done.returncode == 2 and says in done.stderr, done.stderr
-    for name in ("t_0123456789abcdef01234567", folder, folder / "none"):
-        done = cupel_as.run(["ask", "--show", name])
-        assert done.returncode == 2 and "no such transcript" in done.stderr
+    for name in ("t_0123456789abcdef01234567", folder, "t_%", "none"):
+        done = engine.cupel.run(["ask", "--show", name], env=env)
+        assert done.returncode == 2 and "there is no task" in done.stderr
 
 
 def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
@@ -249,51 +245,34 @@ def test_without_a_state_folder_it_goes_on_and_says_so(engines, folder):
         pytest.skip("root has a state folder always")
     done = ask(engines["user"], script(folder, PRINT, PASS), QUESTION,
                env={"CUPEL_STATE": "", "HOME": "/dev/null/none", "XDG_STATE_HOME": ""})
-    assert done.returncode == 0 and "no transcript will be written" in done.stderr and "--show" not in done.stderr
+    assert done.returncode == 0 and "the task is not recorded" in done.stderr and "--show" not in done.stderr
 
 
-def test_a_transcript_that_cannot_be_written_is_not_passed_off_as_whole(cupel, engines, place, folder):
+def test_a_record_that_cannot_be_written_is_not_passed_off_as_whole(cupel, engines, place, folder):
     """No file of it may grow past its first events, as on a disk that is full."""
     engine = engines[cupel.who]
     model = script(folder, PRINT, PASS)
-    limit = (1200, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    state = state_of(place, cupel)
+    ask(engine, model, QUESTION, env={"CUPEL_STATE": str(state)})
+    limit = (sum(path.stat().st_size for path in state.glob("store.db*")),
+             resource.getrlimit(resource.RLIMIT_FSIZE)[1])
 
     def small():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    done = ask(engine, model, QUESTION, preexec_fn=small)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1200, limit[1]))
+    done = ask(engine, model, QUESTION, preexec_fn=small, env={"CUPEL_STATE": str(state)})
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
-    assert "cupel: the transcript is incomplete" in done.stderr
-    whole = ask(engine, model, QUESTION)
-    assert whole.returncode == 0 and "is incomplete" not in whole.stderr
+    assert "is incomplete" in done.stderr or "is not recorded" in done.stderr
+    whole = ask(engine, model, QUESTION, env={"CUPEL_STATE": str(state)})
+    assert whole.returncode == 0 and "is incomplete" not in whole.stderr and "not recorded" not in whole.stderr
 
 
-def test_what_a_killed_task_left_beside_the_transcripts_is_swept(engine, folder):
-    tasks = Path(engine.cupel.env["CUPEL_STATE"]) / "tasks"
-    model = script(folder, PRINT, PASS)
-    ask(engine, model, QUESTION)
-    waiting = engine.cupel.popen(["ask", "--model", model, "-"], env=engine.use(), stdin=subprocess.PIPE)
-    mine = tasks / f".new-{waiting.pid}"
-    try:
-        assert host.wait_until(mine.exists, host.WATCHDOG_S)
-        os.utime(mine, (0, 0))
-        ask(engine, model, QUESTION)
-        assert mine.exists()  # old, but somebody waits for its name
-    finally:
-        waiting.kill()
-        waiting.communicate()
-        host.OWN_CHILDREN.discard(waiting.pid)
-    assert mine.exists()
-    ask(engine, model, QUESTION)
-    assert not mine.exists()
-
-
-def test_nothing_of_a_transcript_is_followed_into_another_folder(engine, place, folder):
+def test_nothing_of_a_record_is_followed_into_another_folder(engine, place, folder):
     state = state_of(place, engine.cupel, "linked")
     engine.cupel.run(["languages", "-q"], env={"CUPEL_STATE": str(state)})  # makes the folder
-    (state / "tasks").symlink_to(folder)
+    (state / "store.db").symlink_to(folder / "store.db")
     done = ask(engine, script(folder, PRINT, PASS), QUESTION, env={"CUPEL_STATE": str(state)})
-    assert done.returncode == 0 and "no transcript will be written" in done.stderr
+    assert done.returncode == 0 and "the task is not recorded" in done.stderr
     assert [p.name for p in folder.iterdir()] == ["replies.jsonl"]
 
 

@@ -106,6 +106,7 @@ def test_whatever_was_left_behind_is_collected_within_the_promise(client, who, n
     assert result["metrics"]["collect_ms"] <= (1000 + CAPS_MS) * host.slowness()
 
 
+@pytest.mark.full
 def test_another_client_is_not_held_up_and_a_stop_is_heard(cupel_as, place):
     """The old engine read 200 sparse files whole: nobody was answered for 23 s."""
     path = place.fresh("collect", 0o755, cupel_as.uid if cupel_as.switch else None) / "own" / "socket"
@@ -144,6 +145,7 @@ def test_what_fits_is_whole_and_what_does_not_is_said(client):
     assert [(row["path"], row["reason"]) for row in last["result"]["skipped"]] == [("f7", "too large: " + LARGE)]
 
 
+@pytest.mark.full
 def test_inputs_that_did_not_change_are_not_told_however_large(client):
     files = [{"path": "large", "text": "x" * (20 << 20)}, {"path": "d/small", "text": "abc"},
              {"path": "none", "text": ""}]

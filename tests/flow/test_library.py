@@ -162,6 +162,7 @@ def test_a_result_is_that_of_every_door(opened, served):
     mine, cold = opened.run(request), dict(served.cupel.request(request, ["--cold"]))
     for result in (mine, cold):
         del result["run"], result["metrics"]
+    assert mine.pop("recorded") and not cold.pop("recorded")
     assert mine == cold
 
 
@@ -285,6 +286,7 @@ def test_what_cannot_be_opened_says_why(options, words):
         example.Engine(**options)
 
 
+@pytest.mark.full
 def test_a_slow_callback_holds_up_nobody_else_and_misses_are_counted(opened):
     """The first event blocks its callback; the rest waits, and what is too much is counted."""
     release, started, seen = threading.Event(), threading.Event(), []

@@ -166,6 +166,7 @@ def test_the_digest_of_the_image_follows_what_boxes_see(cupel_as, place, secret)
     assert digest("true") == plain
 
 
+@pytest.mark.full
 def test_an_engine_and_its_sessions_work_with_files_mounted_below_usr(cupel_as, place, secret):
     mounted = Mounted(cupel_as, place, f"mount --bind {secret}/env /usr/bin/yes; "
                       f"mount --bind {secret} /usr/src")

@@ -170,6 +170,7 @@ def node_cpu_ms(path):
     return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
+@pytest.mark.sample(short=3)
 @pytest.mark.parametrize("kind", LARGE)
 def test_a_large_program_costs_little_more_than_in_node(cupel, tmp_path, kind):
     path = tmp_path / ("main.mjs" if kind == "module" else "main.js")

@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-LATER = {"network": {"allow": ["example.org:443"]},
-         "tools": ["x"], "cache": {"ttl_s": 600}, "wait": True}
+LATER = {"network": {"allow": ["example.org:443"]}, "tools": ["x"], "wait": True}
 # name: (request, what the field must be or contain)
 BAD = {
     "unknown field": ({"code": "1", "colour": "red"}, "colour"),
@@ -60,6 +59,15 @@ BAD = {
     "unknown image": ({"code": "1", "image": "absent"}, "image"),
     "unknown tier": ({"code": "1", "tier": "microvm"}, "tier"),
     "unknown mode": ({"code": "1", "on_output_limit": "drop"}, "on_output_limit"),
+    "a seed that is text": ({"code": "1", "seed": "7"}, "seed"),
+    "a seed below zero": ({"code": "1", "seed": -1}, "seed"),
+    "a seed of 33 bits": ({"code": "1", "seed": 2 ** 32}, "seed"),
+    "a part of a seed": ({"code": "1", "seed": 0.5}, "seed"),
+    "a cache that is a number": ({"code": "1", "cache": 60}, "cache"),
+    "a cache without an age": ({"code": "1", "cache": {}}, "cache.ttl_s"),
+    "a cache below zero": ({"code": "1", "cache": {"ttl_s": -1}}, "cache.ttl_s"),
+    "a cache above a month": ({"code": "1", "cache": {"ttl_s": 30 * 86400 + 1}}, "cache.ttl_s"),
+    "an unknown part of the cache": ({"code": "1", "cache": {"ttl_s": 1, "key": "x"}}, "cache.key"),
     "call without function": ({"code": "1", "call": {"args": []}}, "call"),
     "call args no list": ({"code": "1", "call": {"function": "f", "args": {}}}, "call.args"),
     "call in bash": ({"code": "1", "language": "bash", "call": {"function": "f"}}, "call"),

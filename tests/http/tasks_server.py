@@ -39,9 +39,11 @@ PLAY = {
              "more = list(csv.DictReader(open('more.csv')))\nanswer('{n} rows.', n=len(rows) + len(more))"],
     "file": ["open('out.txt', 'w').write('hello')\nimport csv\n" + SUM],
     "ask": ["ask_user('Which column?')", "REPLIED"],
+    "late": [SUM.replace('answer("The total is {total}.", total=total)', "print(total)"), SUM.splitlines()[-1]],
     "cell": ["import time\nprint('begun', flush=True)\ntime.sleep(1000)"],
 }
-if word == "stuck":
+awake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "awake")
+if word == "stuck" or (word == "late" and turn == 1 and not os.path.exists(awake)):
     time.sleep(1000)
 code = PLAY[word][min(turn, len(PLAY[word]) - 1)]
 if code == "REPLIED":

@@ -21,20 +21,31 @@ def service(cold_cupels, place):
         yield made
 
 
-def run_load(service, args, port=None, token=None):
+def run_load(service, args, port=None, token=None, env=None):
     program = service.cupel.program
     service.cupel.program = str(LOAD)
     try:
         return service.cupel.run(["--quick", service.folder, port or service.port, service.process.pid, *args],
-                                 env={"LOAD_TOKEN": token or service.token}, timeout=120)
+                                 env={"LOAD_TOKEN": token or service.token, **(env or {})}, timeout=120)
     finally:
         service.cupel.program = program
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("row", ["run", "rate", "streams", "upload"])
+@pytest.mark.parametrize("row", ["run", "rate", "streams", "upload", "hit", "once"])
 def test_a_row_is_measured(service, row):
     done = run_load(service, [row])
+    assert done.returncode == 0, done.stderr
+    figure, = json.loads(done.stdout)["rows"]
+    assert figure["name"] == row and figure["gate"] and (figure["figure"] is not None), figure
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("row", ["recorded", "recorded-rate", "page"])
+def test_a_row_that_compares_two_services_is_measured(service, row):
+    done = run_load(service, [row])
+    assert done.returncode != 0 and "LOAD_BESIDE" in done.stderr
+    done = run_load(service, [row], env={"LOAD_BESIDE": f"{service.folder},{service.port},{service.token}"})
     assert done.returncode == 0, done.stderr
     figure, = json.loads(done.stdout)["rows"]
     assert figure["name"] == row and figure["gate"] and (figure["figure"] is not None), figure

@@ -12,7 +12,8 @@ from http_contract import DOCUMENT, documented, resolve
 OPERATIONS = [(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item
               if method != "parameters"]
 METHODS = {"get", "put", "post", "delete"}
-NOBODY = {"run": "r_nobody", "session": "s_" + "0" * 24, "task": "t_nobody", "sha256": "sha256:" + "0" * 64,
+NOBODY = {"run": "r_nobody", "session": "s_" + "0" * 24, "task": "t_nobody", "replay": "p_nobody",
+          "sha256": "sha256:" + "0" * 64,
           "path": "a/b"}
 
 # Only one of two uploads that meet may get it: tests/http/test_files.py has them.
@@ -56,7 +57,7 @@ def test_a_schema_is_that_of_every_door(name, component, own):
 
 def test_a_cell_and_a_session_take_the_fields_of_a_request():
     request = schema_file("request")["properties"]
-    for component, own, without in (("CellRequest", {"wait"}, {"session"}),
+    for component, own, without in (("CellRequest", {"wait"}, {"session", "cache"}),
                                     ("SessionRequest", {"ttl_s", "life_s", "undo_levels"}, None)):
         fields = inlined(DOCUMENT["components"]["schemas"][component])["properties"]
         shared = {name: schema for name, schema in fields.items() if name not in own}

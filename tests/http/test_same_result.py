@@ -20,6 +20,7 @@ REQUESTS = {
     "a call": {"code": "def add(a, b):\n    return a + b", "call": {"function": "add", "kwargs": {"a": 1, "b": 2}}},
     "bash": {"language": "bash", "code": "echo out; echo err >&2; exit 3"},
     "javascript": {"language": "js", "code": "console.log(1); ({a: [1, 2]})"},
+    "a seed": {"code": "import random, time\nprint(random.random(), time.time(), {*'abcdef'})", "seed": 7},
     "a limit": {"code": "print('x' * 100000)", "limits": {"stdout_bytes": 1000}},
     "bytes": {"code": "import sys; sys.stdout.buffer.write(b'\\xff\\n')", "artifacts": "inline"},
 }

@@ -2,13 +2,13 @@
 import json
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import engine
 import host
 import models
+import stored
 from tasks_server import SALES, Server
 
 # Of a report or an event, that differs from one run of the same task to the next.
@@ -46,7 +46,6 @@ def same(value):
 
 # --- a task and its report ---
 
-@pytest.mark.both
 def test_a_task_ends_with_an_answer_that_was_computed(ask):
     task = ask.begin("sum")
     events = ask.events(task)
@@ -84,9 +83,9 @@ def test_command_line_and_http_give_the_same_report(ask, player, folder):
     assert status == 200 and by_line["status"] == by_http["status"] == "verified", (done.stderr, by_http)
     assert same(by_line) == same(by_http)
     assert set(by_line) == set(by_http)
-    path = Path(player.cupel.env["CUPEL_STATE"]) / "tasks" / f"{by_line['task']}.jsonl"
-    transcript = [json.loads(line) for line in path.read_text().splitlines()]
-    told = [{"event": row["kind"], **row["data"]} for row in transcript if row["kind"] not in ("history", "end")]
+    recorded = stored.events(player.cupel.env["CUPEL_STATE"], by_line["task"])
+    told = [{"event": row["kind"], **row["data"]} for row in recorded
+            if row["kind"] not in ("history", "end", "setup", "reply")]
     heard = ask.events(by_http["task"])[:-1]
     assert same(told) == same(heard)
 
@@ -276,6 +275,7 @@ def test_a_service_without_a_model_says_how_to_get_one(http):
 
 # --- many, and the end ---
 
+@pytest.mark.full
 def test_twenty_tasks_at_once_all_answer(players):
     """As whoever runs the tests: an ordinary user may have too few processes for twenty boxes."""
     player = players.first()

@@ -5,13 +5,13 @@ import contextlib
 import os
 import resource
 import socket
-import struct
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import wild
+from shims import Clock, small_state
 
 import host
 from engine import socket_path
@@ -21,19 +21,6 @@ pytestmark = [pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a
 MIB = 1 << 20
 DAY_S = 86400
 FILES_LEAST = 2048  # of src/cli/serve/cmd_serve.c
-
-
-@contextlib.contextmanager
-def small_state(cupel, place, size="2m"):
-    """A state folder on a file system of its own."""
-    folder = place.fresh("state", 0o700)
-    owner = cupel.uid if cupel.switch else 2 ** 31 - 2 ** 16  # as root: the doors' private uid
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},uid={owner},gid={owner},mode=700", "none", folder],
-                   check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def fill(folder):
@@ -49,19 +36,19 @@ def blob(caller, data):
 
 
 def check_in_want(service, why):
-    """What needs the state is refused with words; all else goes on."""
+    """What needs the state is refused with words, as every run that is to be recorded; all else goes on."""
     with service.caller() as caller:
-        refused = blob(caller, os.urandom(MIB))
-        assert refused.status >= 400 and refused.error()["kind"], (why, refused)
-        assert "assert" not in refused.error()["message"]
-        for kind in (wild.plain_run, wild.stream, wild.session, wild.look):
-            assert kind(caller, "want") in ("ok", "resumed"), why
+        for refused in (blob(caller, os.urandom(MIB)), caller.run("print(1)")):
+            assert refused.status >= 400 and refused.error()["kind"], (why, refused)
+            assert "assert" not in refused.error()["message"]
+        assert wild.look(caller, "want") == "ok", why
         assert caller.ask("GET", "/v1/health").status in (200, 503)
     assert service.process.poll() is None
 
 
 def check_well(service):
     with service.caller() as caller:
+        assert host.wait_until(lambda: caller.run("print(1)").status == 200, 20)
         data = os.urandom(MIB // 2)
         stored = blob(caller, data)
         assert stored.status in (200, 201), stored
@@ -174,22 +161,6 @@ def test_with_64_open_files_it_says_what_it_needs_and_starts_when_it_has_that(cu
 
 
 # --- the wall clock ---
-
-class Clock:
-    """The wall clock of a service that was started with it, off by `shift` seconds."""
-
-    def __init__(self, place):
-        here = place.fresh("clock", 0o755)
-        self.library, self.file = here / "shift_clock.so", here / "shift"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, Path(__file__).with_name("shift_clock.c"),
-                        "-ldl"], check=True)
-        self.file.write_bytes(bytes(4096))
-        self.env = {"LD_PRELOAD": str(self.library), "SHIFT_CLOCK": str(self.file)}
-
-    def set(self, seconds):
-        with self.file.open("r+b") as file:
-            file.write(struct.pack("=q", seconds))
-
 
 @pytest.mark.full
 def test_a_clock_that_jumps_ends_no_session_and_brings_no_token_back(cupel_as, place):

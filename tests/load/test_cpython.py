@@ -37,7 +37,7 @@ GROUPS = {
     "test_asyncio": "test_asyncio",
 }
 MODULES = " ".join(GROUPS.values()).split()
-QUICK = {"test_os", "test_posix"}
+QUICK, OTHER = {"test_posix"}, {"test_os"}  # of the short form, and of the full one
 MOST = 40  # tests that may differ, all modules together
 TIMEOUT_S = 600
 LIMITS = {"timeout_s": TIMEOUT_S, "memory_bytes": 1 << 30, "pids": 512, "cpus": 2}
@@ -93,7 +93,8 @@ def unexpected(found):
 
 
 @pytest.mark.parametrize("group", [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in GROUPS])
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.full if name in OTHER else pytest.mark.long)
+    for name in GROUPS])
 def test_the_module_behaves_inside_as_outside(cupel, place, group):
     modules = GROUPS[group].split()
     inside, outside = run_inside(cupel, place, modules), run_outside(place, modules)

@@ -363,6 +363,12 @@ EDITS = {
          "size_t cap = (size_t)run_limit(run, is_err ? LIMITS_STDERR : LIMITS_STDOUT);",
          "size_t cap = SIZE_MAX / 8;"),
     ],
+    # the clock of seeded runs is in every box
+    "SEED_EVERYWHERE": [("src/engine/talk/plan.c", "if (request->has_seed && add_seed(", "if (add_seed(")],
+    # a seeded run takes a process that was started before, which has neither seed nor clock
+    "SEED_LATE": [never("src/engine/talk/plan_fit.c", "request->has_seed)")],
+    # a cell has its own seed
+    "SEED_OF_CELLS": [("src/contract/request_session.c", "check_seed(cell, session, err) < 0 ||", "")],
     # output over the cap does not end the run
     "OUTPUT_STOP": [never("src/engine/run/outputs.c", "stream->truncated && run->request->on_output_limit")],
     "ARTIFACT_BYTES": [

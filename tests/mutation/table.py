@@ -220,6 +220,9 @@ LIMITS = [
 OUT = [
     Mutant("OUTPUT_CAP", flow("run_output", "stderr_is_kept_apart_with_its_own_cap")),
     Mutant("OUTPUT_STOP", status("output")),
+    Mutant("SEED_EVERYWHERE", flow("seed", "without_a_seed_nothing_is_loaded")),
+    Mutant("SEED_LATE", flow("seed", "a_seeded_run_is_the_same_without_an_engine_and_not_warm_on_one")),
+    Mutant("SEED_OF_CELLS", flow("seed", "a_cell_cannot_have_another_seed")),
     Mutant("ARTIFACT_BYTES", wall("artifact_walls", "the_caps_on_bytes_and_count_are_the_requests")),
     Mutant("ARTIFACT_FILES",
            wall("artifact_walls", "a_thousand_files_are_counted_and_the_list_is_capped")),

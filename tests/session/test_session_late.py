@@ -47,6 +47,7 @@ def late_of(result):
     return {(row["cell"], row["stream"]): row["text"] for row in result.get("late", [])}
 
 
+@pytest.mark.sample(short=2)
 @pytest.mark.parametrize("name", WRITERS, ids=" ".join)
 def test_late_output_is_an_event_and_stands_apart_in_the_next_result(client, name):
     session = Session(client, name[0])

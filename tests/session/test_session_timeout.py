@@ -57,6 +57,7 @@ def is_protected(session):
     return session.info()["protected"]
 
 
+@pytest.mark.sample(short=2)
 @pytest.mark.parametrize("code", PYTHON_KEPT)
 def test_a_cell_that_obeys_keeps_what_it_did(client, code):
     session = Session(client)

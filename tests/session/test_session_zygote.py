@@ -75,6 +75,7 @@ def hurt(cupels, place):
         yield start
 
 
+@pytest.mark.full
 def test_a_zygote_that_hangs_keeps_no_session_waiting(hurt):
     """The users at the same time: the first session waits some seconds."""
     clients = []

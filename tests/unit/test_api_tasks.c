@@ -120,7 +120,7 @@ static struct tasks_question question_of(const char *text, struct llm_model *mod
     return (struct tasks_question){
         .engine = engine_socket(),
         .models = { .model = model },
-        .task = { .question = text, .budget = AGENT_BUDGET_DEFAULT, .transcript_fd = -1 },
+        .task = { .question = text, .budget = AGENT_BUDGET_DEFAULT },
         .keep = keep,
         .ask_s = 5,
     };
@@ -138,7 +138,7 @@ static struct tasks_threads *open_threads(struct loop *loop)
     struct err err = ERR_INIT;
     *loop = LOOP_INIT;
     CHECK(loop_open(loop) == 0);
-    struct tasks_threads *threads = tasks_threads_open(loop, &hooks, &err);
+    struct tasks_threads *threads = tasks_threads_open(loop, &hooks, /* store= */ NULL, &err);
     CHECK(threads);
     return threads;
 }

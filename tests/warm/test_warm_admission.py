@@ -93,6 +93,7 @@ def test_a_client_with_a_hundred_waiting_does_not_hold_up_another(cupel_as, plac
         assert host.wait_until(lambda: engine.state()["queued"] == engine.state()["runs"] == 0, 10)
 
 
+@pytest.mark.full
 def test_one_clients_long_runs_leave_room_for_another(cupel, place):
     """Eight runs may go on at once. One client starts twelve that sleep; another is served beside them."""
     with Watched(cupel.cold, socket_path(place, cupel), ["--runs", "8"]) as engine:

@@ -102,7 +102,6 @@ def test_a_mapped_library_is_found_by_all_of_its_paths(cupel_as, packages, way):
     assert int(words[0]) > 3 and words[1:] == ["True", "[]\n"], words
 
 
-@pytest.mark.both
 def test_scikit_learn_finds_the_libraries_that_the_zygote_loaded(cupel_as):
     """KMeans prints nothing, and no library is mapped twice."""
     cold, warm, session = (json.loads(run(cupel_as, way, THREADS)["stdout"]) for way in WAYS)
@@ -120,6 +119,6 @@ def test_flags_are_those_of_an_interpreter_outside(cupel_as, tmp_path):
         assert run(cupel_as, way, FLAGS)["stdout"] == outside, way
 
 
-@pytest.mark.parametrize("way", [*WAYS[:2], pytest.param("session", marks=pytest.mark.full)])
+@pytest.mark.parametrize("way", [way if way == "run" else pytest.param(way, marks=pytest.mark.full) for way in WAYS])
 def test_pools_of_processes_print_nothing_else(cupel_as, way):
     assert run(cupel_as, way, POOLS)["stdout"] == "[0, 1, 4, 9, 16]\n(5,)\n"

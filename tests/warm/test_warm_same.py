@@ -106,8 +106,8 @@ def without_order(outputs):
 
 
 def stable(answer, ordered=True):
-    """All but ids, times and measured metrics, and addresses, which differ between any two runs."""
-    kept = {name: value for name, value in answer.items() if name not in ("run", "metrics")}
+    """All but ids, times, measured metrics and whether it is stored; addresses differ between any two runs."""
+    kept = {name: value for name, value in answer.items() if name not in ("run", "metrics", "recorded")}
     if not ordered and "outputs" in kept:
         kept["outputs"] = without_order(kept["outputs"])
     return json.loads(re.sub(r"0x[0-9a-f]{8,}", "0xADDRESS", json.dumps(kept)))
