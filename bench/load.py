@@ -34,16 +34,18 @@ WRK_SCRIPT = Path(__file__).resolve().parent / "load" / "run.lua"
 class Server:
     """`cupel serve` with a socket and an address of its own, and a token for it."""
 
-    def __init__(self, folder, home, env, ids):
-        self.cupel, self.home, self.env, self.ids = str(folder / "cupel"), home, env, ids
+    def __init__(self, folder, home, env, ids, args=(), token=None):
+        self.cupel, self.home, self.env, self.ids, self.args = str(folder / "cupel"), home, env, ids, args
+        self.token = token  # one that it has from an earlier start
 
     def __enter__(self):
-        self.token = self.made("new")
+        self.token = self.token or self.made("new")
         self.log = self.home / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([self.cupel, "serve", "--listen", "127.0.0.1:0", "--pool", POOL,
-                                             "--socket", self.home / "engine/socket"], env=self.env, cwd="/",
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.ids)
+                                             "--socket", self.home / "engine/socket", *self.args],
+                                            env=self.env, cwd="/", stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, **self.ids)
         try:
             self.port = self.listens()
         except BaseException:
@@ -78,10 +80,12 @@ class Server:
         raise SystemExit(f"the server does not start: {self.log.read_text(errors='replace')}")
 
 
-def measure(folder, server, rows):
+def measure(folder, server, rows, beside=None):
+    """The rows of build/load; `beside` is the server that some of them compare this one with."""
     options = (["--quick"] if QUICK else []) + (["--rounds", ROUNDS] if ROUNDS else [])
+    other = {"LOAD_BESIDE": f"{beside.home},{beside.port},{beside.token}"} if beside else {}
     done = subprocess.run([folder / "drive", *options, server.home, str(server.port), str(server.process.pid), *rows],
-                          env={**server.env, "LOAD_TOKEN": server.token}, cwd="/", stdin=subprocess.DEVNULL,
+                          env={**server.env, "LOAD_TOKEN": server.token, **other}, cwd="/", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, **server.ids)
     if done.returncode:
         raise SystemExit(f"build/load ended with {done.returncode}: {done.stdout[-500:]}")

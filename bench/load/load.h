@@ -24,6 +24,7 @@ struct load {
     uint16_t port;
     char token[LOAD_TOKEN_ROOM];
     uint64_t number; /* the last one that was asked for */
+    struct load *beside; /* the server that rows compare this one with; or NULL */
 };
 
 /* --- line.c: one connection --- */
@@ -78,6 +79,13 @@ void load_crowd_close(struct load_crowd *crowd);
 int load_crowd_run(struct load *load, struct load_crowd *crowd, int window_ms, double *out_rate,
                    struct err *err);
 
+/* --- turns.c: two sides in turn; the first is the baseline --- */
+
+struct load_side {
+    struct load *load;
+    bool http;
+};
+
 /* --- rows --- */
 
 /* Resident memory of the server. */
@@ -87,6 +95,18 @@ int load_times(struct load *load, struct bench_figure *figure, struct err *err);
 int load_times_gaps(struct load *load, struct bench_figure *figure, struct err *err);
 int load_rate(struct load *load, struct bench_figure *figure, struct err *err);
 int load_streams(struct load *load, struct bench_figure *figure, struct err *err);
+/* Beside a server without records. */
+int load_recorded(struct load *load, struct bench_figure *figure, struct err *err);
+int load_recorded_gaps(struct load *load, struct bench_figure *figure, struct err *err);
+int load_recorded_rate(struct load *load, struct bench_figure *figure, struct err *err);
+int load_recorded_cpu(struct load *load, struct bench_figure *figure, struct err *err);
+/* Beside a server with few records. */
+int load_page(struct load *load, struct bench_figure *figure, struct err *err);
+int load_page_status(struct load *load, struct bench_figure *figure, struct err *err);
+int load_page_text(struct load *load, struct bench_figure *figure, struct err *err);
+/* cache.c */
+int load_hit(struct load *load, struct bench_figure *figure, struct err *err);
+int load_once(struct load *load, struct bench_figure *figure, struct err *err);
 int load_upload(struct load *load, struct bench_figure *figure, struct err *err);
 
 #endif
