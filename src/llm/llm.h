@@ -93,6 +93,8 @@ struct llm_model;
  * a known name (docs/agent.md); NULL: $CUPEL_MODEL, else by the key that is set. ERR_ABSENT with a
  * hint if nothing is configured. */
 int llm_open(const char *spec, struct llm_model **out, struct err *err);
+/* A model that nobody can ask: of a task that is replayed from its record. */
+struct llm_model *llm_remembered(const char *name, bool sees, bool calls_tools);
 /* After rights are dropped: parses what llm_open opened. */
 int llm_ready(struct llm_model *model, struct err *err);
 /* Another one of the same, for another thread: a model answers one caller at a time. It needs no

@@ -122,6 +122,30 @@ static int ready(struct llm_model *model, struct err *err)
     return replay->replies ? 0 : err_wrap(err, "read the replies '%.200s'", replay->path);
 }
 
+/* --- a model that is only remembered --- */
+
+static void ask_nobody(struct llm_model *model, struct llm_try *try)
+{
+    llm_fail(try->reply, LLM_EXHAUSTED, NULL, "'%.200s' is not asked in a replay", model->name);
+}
+
+static void close_nobody(void *state)
+{
+    (void)state;
+}
+
+struct llm_model *llm_remembered(const char *name, bool sees, bool calls_tools)
+{
+    static const struct llm_backend backend = { NULL, NULL, ask_nobody, close_nobody };
+    struct llm_model *model = buf_alloc_zero(1, sizeof *model);
+    model->name = buf_strdup(str_of(name));
+    model->backend = &backend;
+    model->sees = sees;
+    model->calls_tools = calls_tools;
+    model->price = LLM_PRICE_UNKNOWN;
+    return model;
+}
+
 int llm_replay_open(const char *path, struct llm_model *model, struct err *err)
 {
     static const struct llm_backend backend = { ready, again, ask, close_replay };
