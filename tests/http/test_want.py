@@ -48,7 +48,7 @@ def check_in_want(service, why):
 
 def check_well(service):
     with service.caller() as caller:
-        assert host.wait_until(lambda: caller.run("print(1)").status == 200, 20)
+        assert host.wait_until(lambda: caller.run("print(1)").status == 200, 20), caller.run("print(1)").body
         data = os.urandom(MIB // 2)
         stored = blob(caller, data)
         assert stored.status in (200, 201), stored

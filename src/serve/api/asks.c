@@ -47,18 +47,21 @@ static void ask_free(struct ask *ask)
 
 /* --- in the thread --- */
 
+static struct db *put_db(struct asks_line *line, struct db *new)
+{
+    pthread_mutex_lock(&line->lock);
+    struct db *old = line->db;
+    line->db = new;
+    pthread_mutex_unlock(&line->lock);
+    return old;
+}
+
 static int open_db(struct asks_line *line, struct err *err)
 {
     const struct db_options options = { .state_dir = line->asks->api->options.state_dir };
-    struct db *old = line->db;
-    if (old && !db_is_broken(old))
-        return 0;
-    struct db *new = db_open(&options, err);
-    pthread_mutex_lock(&line->lock);
-    line->db = new;
-    pthread_mutex_unlock(&line->lock);
-    db_close(old);
-    return new ? 0 : -1;
+    if (!line->db)
+        put_db(line, db_open(&options, err));
+    return line->db ? 0 : -1;
 }
 
 static void work(struct errand *errand)
@@ -68,6 +71,8 @@ static void work(struct errand *errand)
         ask->err.kind = ERR_NONE;
     else if (ask->err.kind == ERR_NONE)
         err_set(&ask->err, ERR_BUG, "the store gave no answer");
+    if (ask->line->db && db_is_broken(ask->line->db))
+        db_close(put_db(ask->line, NULL));
 }
 
 /* --- the queue --- */

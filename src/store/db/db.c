@@ -152,6 +152,9 @@ struct db *db_open(const struct db_options *options, struct err *err)
         db_fault(db, code, "open", err);
         return NULL;
     }
+    /* SQLite shares its index of the log within a process: while one connection has it for reading
+     * alone, no other can write. */
+    db->broken = library.db_readonly(db->sqlite, "main") > 0;
     if (configure(db, options->durable, err) < 0 || db_migrate(db, options->state_dir, err) < 0)
         return NULL;
     return take_ptr(db);

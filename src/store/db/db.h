@@ -73,7 +73,8 @@ int db_run(struct db *db, const char *sql, struct err *err);
  * when its owner says so, not by itself; `wait` also waits for readers, so that it starts anew. */
 int64_t db_log_bytes(const struct db *db);
 int db_checkpoint(struct db *db, bool wait, struct err *err);
-/* The err says that the database or its disk is broken: a new connection may do better. */
+/* An err said that the database or its disk is broken, or the connection can only read: close it
+ * soon, because a new one may do better. */
 bool db_is_broken(const struct db *db);
 
 /* Statements that run longer end with ERR_SLOW; 0: no bound. */
