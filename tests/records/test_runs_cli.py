@@ -31,7 +31,7 @@ def runs(cupel_as, folder):
         assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
         return done
     call.state, call.cupel = folder / "state", cupel_as
-    call.rows = lambda *args: [json.loads(line) for line in call("ls", "--json", *args).stdout.splitlines()]
+    call.rows = lambda *args: [json.loads(line) for line in call("ls", "--json", *args).stdout.split("\n") if line]
     call.ids = lambda *args: [row["run"] for row in call.rows(*args)]
     return call
 
