@@ -7,27 +7,9 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
+#include "cli/term/span.h"
 
 #define LONGEST_S (INT64_C(1000) * 366 * 86400)
-
-static const struct {
-    char letter;
-    int64_t seconds;
-} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 7 * 86400 } };
-
-static bool read_span(struct str text, int64_t *out)
-{
-    uint64_t count;
-    if (text.len < 2 || !str_to_u64((struct str){ text.at, text.len - 1 }, &count))
-        return false;
-    for (size_t i = 0; i < array_len(units); i++)
-        if (units[i].letter == text.at[text.len - 1] &&
-            count <= (uint64_t)(LONGEST_S / units[i].seconds)) {
-            *out = (int64_t)count * units[i].seconds;
-            return true;
-        }
-    return false;
-}
 
 /* timegm accepts the 31st of February; a date that comes back changed was none. */
 static bool read_moment(const char *text, int64_t *out)
@@ -53,7 +35,7 @@ int cli_runs_read_time(const char *text, const char *option, int64_t now_ms, int
     *out = 0;
     if (!text)
         return 0;
-    if (read_span(str_of(text), &span)) {
+    if (cli_span_read(str_of(text), LONGEST_S, &span)) {
         /* Longer ago than 1970 is no bound, but a bound was asked for. */
         *out = span * 1000 < now_ms ? now_ms - span * 1000 : 1;
         return 0;

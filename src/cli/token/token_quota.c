@@ -3,31 +3,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/term/span.h"
 #include "cli/token/token_options.h"
 
 #define LONGEST_S (INT64_C(100) * 366 * 86400)
 #define DAY_TEXT "T00:00:00Z"
 
 /* --- expiry --- */
-
-static const struct {
-    char letter;
-    int64_t seconds;
-} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 'w', 7 * 86400 } };
-
-static bool read_span(struct str text, int64_t *out)
-{
-    uint64_t count;
-    if (text.len < 2 || !str_to_u64((struct str){ text.at, text.len - 1 }, &count))
-        return false;
-    for (size_t i = 0; i < array_len(units); i++)
-        if (units[i].letter == text.at[text.len - 1] &&
-            count <= (uint64_t)(LONGEST_S / units[i].seconds)) {
-            *out = (int64_t)count * units[i].seconds;
-            return true;
-        }
-    return false;
-}
 
 static bool read_moment(const char *text, int64_t *out)
 {
@@ -44,7 +26,7 @@ int cli_token_expiry(const char *text, int64_t now, int64_t *out, struct err *er
     *out = TOKENS_NEVER;
     if (!text)
         return 0;
-    if (read_span(str_of(text), &span))
+    if (cli_span_read(str_of(text), LONGEST_S, &span))
         at = now + span;
     else if (!read_moment(text, &at))
         return err_input(err, "expires_at", text, bound, "option '--expires' is '%.80s', not %s",
