@@ -62,10 +62,13 @@ static void queue(struct records *records, struct records_job *job)
     job->next = NULL;
     job->err = ERR_INIT;
     pthread_mutex_lock(&records->lock);
-    *records->queued_last = job;
-    records->queued_last = &job->next;
+    job->is_big = records_goes_big(records, job);
+    struct records_job ***last = job->is_big ? &records->big_last : &records->queued_last;
+    **last = job;
+    *last = &job->next;
     pthread_mutex_unlock(&records->lock);
-    pthread_cond_signal(&records->work); /* under the lock, the thread would wake to wait for it */
+    /* Under the lock, the thread would wake to wait for it. */
+    pthread_cond_signal(job->is_big ? &records->big_work : &records->work);
 }
 
 static void record_free(struct record *record)
@@ -80,6 +83,8 @@ static void tell(struct records_job *job)
 {
     struct record *record = job->record;
     bool over = job->kind == RECORDS_END || (job->err.kind != ERR_NONE && record && !record->ends);
+    if (record)
+        record->began = true;
     if (job->kind == RECORDS_FIND) {
         job->found(job->user, job->is_hit ? &job->hit : NULL);
     } else if (job->told) {
@@ -140,12 +145,13 @@ static void free_all(struct records *records)
     free(records->patterns);
     free(records->tending);
     pthread_cond_destroy(&records->work);
+    pthread_cond_destroy(&records->big_work);
     pthread_mutex_destroy(&records->lock);
     free(records);
 }
 
 /* Signals go to the loop's thread. */
-static int start_thread(struct records *records)
+static int start_thread(struct records *records, void *(*run)(void *), pthread_t *out)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -153,9 +159,30 @@ static int start_thread(struct records *records)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&records->thread, &attr, records_thread, records);
+    int failed = pthread_create(out, &attr, run, records);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
+    return failed;
+}
+
+static void end_thread(struct records *records, bool *closing, pthread_cond_t *work,
+                       pthread_t thread)
+{
+    pthread_mutex_lock(&records->lock);
+    *closing = true;
+    pthread_cond_signal(work);
+    pthread_mutex_unlock(&records->lock);
+    pthread_join(thread, NULL);
+}
+
+static int start_threads(struct records *records)
+{
+    int failed = start_thread(records, records_big_thread, &records->big_thread);
+    if (failed)
+        return failed;
+    failed = start_thread(records, records_thread, &records->thread);
+    if (failed)
+        end_thread(records, &records->big_closing, &records->big_work, records->big_thread);
     return failed;
 }
 
@@ -169,6 +196,7 @@ struct records *records_open(const struct records_options *options, struct err *
     records->bytes = options->bytes;
     records->contents = records->lock_fd = -1;
     records->queued_last = &records->queued;
+    records->big_last = &records->big;
     records->finished_last = &records->finished;
     records->kept_last = &records->kept;
     records->tending = records_tending_new();
@@ -176,6 +204,7 @@ struct records *records_open(const struct records_options *options, struct err *
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&records->work, &attr);
+    pthread_cond_init(&records->big_work, NULL);
     pthread_condattr_destroy(&attr);
     records->ready = (struct loop_source){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                                            LOOP_HANDLER(on_ready) };
@@ -185,7 +214,7 @@ struct records *records_open(const struct records_options *options, struct err *
         free_all(records);
         return NULL;
     }
-    int failed = start_thread(records);
+    int failed = start_threads(records);
     if (failed) {
         loop_remove(options->loop, &records->ready);
         free_all(records);
@@ -215,11 +244,8 @@ void records_close(struct records *records)
 {
     if (!records)
         return;
-    pthread_mutex_lock(&records->lock);
-    records->closing = true;
-    pthread_cond_signal(&records->work);
-    pthread_mutex_unlock(&records->lock);
-    pthread_join(records->thread, NULL);
+    end_thread(records, &records->big_closing, &records->big_work, records->big_thread);
+    end_thread(records, &records->closing, &records->work, records->thread);
     do
         tell_all(records);
     while (refuse_late(records));

@@ -3,7 +3,8 @@
  *
  * One thread owns the connection. The loop hands it work; it commits all that waits in one
  * transaction, at once, and reports through the loop. Indexes, the text search and retention wait
- * until the thread is idle.
+ * until the thread is idle. A second thread redacts and sums what is long, so that only its own run
+ * waits for it.
  *
  * Invariants:
  * 1. A run's start is committed before its code is sent to a box, its end before it is answered.

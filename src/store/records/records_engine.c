@@ -61,8 +61,11 @@ static int open_redact(struct records *records, struct err *err)
         got = read_key(records->db, key, err);
     if (got <= 0)
         return -1;
-    records->redact = redact_open((const char *const *)records->patterns, key, err);
-    return records->redact ? 0 : -1;
+    struct redact *redact = redact_open((const char *const *)records->patterns, key, err);
+    pthread_mutex_lock(&records->lock);
+    records->redact = redact;
+    pthread_mutex_unlock(&records->lock);
+    return redact ? 0 : -1;
 }
 
 /* --- which one it is --- */
@@ -85,7 +88,7 @@ static int know_store(struct records *records, struct err *err)
     memcpy(records->store_key, key, sizeof key);
     records->store++;
     records->engine = 0;
-    redact_drop(&records->redact);
+    records_drop_redact(records);
     return 0;
 }
 
@@ -197,7 +200,7 @@ void records_disconnect(struct records *records, bool last)
     records->shares = false;
     db_drop(&records->db);
     if (last)
-        redact_drop(&records->redact);
+        records_drop_redact(records);
 }
 
 /* --- engines that are gone --- */

@@ -71,6 +71,8 @@ struct records_job {
     void *user;
     struct err err;
     bool done; /* written, or refused for good */
+    bool is_big, is_ready; /* of the thread of large jobs; it made the row ready, or told `err` */
+    int files_fd; /* of one that is ready: holds the lock of its files until the commit; or -1 */
     struct records_row row;
     /* A start: */
     const struct request *request;
@@ -102,7 +104,7 @@ struct record {
     char task[RECORDS_ID_ROOM], replay_of[RECORDS_ID_ROOM]; /* "": none */
     int64_t step;
     size_t redacted;
-    bool ends; /* the loop's: `end` is on its way */
+    bool began, ends; /* the loop's: `start` was told; `end` is on its way */
     struct records_job start, end;
 };
 
@@ -117,17 +119,20 @@ struct records {
     struct records_options options;
     char **patterns; /* copies of options.redact */
     struct loop_source ready; /* an eventfd: jobs are done */
-    pthread_t thread;
+    pthread_t thread, big_thread;
     pthread_mutex_t lock;
-    pthread_cond_t work;
+    pthread_cond_t work, big_work;
     /* Under the lock: */
+    struct records_job *big, **big_last; /* the first one is being prepared */
+    struct redact *big_redact; /* in use by big_thread; it closes it if it is not `redact` */
+    bool big_closing;
     struct records_job *queued, **queued_last;
     struct records_job *finished, **finished_last;
     bool closing, nudged; /* nudged: retention has other bounds */
     _Atomic int64_t age_s, bytes;
     /* The thread's: */
     struct db *db; /* NULL: not open */
-    struct redact *redact;
+    struct redact *redact; /* set under the lock */
     int contents; /* the folder's descriptor, or -1 */
     bool shares; /* it holds the shared lock of the folder */
     int lock_fd; /* the engine's lock, or -1 */
@@ -158,9 +163,20 @@ void records_disconnect(struct records *records, bool last);
 /* Starts of engines that are gone get an end. 1: only after more calls; 0: all have one. */
 int records_close_dead(struct records *records, struct err *err);
 
-/* Outside a transaction: fills the row; writes files of large contents. */
-int records_prepare(struct records *records, struct records_job *job, struct err *err);
-int records_write_files(struct records *records, struct records_uses *uses, struct err *err);
+/* The thread of large jobs: it makes them ready, so that no other one waits for that, and hands
+ * them to the thread of records. A job that must not overtake one of them goes the same way. */
+void *records_big_thread(void *user);
+/* Under the lock: does this job go there? */
+bool records_goes_big(const struct records *records, const struct records_job *job);
+/* `redact` is not that of the store any more. */
+void records_drop_redact(struct records *records);
+
+/* Outside a transaction: fills the row; writes files of large contents into `dir`. */
+int records_prepare(struct records *records, const struct redact *redact, struct records_job *job,
+                    struct err *err);
+/* out_any: it has the lock of `dir` now. */
+int records_write_files(int dir, bool durable, const struct records_uses *uses, bool *out_any,
+                        struct err *err);
 /* Inside one. */
 int records_write(struct records *records, struct records_job *job, struct err *err);
 /* store: the one that has the start n. */

@@ -1,5 +1,5 @@
 /* Rows are made ready outside any transaction: texts redacted, bytes summed, files of large
- * contents written. The thread of records. */
+ * contents written. The thread of records, or the one of large jobs. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,11 @@ static struct records_use *add_use(struct records_row *row, const char *kind, st
 }
 
 /* A name is text: it has the same markers as in the request and in the result. */
-static void redact_path(struct records *records, struct records_use *use)
+static void redact_path(const struct redact *redact, struct records_use *use)
 {
     struct str path = { use->path, use->path_len };
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
-    if (!redact_may(records->redact, path) || !redact_text(records->redact, path, &text))
+    if (!redact_may(redact, path) || !redact_text(redact, path, &text))
         return;
     free(use->path);
     use->path_len = text.len;
@@ -41,11 +41,11 @@ static void redact_path(struct records *records, struct records_use *use)
 }
 
 /* Text that is a content of its own: redacted like the rest of it. */
-static struct records_use *add_text(struct records *records, struct records_row *row,
+static struct records_use *add_text(const struct redact *redact, struct records_row *row,
                                     const char *kind, struct str bytes)
 {
     struct buf text = BUF_INIT(RECORDS_TEXT_MAX);
-    row->redacted += redact_text(records->redact, bytes, &text);
+    row->redacted += redact_text(redact, bytes, &text);
     size_t len = text.len;
     struct records_use *use = add_use(row, kind, STR(""), buf_str(&text));
     use->owned = buf_take(&text);
@@ -60,12 +60,12 @@ static json_t *describe_bytes(struct str bytes, const char *sha256)
     return json_pack("{s:I s:s}", "size_bytes", (json_int_t)bytes.len, "sha256", sha256);
 }
 
-static void prepare_inputs(struct records *records, struct records_row *row,
+static void prepare_inputs(const struct redact *redact, struct records_row *row,
                            const struct request *request, json_t *about)
 {
     json_t *files = json_array();
     if (request->stdin_text.len > 0) {
-        const struct records_use *use = add_text(records, row, "stdin", request->stdin_text);
+        const struct records_use *use = add_text(redact, row, "stdin", request->stdin_text);
         json_object_set_new(about, "stdin", describe_bytes(use->bytes, use->sha256));
     } else {
         json_object_del(about, "stdin");
@@ -74,7 +74,7 @@ static void prepare_inputs(struct records *records, struct records_row *row,
         const struct request_file *file = &request->files[i];
         struct records_use *use = add_use(row, "input", str_of(file->path), file->data);
         use->readonly = file->readonly;
-        redact_path(records, use);
+        redact_path(redact, use);
         json_t *one = describe_bytes(use->bytes, use->sha256);
         json_object_set_new(one, "path", json_string(file->path));
         json_object_set_new(one, "readonly", json_boolean(file->readonly));
@@ -87,7 +87,7 @@ static void prepare_inputs(struct records *records, struct records_row *row,
 }
 
 /* The request as it was sent: its code is a column, its bytes are contents. */
-static int prepare_start(struct records *records, struct records_job *job, struct err *err)
+static int prepare_start(const struct redact *redact, struct records_job *job, struct err *err)
 {
     const struct request *request = job->request;
     struct records_row *row = &job->row;
@@ -95,13 +95,13 @@ static int prepare_start(struct records *records, struct records_job *job, struc
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
     json_object_del(about, "code");
     json_object_del(about, "files");
-    prepare_inputs(records, row, request, about);
+    prepare_inputs(redact, row, request, about);
     row->code = row->json = BUF_INIT(RECORDS_TEXT_MAX);
     if (json_add(&text, about) < 0)
         return err_set(err, ERR_LIMIT, "the request is too long for its record");
     hash_hex(request->code, row->code_sha256);
-    row->redacted += redact_text(records->redact, request->code, &row->code) +
-                     redact_json_text(records->redact, buf_str(&text), &row->json);
+    row->redacted += redact_text(redact, request->code, &row->code) +
+                     redact_json_text(redact, buf_str(&text), &row->json);
     row->bytes += (int64_t)(row->code.len + row->json.len);
     return 0;
 }
@@ -143,7 +143,7 @@ static int shorten(struct records_row *row, struct err *err)
     return 0;
 }
 
-static void prepare_artifacts(struct records *records, struct records_row *row,
+static void prepare_artifacts(const struct redact *redact, struct records_row *row,
                               const struct result *result)
 {
     for (size_t i = 0; i < result->artifact_count; i++) {
@@ -153,45 +153,48 @@ static void prepare_artifacts(struct records *records, struct records_row *row,
         if (!artifact->content)
             continue;
         if (str_is(path, SPILLED "stdout"))
-            add_text(records, row, "stdout", bytes);
+            add_text(redact, row, "stdout", bytes);
         else if (str_is(path, SPILLED "stderr"))
-            add_text(records, row, "stderr", bytes);
+            add_text(redact, row, "stderr", bytes);
         else {
             struct records_use *use = add_use(row, "artifact", path, bytes);
             use->mime = artifact->mime;
-            redact_path(records, use);
+            redact_path(redact, use);
         }
     }
 }
 
-static void prepare_failure(struct records *records, struct records_job *job)
+static void prepare_failure(const struct redact *redact, struct records_job *job)
 {
     own_json refusal = result_refusal(&job->failure);
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
     json_add(&text, json_object_get(refusal, "error"));
-    job->row.redacted = redact_json_text(records->redact, buf_str(&text), &job->row.json);
+    job->row.redacted = redact_json_text(redact, buf_str(&text), &job->row.json);
     job->row.status = err_kind_name(job->failure.kind);
     job->row.figures = (struct records_figures){ .refused = true };
 }
 
-static int prepare_end(struct records *records, struct records_job *job, struct err *err)
+static int prepare_end(const struct redact *redact, struct records_job *job, struct err *err)
 {
     const struct result *result = job->result;
     struct records_row *row = &job->row;
     row->json = BUF_INIT(RECORDS_TEXT_MAX);
     memcpy(row->owner, job->record->owner, sizeof row->owner);
     if (!result) {
-        prepare_failure(records, job);
+        prepare_failure(redact, job);
         return 0;
     }
     row->status = result_status_name(result->status);
     row->figures = (struct records_figures){
-        .exit_code = result->exit_code, .wall_ms = result->wall_ms, .cpu_ms = result->cpu_ms,
-        .memory_peak_bytes = result->memory_peak_bytes, .cell = result->cell,
+        .exit_code = result->exit_code,
+        .wall_ms = result->wall_ms,
+        .cpu_ms = result->cpu_ms,
+        .memory_peak_bytes = result->memory_peak_bytes,
+        .cell = result->cell,
         .artifacts = result->artifact_count,
     };
-    prepare_artifacts(records, row, result);
-    row->redacted += redact_json_text(records->redact, job->json, &row->json);
+    prepare_artifacts(redact, row, result);
+    row->redacted += redact_json_text(redact, job->json, &row->json);
     row->bytes += (int64_t)row->json.len;
     job->record->redacted += row->redacted;
     bool reusable = result->status == RESULT_OK || result->status == RESULT_ERROR;
@@ -226,46 +229,46 @@ static int prepare_spool(struct records_use *use, struct err *err)
     return 0;
 }
 
-static int prepare_act(struct records *records, struct records_job *job, struct err *err)
+static int prepare_act(const struct redact *redact, struct records_job *job, struct err *err)
 {
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
     job->row.json = BUF_INIT(RECORDS_TEXT_MAX);
     for (size_t i = 0; i < job->row.uses.count; i++) {
         struct records_use *use = &job->row.uses.at[i];
-        redact_path(records, use);
+        redact_path(redact, use);
         if (!use->spooled)
             hash_hex(use->bytes, use->sha256);
         else if (prepare_spool(use, err) < 0)
             return -1;
     }
     if (job->detail && json_add(&text, job->detail) == 0)
-        job->row.redacted = redact_json_text(records->redact, buf_str(&text), &job->row.json);
+        job->row.redacted = redact_json_text(redact, buf_str(&text), &job->row.json);
     return 0;
 }
 
-int records_prepare(struct records *records, struct records_job *job, struct err *err)
+int records_prepare(struct records *records, const struct redact *redact, struct records_job *job,
+                    struct err *err)
 {
-    int failed = job->kind == RECORDS_START ? prepare_start(records, job, err)
-                 : job->kind == RECORDS_END ? prepare_end(records, job, err)
-                                            : prepare_act(records, job, err);
+    int failed = job->kind == RECORDS_START ? prepare_start(redact, job, err)
+                 : job->kind == RECORDS_END ? prepare_end(redact, job, err)
+                                            : prepare_act(redact, job, err);
     if (job->kind == RECORDS_START)
         job->record->redacted = job->row.redacted;
     atomic_fetch_add(&records->redacted, (int64_t)job->row.redacted);
     return failed;
 }
 
-int records_write_files(struct records *records, struct records_uses *uses, struct err *err)
+int records_write_files(int dir, bool durable, const struct records_uses *uses, bool *out_any,
+                        struct err *err)
 {
     for (size_t i = 0; i < uses->count; i++) {
         if (uses->at[i].bytes.len <= CONTENTS_INLINE)
             continue;
         const struct records_use *use = &uses->at[i];
-        bool durable = records->options.durable;
-        records->shares = true;
-        if (use->spooled
-                ? contents_write_file(records->contents, use->sha256, use->spool, use->bytes.len,
-                                      durable, err) < 0
-                : contents_write(records->contents, use->sha256, use->bytes, durable, err) < 0)
+        *out_any = true;
+        if (use->spooled ? contents_write_file(dir, use->sha256, use->spool, use->bytes.len,
+                                               durable, err) < 0
+                         : contents_write(dir, use->sha256, use->bytes, durable, err) < 0)
             return -1;
     }
     return 0;

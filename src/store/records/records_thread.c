@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "store/records/catalog.h"
 #include "store/records/contents.h"
 #include "store/records/records_int.h"
@@ -70,6 +71,12 @@ static void release(struct records *records)
     records->shares = false;
 }
 
+static int write_files(struct records *records, const struct records_row *row, struct err *err)
+{
+    return records_write_files(records->contents, records->options.durable, &row->uses,
+                               &records->shares, err);
+}
+
 static int finish(struct records *records, int failed, struct err *err)
 {
     if (!failed)
@@ -87,7 +94,7 @@ static int write_kept(struct records *records, struct err *err)
     struct records_kept *kept = records->kept;
     if (records_connect(records, err) < 0)
         return -1;
-    int failed = records_write_files(records, &kept->row.uses, err);
+    int failed = write_files(records, &kept->row, err);
     if (!failed)
         failed = db_begin(records->db, err);
     if (!failed)
@@ -142,8 +149,7 @@ static void write_each(struct records *records, struct records_job *jobs)
         struct err err = ERR_INIT;
         if (job->done)
             continue;
-        if (records_connect(records, &err) < 0 ||
-            records_write_files(records, &job->row.uses, &err) < 0 ||
+        if (records_connect(records, &err) < 0 || write_files(records, &job->row, &err) < 0 ||
             write_some(records, job, job->next, &err) < 0)
             fail(records, job, &err);
     }
@@ -162,11 +168,14 @@ static void prepare(struct records *records, struct records_job *jobs, const str
             job->done = true;
         } else if (!records->redact) {
             fail(records, job, why);
-        } else if (records_prepare(records, job, &err) < 0) {
+        } else if (job->is_ready && job->err.kind != ERR_NONE) {
+            err = job->err;
+            fail(records, job, &err);
+        } else if (!job->is_ready && records_prepare(records, records->redact, job, &err) < 0) {
             fail(records, job, &err);
         } else if (!records->db) {
             fail(records, job, why);
-        } else if (records_write_files(records, &job->row.uses, &err) < 0) {
+        } else if (!job->is_ready && write_files(records, &job->row, &err) < 0) {
             fail(records, job, &err);
         }
     }
@@ -197,6 +206,9 @@ static void write_batch(struct records *records, struct records_job *jobs)
     if (any && write_some(records, jobs, NULL, &err) < 0)
         write_each(records, jobs);
     release(records);
+    for (struct records_job *job = jobs; job; job = job->next)
+        if (job->is_ready)
+            own_close_fd(&job->files_fd);
     count(records, jobs);
 }
 
