@@ -227,6 +227,35 @@ def test_a_waiter_is_answered_when_the_first_asker_is_gone(server):
     assert result["status"] == "ok" and result["stdout"] == "late\n", result
 
 
+def later(http, request, count):
+    """Identical runs that nobody waits for, in their order."""
+    code = f"import os, time\ntime.sleep(4)\nprint(os.urandom(9).hex())  # {time.time_ns()}"
+    runs = [http.begin({**request, "code": code, "limits": {"timeout_s": 30}}) for _ in range(count)]
+    assert len(set(runs)) == count
+    return runs
+
+
+def ended(http, run):
+    def is_over():
+        answer = http.get(f"/v1/runs/{run}").json
+        return answer if answer["status"] != "running" else None
+    assert host.wait_until(is_over, 60), run
+    return is_over()
+
+
+def test_the_first_who_waits_runs_when_the_one_before_is_cancelled(server):
+    """Also while it ran; the others wait for that one."""
+    with server.client() as http:
+        runs = later(http, {"cache": TTL}, 4)
+        time.sleep(0.5)
+        assert http.delete(f"/v1/runs/{runs[0]}").status in (200, 202, 204)
+        assert ended(http, runs[0])["status"] in ("interrupted", "killed")
+        results = [ended(http, run) for run in runs[1:]]
+    assert {result["status"] for result in results} == {"ok"}, results
+    assert {result["run"] for result in results} == {runs[1]}, (runs, results)
+    assert [result["cached"] for result in results] == [False, True, True], results
+
+
 def test_a_hit_is_as_old_as_its_time_to_live_at_most(server):
     request = {"code": f"import os\nprint(os.urandom(9).hex())  # {time.time_ns()}"}
     with server.client() as http:

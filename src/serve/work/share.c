@@ -3,8 +3,8 @@
  *
  * 1. An owner gets its own results alone: the owner is part of every comparison.
  * 2. The first of identical runs leads; the others wait for its result. If it may not be reused, or
- *    is a stored one that is too old for them, each of them runs for itself. If it was cancelled or
- *    refused, the next one leads. */
+ *    is a stored one that is too old for them, each of them runs for itself. If it was cancelled,
+ *    also while it ran, or refused, the next one leads. They wait in the order in which they came. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +21,8 @@ static void on_soon(struct loop_timer *timer)
     while (works->hits) {
         struct work *work = works->hits;
         works->hits = work->next;
+        if (!works->hits)
+            works->last_hit = &works->hits;
         works->hit_count++;
         if (work->hooks.on_event && !work->deaf)
             work_retell(buf_str(&work->json), work->hooks.on_event, work->hooks.user);
@@ -32,8 +34,9 @@ void work_hit(struct work *work)
 {
     struct works *works = work->works;
     work->stage = WORK_HIT;
-    work->next = works->hits; /* one after another: nobody else is in this list */
-    works->hits = work;
+    work->next = NULL;
+    *works->last_hit = work;
+    works->last_hit = &work->next;
     loop_due(&works->soon, on_soon);
     loop_set_timer(works->loop, &works->soon, clock_now_ns());
 }
@@ -50,6 +53,7 @@ static void lead(struct work *work)
     struct works *works = work->works;
     struct flight *flight = buf_alloc_zero(1, sizeof *flight);
     flight->leader = work;
+    flight->last = &flight->waiting;
     flight->after = works->flights;
     if (works->flights)
         works->flights->before = flight;
@@ -66,19 +70,19 @@ static bool follow(struct work *work)
         return false;
     work->stage = WORK_WAITS;
     work->flight = flight;
-    work->next = flight->waiting;
-    if (flight->waiting)
-        flight->waiting->prev = work;
-    flight->waiting = work;
+    work->before_me = flight->last;
+    work->next = NULL;
+    *flight->last = work;
+    flight->last = &work->next;
     return true;
 }
 
 static struct work *take_waiting(struct flight *flight, struct work *work)
 {
-    *(work->prev ? &work->prev->next : &flight->waiting) = work->next;
-    if (work->next)
-        work->next->prev = work->prev;
-    work->prev = work->next = NULL;
+    *work->before_me = work->next;
+    *(work->next ? &work->next->before_me : &flight->last) = work->before_me;
+    work->before_me = NULL;
+    work->next = NULL;
     work->flight = NULL;
     return work;
 }
@@ -232,6 +236,10 @@ void work_spread(struct work *work)
     int64_t given = 0;
     if (!flight)
         return;
+    if (work->result.status == RESULT_INTERRUPTED) {
+        pass_on(works, flight);
+        return;
+    }
     if (reusable && fresh)
         cache_add(works->cache, work, 0, work->request->cache_ttl_s);
     close_flight(works, flight);

@@ -17,6 +17,7 @@ struct works *works_new(struct engine *engine, struct records *records)
     works->loop = engine_loop(engine);
     works->records = records;
     works->cache = cache_new(records);
+    works->last_hit = &works->hits;
     return works;
 }
 

@@ -35,7 +35,8 @@ struct work {
     struct buf json;
     char key[HASH_HEX_ROOM]; /* of the cache; "": it does not ask for it */
     struct flight *flight;   /* identical runs that share its result; NULL: none */
-    struct work *prev, *next; /* of those that wait in the flight, or of works->hits */
+    struct work *next; /* of those that wait in the flight, or of works->hits */
+    struct work **before_me; /* what points to it in the flight */
     bool deaf; /* the door does not want to hear of it any more */
 };
 
@@ -43,7 +44,7 @@ struct work {
 struct flight {
     struct flight *before, *after;
     struct work *leader;
-    struct work *waiting;
+    struct work *waiting, **last; /* in the order in which they came */
 };
 
 struct cache;
@@ -54,7 +55,7 @@ struct works {
     struct cache *cache;
     struct work *all;
     struct flight *flights;
-    struct work *hits;
+    struct work *hits, **last_hit; /* in the order in which they came */
     struct loop_timer soon; /* tells the hits */
     uint64_t hit_count, shared_count;
     bool stopping;
