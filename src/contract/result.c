@@ -112,20 +112,47 @@ void result_done(struct result *result)
     buf_done(&result->err_stream.head);
     buf_done(&result->err_stream.tail);
     error_done(&result->error);
-    for (size_t i = 0; i < result->artifact_count; i++) {
-        free(result->artifacts[i].path);
-        free(result->artifacts[i].content);
-    }
+    result_artifacts_free(result->artifacts, result->artifact_count);
     for (size_t i = 0; i < result->skipped_count; i++) {
         free(result->skipped[i].path);
         free(result->skipped[i].reason);
     }
-    free(result->artifacts);
     free(result->skipped);
     free(result->denied);
     free(result->image);
     free(result->image_digest);
     *result = (struct result){ .exit_code = -1, .memory_peak_bytes = -1 };
+}
+
+void result_artifact_done(struct result_artifact *artifact)
+{
+    free(artifact->path);
+    if (artifact->shares && --*artifact->shares > 0)
+        return;
+    free(artifact->shares);
+    free(artifact->content);
+}
+
+void result_artifacts_free(struct result_artifact *artifacts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        result_artifact_done(&artifacts[i]);
+    free(artifacts);
+}
+
+struct result_artifact *result_artifacts_share(struct result_artifact *from, size_t count)
+{
+    struct result_artifact *out = count ? buf_alloc_zero(count, sizeof *out) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!from[i].shares) {
+            from[i].shares = buf_alloc_zero(1, sizeof *from[i].shares);
+            *from[i].shares = 1;
+        }
+        ++*from[i].shares;
+        out[i] = from[i];
+        out[i].path = buf_strdup((struct str){ from[i].path, from[i].path_len });
+    }
+    return out;
 }
 
 static int compare_paths(const struct result_artifact *artifact, struct str path)

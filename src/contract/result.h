@@ -100,6 +100,7 @@ struct result_artifact {
     char sha256[65];
     const char *mime;
     char *content; /* heap, size_bytes long, for -o; in the JSON if the request asked for it */
+    unsigned *shares; /* how many artifacts share the content; NULL: it is this one's alone */
 };
 
 struct result_skipped {
@@ -208,6 +209,11 @@ void result_explain(struct result *result, const struct result_facts *facts);
  * that is NULL. */
 void result_add_artifact(struct result *result, struct str path, char *content, uint64_t size,
                          const char *sha256);
+/* For a list of one's own. Those that share a content belong to one thread. */
+void result_artifact_done(struct result_artifact *artifact);
+void result_artifacts_free(struct result_artifact *artifacts, size_t count);
+/* A list with the same artifacts; their contents are shared. NULL for none. */
+struct result_artifact *result_artifacts_share(struct result_artifact *from, size_t count);
 void result_add_skipped(struct result *result, struct str path, const char *reason);
 /* call: a name that outlives the result; counts of the same name are added. */
 void result_add_denied(struct result *result, const char *call, uint64_t count);

@@ -29,11 +29,7 @@ bool serve_conn_is_quiet(const struct serve_conn *conn)
 
 void serve_answer_free(struct serve_answer *answer)
 {
-    for (size_t i = 0; i < answer->count; i++) {
-        free(answer->artifacts[i].path);
-        free(answer->artifacts[i].content);
-    }
-    free(answer->artifacts);
+    result_artifacts_free(answer->artifacts, answer->count);
     buf_done(&answer->last);
     free(answer);
 }

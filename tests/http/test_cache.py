@@ -256,6 +256,34 @@ def test_the_first_who_waits_runs_when_the_one_before_is_cancelled(server):
     assert [result["cached"] for result in results] == [False, True, True], results
 
 
+def test_those_who_share_a_run_share_its_artifacts(cupel_as, place):
+    """In memory, too: as often as one needs it, not as often as it was asked for."""
+    size, count = 24 * MIB, 24
+    request = {"code": "import time\ntime.sleep(1)\n"
+                       f"open('big', 'wb').write(bytes(range(256)) * {size // 256})",
+               "cache": TTL, "limits": {"artifact_bytes": 2 * size}}
+    with wild.Service(cupel_as, socket_path(place, cupel_as)) as service:
+        before, most = service.rss_kib(), 0
+        askers = [threading.Thread(target=lambda: ask_once(service, request, results)) for _ in range(count)]
+        results = []
+        for one in askers:
+            one.start()
+        while any(one.is_alive() for one in askers):
+            most = max(most, service.rss_kib() - before)
+            time.sleep(0.05)
+        with service.caller() as caller:
+            whole = caller.ask("GET", f"/v1/runs/{results[0]['run']}/artifacts/big")
+    assert len(results) == count and len({result["run"] for result in results}) == 1
+    assert sum(not result["cached"] for result in results) == 1
+    assert whole.status == 200 and len(whole.body) == size
+    assert most < count * size / 3 / 1024, f"{most} KiB"
+
+
+def ask_once(service, request, results):
+    with service.caller() as caller:
+        results.append(wild.expect(caller.ask("POST", "/v1/run", request), 200))
+
+
 def test_a_hit_is_as_old_as_its_time_to_live_at_most(server):
     request = {"code": f"import os\nprint(os.urandom(9).hex())  # {time.time_ns()}"}
     with server.client() as http:

@@ -117,16 +117,12 @@ void runs_unref(struct api_run *run)
 {
     if (--run->refs > 0)
         return;
-    for (size_t i = 0; i < run->artifact_count; i++) {
-        free(run->artifacts[i].path);
-        free(run->artifacts[i].content);
-    }
+    result_artifacts_free(run->artifacts, run->artifact_count);
     while (run->waits) {
         struct api_wait *next = run->waits->next;
         free(run->waits);
         run->waits = next;
     }
-    free(run->artifacts);
     free(run->text[0].at);
     free(run->text[1].at);
     free(run->key);

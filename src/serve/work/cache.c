@@ -89,11 +89,7 @@ static void drop(struct cache *cache, struct entry *entry)
     unlink_use(cache, entry);
     cache->bytes -= entry->bytes;
     cache->count--;
-    for (size_t i = 0; i < entry->artifact_count; i++) {
-        free(entry->artifacts[i].path);
-        free(entry->artifacts[i].content);
-    }
-    free(entry->artifacts);
+    result_artifacts_free(entry->artifacts, entry->artifact_count);
     free(entry->head);
     free(entry);
 }
@@ -119,24 +115,6 @@ static char *copy_bytes(const char *bytes, size_t len)
     memcpy(out, bytes, len);
     out[len] = 0;
     return out;
-}
-
-static struct result_artifact *copy_artifacts(const struct result_artifact *from, size_t count)
-{
-    struct result_artifact *out = count ? buf_alloc_zero(count, sizeof *out) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        out[i] = from[i];
-        out[i].path = copy_bytes(from[i].path, from[i].path_len);
-        if (from[i].content)
-            out[i].content = copy_bytes(from[i].content, from[i].size_bytes);
-    }
-    return out;
-}
-
-void cache_copy_artifacts(struct result *to, const struct result_artifact *from, size_t count)
-{
-    to->artifacts = copy_artifacts(from, count);
-    to->artifact_count = count;
 }
 
 static size_t bytes_of(const struct work *work)
@@ -168,7 +146,7 @@ void cache_add(struct cache *cache, const struct work *work, double age_s, int64
     entry->head_len = work->json.len -
                       result_tail(result->recorded, result->cached_age_s, tail).len;
     entry->head = copy_bytes(work->json.at, entry->head_len);
-    entry->artifacts = copy_artifacts(result->artifacts, result->artifact_count);
+    entry->artifacts = result_artifacts_share(result->artifacts, result->artifact_count);
     entry->artifact_count = result->artifact_count;
     entry->bytes = bytes_of(work);
     struct entry **at = bucket(cache, entry->key);
@@ -205,7 +183,8 @@ bool cache_find(struct cache *cache, struct work *work)
     result->recorded = entry->recorded;
     result->cached_age_s = age_s;
     memcpy(result->run, entry->run, sizeof result->run);
-    cache_copy_artifacts(result, entry->artifacts, entry->artifact_count);
+    result->artifacts = result_artifacts_share(entry->artifacts, entry->artifact_count);
+    result->artifact_count = entry->artifact_count;
     buf_add(&work->json, entry->head, entry->head_len);
     buf_add_str(&work->json, result_tail(entry->recorded, age_s, tail));
     return true;

@@ -4,7 +4,9 @@
  * 1. An owner gets its own results alone: the owner is part of every comparison.
  * 2. The first of identical runs leads; the others wait for its result. If it may not be reused, or
  *    is a stored one that is too old for them, each of them runs for itself. If it was cancelled,
- *    also while it ran, or refused, the next one leads. They wait in the order in which they came. */
+ *    also while it ran, or refused, the next one leads. They wait in the order in which they came.
+ * 3. They share its artifacts, and get copies of its text a few in a turn. A text that is long, or
+ *    long for so many, is not shared: the others run for themselves. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +15,101 @@
 #include "base/own.h"
 #include "serve/work/work_int.h"
 
+#define TELL_MAX 64 /* runs that are told in one turn */
+#define TELL_BYTES ((size_t)4 << 20) /* of their text, after which no other one is */
+#define SHARED_TEXT ((size_t)4 << 20) /* bytes of a longer text are made again by each run */
+#define SHARED_BYTES ((size_t)256 << 20) /* of the texts of all that share a run's result */
+
+static void tell_soon(struct works *works);
+
 /* --- hits --- */
 
+static void tell_hit(struct work *work)
+{
+    work->works->hit_count++;
+    if (work->hooks.on_event && !work->deaf)
+        work_retell(buf_str(&work->json), work->hooks.on_event, work->hooks.user);
+    work_tell(work, NULL);
+}
+
+static struct work *take_waiting(struct flight *flight, struct work *work)
+{
+    *work->before_me = work->next;
+    *(work->next ? &work->next->before_me : &flight->last) = work->before_me;
+    work->before_me = NULL;
+    work->next = NULL;
+    work->flight = NULL;
+    return work;
+}
+
+static void flight_free(struct flight *flight)
+{
+    result_done(&flight->result);
+    buf_done(&flight->head);
+    free(flight);
+}
+
+/* To one that waited. */
+static void give(struct flight *from, struct work *to)
+{
+    char tail[RESULT_TAIL_ROOM];
+    to->result.status = from->result.status;
+    to->result.recorded = from->result.recorded;
+    to->result.cached_age_s = from->age_s;
+    memcpy(to->result.run, from->result.run, sizeof to->result.run);
+    to->result.artifacts = result_artifacts_share(from->result.artifacts,
+                                                  from->result.artifact_count);
+    to->result.artifact_count = from->result.artifact_count;
+    buf_add_str(&to->json, buf_str(&from->head));
+    buf_add_str(&to->json, result_tail(to->result.recorded, from->age_s, tail));
+}
+
+/* Bytes of text that it took. */
+static size_t tell_landed(struct works *works)
+{
+    struct flight *flight = works->landed;
+    size_t bytes = flight->head.len;
+    struct work *work = flight->waiting ? take_waiting(flight, flight->waiting) : NULL;
+    if (!flight->waiting) {
+        works->landed = flight->next;
+        if (!works->landed)
+            works->last_landed = &works->landed;
+    }
+    bool last = !flight->waiting;
+    if (work)
+        give(flight, work);
+    if (last)
+        flight_free(flight);
+    if (work)
+        tell_hit(work);
+    return bytes;
+}
+
+/* As many as are told without keeping others waiting; the rest in the next turn. */
 static void on_soon(struct loop_timer *timer)
 {
     struct works *works = loop_owner(timer, struct works, soon);
-    while (works->hits) {
+    size_t bytes = 0;
+    for (int i = 0; i < TELL_MAX && bytes < TELL_BYTES && (works->hits || works->landed); i++) {
         struct work *work = works->hits;
+        if (!work) {
+            bytes += tell_landed(works);
+            continue;
+        }
         works->hits = work->next;
         if (!works->hits)
             works->last_hit = &works->hits;
-        works->hit_count++;
-        if (work->hooks.on_event && !work->deaf)
-            work_retell(buf_str(&work->json), work->hooks.on_event, work->hooks.user);
-        work_tell(work, NULL);
+        bytes += work->json.len;
+        tell_hit(work);
     }
+    if (works->hits || works->landed)
+        tell_soon(works);
+}
+
+static void tell_soon(struct works *works)
+{
+    loop_due(&works->soon, on_soon);
+    loop_set_timer(works->loop, &works->soon, clock_now_ns());
 }
 
 void work_hit(struct work *work)
@@ -37,8 +119,7 @@ void work_hit(struct work *work)
     work->next = NULL;
     *works->last_hit = work;
     works->last_hit = &work->next;
-    loop_due(&works->soon, on_soon);
-    loop_set_timer(works->loop, &works->soon, clock_now_ns());
+    tell_soon(works);
 }
 
 /* --- flights --- */
@@ -61,6 +142,15 @@ static void lead(struct work *work)
     work->flight = flight;
 }
 
+static void join_last(struct flight *flight, struct work *work)
+{
+    work->flight = flight;
+    work->before_me = flight->last;
+    work->next = NULL;
+    *flight->last = work;
+    flight->last = &work->next;
+}
+
 static bool follow(struct work *work)
 {
     struct flight *flight = work->works->flights;
@@ -69,22 +159,8 @@ static bool follow(struct work *work)
     if (!flight)
         return false;
     work->stage = WORK_WAITS;
-    work->flight = flight;
-    work->before_me = flight->last;
-    work->next = NULL;
-    *flight->last = work;
-    flight->last = &work->next;
+    join_last(flight, work);
     return true;
-}
-
-static struct work *take_waiting(struct flight *flight, struct work *work)
-{
-    *work->before_me = work->next;
-    *(work->next ? &work->next->before_me : &flight->last) = work->before_me;
-    work->before_me = NULL;
-    work->next = NULL;
-    work->flight = NULL;
-    return work;
 }
 
 /* No further run joins it. */
@@ -110,7 +186,7 @@ static void pass_on(struct works *works, struct flight *flight)
         work_tell(heir, &err);
     }
     close_flight(works, flight);
-    free(flight);
+    flight_free(flight);
 }
 
 void work_leave(struct work *work)
@@ -213,50 +289,70 @@ bool work_share(struct work *work)
 
 /* --- the end of a run --- */
 
-static void give(const struct work *from, struct work *to, double age_s)
+/* Those whom the result does not suit run for themselves. How many get it. */
+static int64_t choose(struct flight *flight, const struct work *work, size_t text_bytes)
+{
+    bool reusable = work->key[0] && text_bytes <= SHARED_TEXT;
+    double age_s = work->result.cached_age_s < 0 ? 0 : work->result.cached_age_s;
+    int64_t given = 0;
+    struct flight others = { .last = &others.waiting };
+    for (struct work *one = flight->waiting, *next; one; one = next) {
+        next = one->next;
+        bool room = (size_t)(given + 1) * text_bytes <= SHARED_BYTES;
+        if (reusable && room && age_s <= (double)one->request->cache_ttl_s)
+            given++;
+        else
+            join_last(&others, take_waiting(flight, one));
+    }
+    while (others.waiting)
+        start_or_tell(take_waiting(&others, others.waiting));
+    return given;
+}
+
+/* They get it when that run is gone. */
+static void land(struct works *works, struct flight *flight, struct work *work)
 {
     char tail[RESULT_TAIL_ROOM];
-    size_t old = result_tail(from->result.recorded, from->result.cached_age_s, tail).len;
-    to->result.status = from->result.status;
-    to->result.recorded = from->result.recorded;
-    to->result.cached_age_s = age_s;
-    memcpy(to->result.run, from->result.run, sizeof to->result.run);
-    cache_copy_artifacts(&to->result, from->result.artifacts, from->result.artifact_count);
-    buf_add(&to->json, from->json.at, from->json.len - old);
-    buf_add_str(&to->json, result_tail(to->result.recorded, age_s, tail));
+    struct result *result = &flight->result;
+    size_t old = result_tail(work->result.recorded, work->result.cached_age_s, tail).len;
+    result_init(result);
+    result->status = work->result.status;
+    result->recorded = work->result.recorded;
+    memcpy(result->run, work->result.run, sizeof result->run);
+    result->artifacts = result_artifacts_share(work->result.artifacts, work->result.artifact_count);
+    result->artifact_count = work->result.artifact_count;
+    flight->age_s = work->result.cached_age_s < 0 ? 0 : work->result.cached_age_s;
+    flight->head = BUF_INIT(WORK_JSON_MAX);
+    buf_add(&flight->head, work->json.at, work->json.len - old);
+    for (struct work *one = flight->waiting; one; one = one->next)
+        one->stage = WORK_HIT;
+    flight->next = NULL;
+    *works->last_landed = flight;
+    works->last_landed = &flight->next;
+    tell_soon(works);
 }
 
 void work_spread(struct work *work)
 {
     struct works *works = work->works;
     struct flight *flight = take_ptr(work->flight);
-    bool reusable = work->key[0];
-    bool fresh = work->result.cached_age_s < 0;
-    double age_s = fresh ? 0 : work->result.cached_age_s;
-    int64_t given = 0;
     if (!flight)
         return;
     if (work->result.status == RESULT_INTERRUPTED) {
         pass_on(works, flight);
         return;
     }
-    if (reusable && fresh)
+    if (work->key[0] && work->result.cached_age_s < 0)
         cache_add(works->cache, work, 0, work->request->cache_ttl_s);
     close_flight(works, flight);
-    while (flight->waiting) {
-        struct work *one = take_waiting(flight, flight->waiting);
-        if (!reusable || age_s > (double)one->request->cache_ttl_s) {
-            start_or_tell(one);
-            continue;
-        }
-        give(work, one, age_s);
-        given++;
-        work_hit(one);
-    }
+    int64_t given = choose(flight, work, work->json.len);
     works->shared_count += (uint64_t)given;
     if (given > 0 && works->records)
         records_note_hits(works->records, work->result.run, given);
-    free(flight);
+    if (given > 0)
+        land(works, flight, work);
+    else
+        flight_free(flight);
 }
 
 void works_end_flights(struct works *works)
@@ -264,6 +360,11 @@ void works_end_flights(struct works *works)
     while (works->flights) {
         struct flight *flight = works->flights;
         close_flight(works, flight);
-        free(flight);
+        flight_free(flight);
+    }
+    while (works->landed) {
+        struct flight *flight = works->landed;
+        works->landed = flight->next;
+        flight_free(flight);
     }
 }

@@ -18,6 +18,7 @@ struct works *works_new(struct engine *engine, struct records *records)
     works->records = records;
     works->cache = cache_new(records);
     works->last_hit = &works->hits;
+    works->last_landed = &works->landed;
     return works;
 }
 

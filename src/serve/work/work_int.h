@@ -45,6 +45,11 @@ struct flight {
     struct flight *before, *after;
     struct work *leader;
     struct work *waiting, **last; /* in the order in which they came */
+    /* After the end: what they get, a few in a turn. */
+    struct flight *next; /* of works->landed */
+    struct result result; /* its status, run and artifacts */
+    struct buf head;      /* the text without its tail */
+    double age_s;
 };
 
 struct cache;
@@ -55,6 +60,7 @@ struct works {
     struct cache *cache;
     struct work *all;
     struct flight *flights;
+    struct flight *landed, **last_landed; /* whose waiting runs are being told */
     struct work *hits, **last_hit; /* in the order in which they came */
     struct loop_timer soon; /* tells the hits */
     uint64_t hit_count, shared_count;
@@ -70,7 +76,6 @@ void cache_free(struct cache *cache);
 void cache_add(struct cache *cache, const struct work *work, double age_s, int64_t ttl_s);
 /* Fills result and json of the work: true. */
 bool cache_find(struct cache *cache, struct work *work);
-void cache_copy_artifacts(struct result *to, const struct result_artifact *from, size_t count);
 /* Results of that run are not given any more. */
 void cache_forget(struct cache *cache, const char *run);
 /* {"entries","bytes"} */

@@ -48,11 +48,7 @@ int64_t records_row_own(struct records_row *row)
 void records_job_done(struct records_job *job)
 {
     records_row_done(&job->row);
-    for (size_t i = 0; i < job->hit.artifact_count; i++) {
-        free(job->hit.artifacts[i].path);
-        free(job->hit.artifacts[i].content);
-    }
-    free(job->hit.artifacts);
+    result_artifacts_free(job->hit.artifacts, job->hit.artifact_count);
     buf_done(&job->hit_json);
     json_decref(job->detail);
 }
