@@ -160,6 +160,17 @@ def test_a_failing_program_is_a_result_that_may_be_used_again(server):
     assert again["error"] == first["error"] and again["exit_code"] == first["exit_code"]
 
 
+@pytest.mark.parametrize("code", ["print('x' * 5000000)", "open('big', 'wb').write(b'x' * 5000000)"])
+def test_a_long_result_is_run_again(server, code):
+    """Nobody waits for it to be read and checked."""
+    request = {"code": f"{code}  # {time.time_ns()}", "cache": TTL,
+               "limits": {"stdout_bytes": 8 * MIB, "artifact_bytes": 8 * MIB}}
+    with server.client() as http:
+        assert [http.run(request)["cached"] for _ in range(2)] == [False, False]
+        short = {**request, "code": request["code"].replace("5000000", "500000")}
+        assert [http.run(short)["cached"] for _ in range(2)] == [False, True]
+
+
 def test_a_result_with_a_secret_is_run_again(server):
     """Its stored form is redacted: the caller would not get its own output."""
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"

@@ -9,7 +9,7 @@
 
 #define BUCKETS 1024
 #define BYTES_MAX ((size_t)64 << 20)
-#define ENTRY_MAX ((size_t)4 << 20)
+#define ENTRY_MAX ((size_t)RECORDS_REUSE_MAX)
 #define NOTE_NS CLOCK_S /* at most so often a result's uses are told to the store */
 
 struct entry {

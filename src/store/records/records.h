@@ -58,6 +58,8 @@ struct record *records_begin(struct records *records, const struct request *requ
                              const struct record_about *about, records_told *told, void *user);
 /* The run ended: `result` (with the artifacts' bytes) and `json`, its text, must stay until `told`.
  * The record is gone after `told`. With cache_key, what may be reused is found by it for ttl_s. */
+/* Bytes of a result and its files, above which it is not reused. */
+#define RECORDS_REUSE_MAX ((int64_t)4 << 20)
 struct record_cache {
     const char *key; /* 64 hexadecimal digits */
     int64_t ttl_s;

@@ -198,7 +198,8 @@ static int prepare_end(const struct redact *redact, struct records_job *job, str
     row->bytes += (int64_t)row->json.len;
     job->record->redacted += row->redacted;
     bool reusable = result->status == RESULT_OK || result->status == RESULT_ERROR;
-    if (!reusable || json_array_size(result->limits_hit) > 0 || job->record->redacted > 0)
+    if (!reusable || json_array_size(result->limits_hit) > 0 || job->record->redacted > 0 ||
+        row->bytes > RECORDS_REUSE_MAX)
         row->cache_key[0] = 0;
     return row->json.len > RECORDS_RESULT_INLINE ? shorten(row, err) : 0;
 }

@@ -235,12 +235,13 @@ static int64_t find_result(struct records *records, struct records_job *job, str
         records->db,
         "SELECT c.n, e.at_ms, c.until_ms, e.result, e.result_sha256, e.artifacts, s.run"
         " FROM cache c JOIN ends e ON e.n = c.n JOIN starts s ON s.n = c.n"
-        " WHERE c.key = ? AND c.owner = ?",
+        " WHERE c.key = ? AND c.owner = ? AND e.bytes <= ?",
         err);
     if (!query)
         return -1;
     db_put_text(query, 1, str_of(job->key));
     db_put_text(query, 2, str_of(job->row.owner));
+    db_put_int(query, 3, 2 * RECORDS_REUSE_MAX); /* a long result is counted twice */
     int got = db_next(query, err);
     if (got <= 0)
         return got;
