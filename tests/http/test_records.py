@@ -2,6 +2,7 @@
 which are those of the socket here, and those of an engine before."""
 import hashlib
 import secrets
+import select
 import time
 from urllib.parse import urlencode
 
@@ -288,6 +289,22 @@ def test_many_questions_at_once_are_answered_or_refused_and_runs_go_on(tokens, s
         one.close()
     assert set(statuses) <= {200, 429} and 200 in statuses
     assert ids(mine, text="word")
+
+
+def test_a_list_does_not_wait_for_long_records(tokens):
+    mine, _ = tokens
+    run = mine.run({"code": "print('[]' * 1000000)", "limits": {"stdout_bytes": 8 << 20}})["run"]
+    wires = [mine.open() for _ in range(8)]
+    for one in wires:
+        one.send("GET", f"/v1/runs/{run}/record", mine.headers())
+    time.sleep(0.3)  # they wait for the store
+    assert mine.get("/v1/runs?limit=1").status == 200
+    answered, _, _ = select.select([one.sock for one in wires], [], [], 0)
+    statuses = [one.receive().status for one in wires]
+    for one in wires:
+        one.close()
+    assert set(statuses) == {200}
+    assert len(answered) < len(wires) / 2, "the list waited"
 
 
 def test_records_outlive_the_engine(cupel_as, place, left_behind, contract):

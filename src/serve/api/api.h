@@ -147,7 +147,7 @@ struct api_client {
     struct api_client *next;
     char owner[WHO_ID_ROOM];
     size_t kept, bytes; /* ended runs */
-    uint64_t asked[2];  /* when, in each lane of asks.h */
+    uint64_t asked[3];  /* when, in each lane of asks.h */
 };
 struct api_client *api_client(struct api *api, const char *owner);
 /* The same refusal for what does not exist and for what belongs to another token. (api.c) */

@@ -2,6 +2,7 @@
  * lane. */
 #include "serve/api/asks.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,11 @@
 
 static const struct bounds {
     size_t owner, all; /* questions that wait */
-} bounds[ASKS_LANES] = { [ASKS_QUICK] = { 256, 1024 }, [ASKS_SLOW] = { 16, 128 } };
+} bounds[ASKS_LANES] = { [ASKS_QUICK] = { 256, 1024 },
+                         [ASKS_WHOLE] = { 256, 1024 },
+                         [ASKS_SLOW] = { 16, 128 } };
+
+static_assert(array_len(((struct api_client *)NULL)->asked) == ASKS_LANES, "of each lane");
 
 struct asks_line {
     struct asks *asks;

@@ -1,8 +1,8 @@
 /* Questions to the store, answered by threads so that the loop never waits for a disk. Runs in the
  * serve process.
  *
- * 1. There are two lanes, each with one thread and one connection: quick questions never wait for
- *    searches and figures.
+ * 1. There are three lanes, each with one thread and one connection: quick questions never wait for
+ *    whole records and bytes, which may be long, nor those for searches and figures.
  * 2. In a lane the owner that was answered longest ago comes next. The number of questions that
  *    wait is bounded, for each owner (429) and for all (503); so are the bytes of answers that
  *    clients have not read yet.
@@ -15,7 +15,7 @@
 #include "store/db/db.h"
 #include "store/errands.h"
 
-enum asks_lane { ASKS_QUICK, ASKS_SLOW, ASKS_LANES };
+enum asks_lane { ASKS_QUICK, ASKS_WHOLE, ASKS_SLOW, ASKS_LANES };
 
 struct ask {
     /* In the thread: fills `out`, or returns -1 with `err`. `user` has all that it needs. */

@@ -137,7 +137,7 @@ void api_record_show(struct http_exchange *x)
 {
     struct records_question *question = about_run(x);
     if (question)
-        add(x, ASKS_QUICK, work_show, NULL, question, ASKS_FILE_BYTES);
+        add(x, ASKS_WHOLE, work_show, NULL, question, ASKS_FILE_BYTES);
 }
 
 static int work_remove(struct ask *ask, struct db *db)

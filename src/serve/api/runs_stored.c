@@ -177,7 +177,7 @@ void records_answer(struct http_exchange *x, enum records_part part, bool is_err
     if (part == RECORDS_ARTIFACT)
         question->path = buf_strdup(str_of(x->arg[1]));
     snprintf(x->run, sizeof x->run, "%s", question->id);
-    asks_add(x, ASKS_QUICK, &(struct ask){ .work = parts[part].work, .reply = parts[part].reply,
+    asks_add(x, ASKS_WHOLE, &(struct ask){ .work = parts[part].work, .reply = parts[part].reply,
                                            .user = question, .free_user = records_question_free,
                                            .out = BUF_INIT(ASKS_FILE_BYTES) });
 }
