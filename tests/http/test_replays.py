@@ -129,6 +129,20 @@ def test_a_replay_needs_the_rights_that_its_run_needs(http, server):
         assert answer.status == 403 and answer.error["field"] == "limits.timeout_s", answer
 
 
+def test_a_token_has_two_replays_at_once_and_leaves_room_for_others(http, server):
+    first = http.run({"code": "import time; time.sleep(4)", "limits": {"timeout_s": 30}})
+    path = f"/v1/runs/{first['run']}/replay"
+    begun = [http.post(path, {"wait": False}) for _ in range(3)]
+    assert [one.status for one in begun] == [202, 202, 429], begun
+    assert begun[2].error["kind"] == "quota", begun[2]
+    with server.client("somebody") as other:
+        mine = other.run("print(1)")
+        assert replay(other, mine["run"])["same"]
+    for one in begun[:2]:
+        assert host.wait_until(lambda one=one: http.get(f"/v1/replays/{one.json['replay']}").json["status"] == "done", 30)
+    assert replay(http, http.run("print(2)")["run"])["same"]
+
+
 def test_a_client_that_goes_cancels_its_replay(http, server):
     first = http.run({"code": "import time; time.sleep(3)", "limits": {"timeout_s": 20}})
     with server.wire() as wire:

@@ -238,12 +238,26 @@ static bool is_run_id(const char *id)
            strspn(id + 2, "0123456789abcdef") == FRAME_RECORD_LEN - 2;
 }
 
-static int check_open(const struct api *api, const char *id, struct err *err)
+static unsigned count_running(const struct api_replays *replays, const char *owner)
+{
+    unsigned count = 0;
+    for (const struct api_replay *one = replays->first; one; one = one->next)
+        count += one->runs && strcmp(one->owner, owner) == 0;
+    return count;
+}
+
+static int check_open(const struct api *api, const char *owner, const char *id, struct err *err)
 {
     if (!is_run_id(id) || !api->replays)
         return api_absent(err, "run", id);
     if (api->draining)
         return err_set(err, ERR_BUSY, "the service is stopping");
+    if (count_running(api->replays, owner) >= REPLAYS_OWNER) {
+        err_set(err, ERR_QUOTA, "%d replays of this token run already, as many as may",
+                REPLAYS_OWNER);
+        err_hint(err, "wait for the end of one, then try again");
+        return -1;
+    }
     if (api->replays->running < REPLAYS_RUNNING)
         return 0;
     err_set(err, ERR_BUSY, "%d replays run already, as many as may", REPLAYS_RUNNING);
@@ -287,7 +301,7 @@ void api_run_replay(struct http_exchange *x)
     struct wish wish = { 0 };
     char where[64];
     if (http_query_only(x, none, &err) < 0 || read_wish(x->json, &wish, &err) < 0 ||
-        check_open(api, x->arg[0], &err) < 0) {
+        check_open(api, who_id(x->who), x->arg[0], &err) < 0) {
         http_reply_err(x, &err);
         return;
     }

@@ -7,6 +7,7 @@
 #include "serve/api/api.h"
 
 #define REPLAYS_RUNNING 4 /* at once; each has a thread and a connection to the database */
+#define REPLAYS_OWNER 2   /* of them, of one token */
 #define REPLAYS_KEPT 256
 #define REPLAYS_BYTES ((size_t)16 << 20) /* of reports that are kept */
 
