@@ -119,5 +119,13 @@ static const char tasks[] =
     " bytes BLOB NOT NULL);"
     "CREATE UNIQUE INDEX task_files_path ON task_files (task, role, path);";
 
-const char *const schema_migrations[] = { records, tasks };
+static const char task_bytes[] =
+    /* Bytes of a task's events: retention adds them up. Events are only ever added. */
+    "ALTER TABLE tasks ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE tasks SET bytes = (SELECT coalesce(sum(length(CAST(data AS BLOB))), 0)"
+    " FROM task_events WHERE task = tasks.n);"
+    "CREATE TRIGGER task_grows AFTER INSERT ON task_events BEGIN"
+    " UPDATE tasks SET bytes = bytes + length(CAST(NEW.data AS BLOB)) WHERE n = NEW.task; END;";
+
+const char *const schema_migrations[] = { records, tasks, task_bytes };
 const int schema_newest = (int)array_len(schema_migrations);

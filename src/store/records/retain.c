@@ -7,7 +7,8 @@
  *    within the bounds: a replay begins at the first cell;
  * 3. a record within the bounds is a replay of it;
  * 4. the cache may still give its result.
- * The bytes of a record count as often as they are used: the disk holds less. */
+ * The bytes of a record count as often as they are used: the disk holds less. Tasks have the same
+ * bounds for themselves (store/tasks). */
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,6 +16,7 @@
 #include "store/records/catalog.h"
 #include "store/records/contents.h"
 #include "store/records/records_int.h"
+#include "store/tasks/tasks_retain.h"
 
 #define SUM_ROWS 8192 /* of the catalog, looked at in one portion */
 #define ACTS_ROWS 1024 /* of acts, looked at in one portion */
@@ -29,6 +31,7 @@ struct records_tending {
     int64_t sum, at_n; /* of the records from at_n on */
     int64_t from_n, last_n; /* records to look at: above from_n, up to last_n */
     int64_t at_act; /* acts up to it were looked at */
+    int64_t at_task; /* tasks up to it were looked at */
     int64_t began_ms, began_ns; /* when this began, by the wall clock and since the boot */
     unsigned folder;   /* the next one of contents */
     bool looked;       /* every folder was looked at once */
@@ -250,6 +253,14 @@ static int remove_acts(struct records *records, int rows, struct err *err)
     return tending->at_act > 0;
 }
 
+static int remove_tasks(struct records *records, int rows, struct err *err)
+{
+    struct records_tending *tending = records->tending;
+    const struct tasks_bounds bounds = { tending->limit_ms, records->bytes };
+    return tasks_retain(records->db, records->options.state_dir, &bounds, rows, &tending->at_task,
+                        err);
+}
+
 static int remove_contents(struct records *records, int rows, struct err *err)
 {
     int looked = contents_sweep(records->db, records->contents, rows, err);
@@ -269,7 +280,8 @@ static int remove_files(struct records *records, int rows, struct err *err)
 }
 
 static int (*const stages[])(struct records *records, int rows, struct err *err) = {
-    begin_round, add_up, find_range, remove_some, remove_acts, remove_contents, remove_files,
+    begin_round, add_up, find_range,      remove_some,
+    remove_acts, remove_tasks, remove_contents, remove_files,
 };
 
 void records_tend_anew(struct records *records)

@@ -69,6 +69,12 @@ static int find_key(struct db *db, unsigned char key[REDACT_KEY_BYTES], struct e
     return found ? 0 : err_set(err, ERR_BUG, "the store has no key for its markers");
 }
 
+int tasklog_open_locks(int state_dir, struct err *err)
+{
+    int fd = openat(state_dir, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd >= 0 ? fd : err_sys(err, "open '%s' in the state folder", LOCK_FILE);
+}
+
 struct tasklog *tasklog_open(const struct tasklog_options *options, struct err *err)
 {
     const struct db_options how = { .state_dir = options->state_dir,
@@ -80,11 +86,9 @@ struct tasklog *tasklog_open(const struct tasklog_options *options, struct err *
     if (log->db && find_key(log->db, key, err) == 0)
         log->redact = redact_open(options->redact, key, err);
     if (log->redact) {
-        log->lock_fd = openat(options->state_dir, LOCK_FILE,
-                              O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        log->lock_fd = tasklog_open_locks(options->state_dir, err);
         if (log->lock_fd >= 0)
             return log;
-        err_sys(err, "open '%s' in the state folder", LOCK_FILE);
     }
     tasklog_close(log);
     return NULL;

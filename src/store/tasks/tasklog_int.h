@@ -22,10 +22,14 @@ struct tasklog {
 };
 
 int64_t tasklog_now_ms(void);
+/* The file of the locks, or -1. */
+int tasklog_open_locks(int state_dir, struct err *err);
 /* 1: locked by us; 0: by another; -1: err. */
 int tasklog_lock(struct tasklog *log, int64_t task, struct err *err);
 void tasklog_unlock(struct tasklog *log, int64_t task);
 bool tasklog_is_locked(const struct tasklog *log, int64_t task);
+/* In a transaction, with the lock of the task. */
+int tasklog_remove_rows(struct tasklog *log, int64_t n, struct err *err);
 /* Its number; -1: ERR_ABSENT. */
 int64_t tasklog_find(struct tasklog *log, const char *owner, const char *id, struct err *err);
 /* Runs a statement that gives no row, after its values were put. */

@@ -242,7 +242,7 @@ int tasklog_file(struct tasklog *log, const char *owner, const char *id, const c
 
 /* --- the end --- */
 
-static int remove_rows(struct tasklog *log, int64_t n, struct err *err)
+int tasklog_remove_rows(struct tasklog *log, int64_t n, struct err *err)
 {
     static const char *const statements[] = { "DELETE FROM task_events WHERE task = ?1",
                                               "DELETE FROM task_files WHERE task = ?1",
@@ -270,7 +270,7 @@ int tasklog_remove(struct tasklog *log, const char *owner, const char *id, struc
     if (rc <= 0)
         return -1;
     rc = db_begin(log->db, err);
-    if (rc == 0 && (remove_rows(log, n, err) < 0 || db_commit(log->db, err) < 0)) {
+    if (rc == 0 && (tasklog_remove_rows(log, n, err) < 0 || db_commit(log->db, err) < 0)) {
         db_undo(log->db);
         rc = -1;
     }
