@@ -100,7 +100,7 @@ _cupel()
         fill='' options='--why --json --quiet -q --help -h'
         ;;
     'tasks resume')
-        fill='' options='--model --budget --max-steps --out -o --why --yes --json --quiet -q --help -h'
+        fill='' options='--model --budget --max-steps --out -o --why --yes -y --json --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --budget) options='' fill='' ;;
@@ -119,7 +119,7 @@ _cupel()
         esac
         ;;
     'tasks rm')
-        fill='' options='--json --quiet -q --help -h'
+        fill='' options='--yes -y --json --quiet -q --help -h'
         ;;
     session)
         fill=words words='new run ls info put get files interrupt checkpoint undo fork rm' options='--help -h'

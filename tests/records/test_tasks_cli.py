@@ -208,11 +208,15 @@ def test_a_task_that_runs_is_neither_taken_up_nor_removed(tasks):
         assert tasks.status(task) == "running"
         done = tasks.command("resume", task)
         assert done.returncode == 75 and f"the task '{task}' is running" in done.stderr
-        done = tasks.command("rm", task)
+        done = tasks.command("rm", "--yes", task)
         assert done.returncode == 2 and "is running" in done.stderr
     finally:
         stop(child, signal.SIGKILL)
-    assert tasks.command("rm", task).returncode == 0
+    done = tasks.command("rm", task, "last")  # the same one
+    assert done.returncode == 0 and task in done.stdout and "1 task: add --yes to remove" in done.stderr, done
+    assert tasks.command("show", task).returncode == 0
+    done = tasks.command("rm", "--yes", task)
+    assert done.returncode == 0 and "removed 1 task" in done.stderr, done
     assert tasks.command("show", task).returncode == 2
 
 
@@ -460,7 +464,7 @@ def old(tasks, folder, **options):
     """A task, taken out of the store and put down as an older cupel did: its id and file."""
     task = tasks.finish(folder, READ, TOTAL, ANSWER)["task"]
     events = [event for event in stored.events(tasks.state, task) if event["kind"] not in ("setup", "reply")]
-    assert tasks.command("rm", task).returncode == 0
+    assert tasks.command("rm", "--yes", task).returncode == 0
     path = tasks.state / "tasks" / f"{task}.jsonl"
     path.parent.mkdir(mode=0o700, exist_ok=True)
     owner = tasks.state.stat()

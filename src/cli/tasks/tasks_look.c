@@ -197,21 +197,57 @@ int cli_tasks_export(struct cli_tasks *tasks, struct err *err)
 
 /* --- rm --- */
 
+/* A task that is named twice is there once. */
+static int collect(struct cli_tasks *tasks, json_t *rows, json_t *ids, struct err *err)
+{
+    const struct opt_operands *names = &tasks->options.ask.run.operands;
+    for (size_t i = 0; i < names->count; i++) {
+        own_json row = tasklog_show(tasks->ask.store.log, NULL, names->at[i], err);
+        bool known = false;
+        size_t j;
+        json_t *one;
+        if (!row)
+            return -1;
+        json_array_foreach (rows, j, one)
+            known = known || json_equal(json_object_get(one, "task"), json_object_get(row, "task"));
+        if (known)
+            continue;
+        json_array_append(rows, row);
+        json_array_append(ids, json_object_get(row, "task"));
+    }
+    return 0;
+}
+
+static void print_preview(const json_t *rows)
+{
+    own_buf out = BUF_INIT(LIST_MAX);
+    size_t i;
+    json_t *row;
+    json_array_foreach (rows, i, row)
+        add_line(row, &out);
+    cli_term_write(STDOUT_FILENO, buf_str(&out));
+}
+
 int cli_tasks_rm(struct cli_tasks *tasks, struct err *err)
 {
-    const struct opt_operands *ids = &tasks->options.ask.run.operands;
-    json_t *removed = json_array();
-    own_json told = json_pack("{s:o}", "removed", removed);
-    if (need_log(tasks, err) < 0)
+    bool yes = tasks->options.ask.yes;
+    own_json rows = json_array();
+    own_json ids = json_array();
+    if (need_log(tasks, err) < 0 || collect(tasks, rows, ids, err) < 0)
         return -1;
-    for (size_t i = 0; i < ids->count; i++) {
-        own_json row = tasklog_show(tasks->ask.store.log, NULL, ids->at[i], err);
-        const char *id = row ? json_get_str(row, "task").at : NULL;
-        if (!id || tasklog_remove(tasks->ask.store.log, NULL, id, err) < 0)
-            return -1;
-        json_array_append_new(removed, json_string(id));
-        if (!tasks->options.ask.run.json)
-            cli_term_note("removed %s", id);
+    size_t count = json_array_size(ids);
+    for (size_t i = 0; yes && i < count; i++)
+        if (tasklog_remove(tasks->ask.store.log, NULL, json_string_value(json_array_get(ids, i)),
+                           err) < 0)
+            return i ? err_wrap(err, "after %zu of %zu tasks", i, count) : -1;
+    if (tasks->options.ask.run.json) {
+        own_json told = json_pack("{s:b, s:i, s:O}", "removed", yes, "count", (int)count, "tasks",
+                                  ids);
+        return cli_term_json(told);
     }
-    return tasks->options.ask.run.json ? cli_term_json(told) : 0;
+    if (!yes)
+        print_preview(rows);
+    cli_term_note(yes ? "removed %zu task%s" : "%zu task%s: add --yes to remove", count,
+                  count == 1 ? "" : "s");
+    return 0;
 }

@@ -32,7 +32,7 @@ static const struct opt resume_table[] = {
     { "max-steps", 0, "N", OPT_NUMBER, AT(ask.max_steps), "cells that the rest may run" },
     { "out", 'o', "DIR", OPT_TEXT, AT(ask.run.out), "save the files that were made here" },
     { "why", 0, NULL, OPT_FLAG, AT(ask.why), "show the lines of code behind each value" },
-    { "yes", 0, NULL, OPT_FLAG, AT(ask.yes), "do not ask before spending at an unknown price" },
+    { "yes", 'y', NULL, OPT_FLAG, AT(ask.yes), "do not ask before spending at an unknown price" },
     ROWS_COMMON,
 };
 static const struct opt replay_table[] = { ROWS_COMMON };
@@ -41,7 +41,10 @@ static const struct opt export_table[] = {
     { "out", 'o', "FILE", OPT_TEXT, AT(ask.run.out), "write it here; - is standard output" },
     ROWS_COMMON,
 };
-static const struct opt rm_table[] = { ROWS_COMMON };
+static const struct opt rm_table[] = {
+    { "yes", 'y', NULL, OPT_FLAG, AT(ask.yes), "remove them; without it, only show which" },
+    ROWS_COMMON,
+};
 #define ROWS(table) static const size_t table##_rows = array_len(table##_table)
 ROWS(ls);
 ROWS(show);
@@ -92,6 +95,7 @@ static const char *const notes[CLI_TASKS_VERBS] = {
         "\nNo model is asked: its recorded replies are served, and the cells really run. What\n"
         "differs is reported, and the exit code is 1. Changed files are used as they are now.\n",
     [CLI_TASKS_EXPORT] = "\nFor example:\n  cupel tasks export last -o report.html\n",
+    [CLI_TASKS_RM] = "\nFor example:\n  cupel tasks rm last --yes\n",
 };
 
 static void help_all(void)
