@@ -386,6 +386,18 @@ def test_a_removed_run_answers_nobody(server):
     assert again["cached"] is False and again["stdout"] != first["stdout"], again
 
 
+def test_a_run_that_another_process_removed_answers_nobody(server):
+    request = {"code": f"import os\nprint(os.urandom(9).hex())  # {time.time_ns()}", "cache": TTL}
+    with server.client() as http:
+        first, hit = http.run(request), http.run(request)
+        assert hit["cached"] is True and hit["run"] == first["run"]
+        done = server.cupel.run(["runs", "rm", first["run"], "--yes"])
+        assert done.returncode == 0, done
+        again, hit = http.run(request), http.run(request)
+    assert again["cached"] is False and again["stdout"] != first["stdout"], again
+    assert hit["cached"] is True and hit["run"] == again["run"], hit
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root sees into other users' processes")
 def test_a_crash_between_run_and_store_poisons_nothing(cupel_as, place):
     """Every hit of the next engine is a true result."""

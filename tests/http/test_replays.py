@@ -139,7 +139,8 @@ def test_a_token_has_two_replays_at_once_and_leaves_room_for_others(http, server
         mine = other.run("print(1)")
         assert replay(other, mine["run"])["same"]
     for one in begun[:2]:
-        assert host.wait_until(lambda one=one: http.get(f"/v1/replays/{one.json['replay']}").json["status"] == "done", 30)
+        path = f"/v1/replays/{one.json['replay']}"
+        assert host.wait_until(lambda path=path: http.get(path).json["status"] == "done", 30)
     assert replay(http, http.run("print(2)")["run"])["same"]
 
 

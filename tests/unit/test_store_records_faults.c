@@ -33,7 +33,7 @@ static void found(void *user, struct records_hit *hit)
 static bool find(const char *key, const char *owner, int64_t max_age_s)
 {
     unsigned before = kept_answers;
-    records_find_cached(kept_records, key, owner, max_age_s, found, NULL);
+    records_find_cached(kept_records, key, owner, max_age_s, /* known= */ NULL, found, NULL);
     kept_await(before + 1);
     return got.age_s >= 0;
 }

@@ -76,7 +76,9 @@ TEST(old_tasks_go_with_their_events_and_files_and_one_that_runs_stays)
     retain(DAY_S, 0, "2");
     own_db *db = kept_look();
     CHECK_ASK(db, "SELECT group_concat(n) FROM (SELECT n FROM tasks ORDER BY n)", "3,4");
-    CHECK_ASK(db, "SELECT group_concat(task) FROM (SELECT DISTINCT task FROM task_events ORDER BY 1)", "3,4");
+    CHECK_ASK(db,
+              "SELECT group_concat(task) FROM (SELECT DISTINCT task FROM task_events ORDER BY 1)",
+              "3,4");
     CHECK_ASK(db, "SELECT group_concat(task) FROM (SELECT task FROM task_files ORDER BY 1)", "3,4");
     tasklog_finish(running);
     retain(DAY_S, 0, "1");

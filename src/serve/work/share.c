@@ -5,7 +5,9 @@
  * 2. The first of identical runs leads; the others wait for its result. If it may not be reused, or
  *    is a stored one that is too old for them, each of them runs for itself. If it was cancelled,
  *    also while it ran, or refused, the next one leads. They wait in the order in which they came.
- * 3. They share its artifacts, and get copies of its text a few in a turn. A text that is long, or
+ * 3. The store has the last word: a result in memory is given if its run is still the one that is
+ *    stored. The thread of records looks.
+ * 4. They share its artifacts, and get copies of its text a few in a turn. A text that is long, or
  *    long for so many, is not shared: the others run for themselves. */
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +264,35 @@ static void on_found(void *user, struct records_hit *hit)
     work_hit(work);
 }
 
+static void ask_store(struct work *work, records_found *found)
+{
+    work->stage = WORK_WAITS;
+    records_find_cached(work->works->records, work->key, work->owner, work->request->cache_ttl_s,
+                        work->result.run, found, work);
+}
+
+/* A result in memory whose run another process may have removed, or run again. */
+static void on_checked(void *user, struct records_hit *hit)
+{
+    struct work *work = user;
+    bool over = work->works->stopping || work->err.kind != ERR_NONE;
+    if (!over && hit && hit->known) {
+        tell_hit(work);
+        return;
+    }
+    if (!over)
+        cache_forget(work->works->cache, work->result.run);
+    result_done(&work->result);
+    result_init(&work->result);
+    buf_done(&work->json);
+    work->json = BUF_INIT(WORK_JSON_MAX);
+    if (!over && follow(work))
+        return;
+    if (!over)
+        lead(work);
+    on_found(work, hit);
+}
+
 bool work_share(struct work *work)
 {
     struct works *works = work->works;
@@ -272,7 +303,12 @@ bool work_share(struct work *work)
     if (!digest)
         return false;
     request_cache_key(work->request, digest, work->key);
-    if (cache_find(works->cache, work)) {
+    bool is_hit = cache_find(works->cache, work);
+    if (is_hit && works->records) {
+        ask_store(work, on_checked);
+        return true;
+    }
+    if (is_hit) {
         work_hit(work);
         return true;
     }
@@ -281,9 +317,7 @@ bool work_share(struct work *work)
     lead(work);
     if (!works->records)
         return false;
-    work->stage = WORK_WAITS;
-    records_find_cached(works->records, work->key, work->owner, work->request->cache_ttl_s,
-                        on_found, work);
+    ask_store(work, on_found);
     return true;
 }
 

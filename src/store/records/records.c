@@ -358,13 +358,14 @@ void records_act(struct records *records, const struct records_act *act)
 }
 
 void records_find_cached(struct records *records, const char *key, const char *owner,
-                         int64_t max_age_s, records_found *found, void *user)
+                         int64_t max_age_s, const char *known, records_found *found, void *user)
 {
     struct records_job *job = buf_alloc_zero(1, sizeof *job);
     job->kind = RECORDS_FIND;
     snprintf(job->key, sizeof job->key, "%s", key);
     copy_id(job->row.owner, owner);
     job->max_age_s = max_age_s;
+    copy_id(job->known, known);
     job->found = found;
     job->user = user;
     queue(records, job);

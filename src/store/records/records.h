@@ -86,6 +86,7 @@ void records_act(struct records *records, const struct records_act *act);
 /* A stored result that may be reused, by its key and owner, at most max_age_s old: `found` gets it
  * from the loop. */
 struct records_hit {
+    bool known;
     struct str json; /* as result_to_json made it */
     double age_s;
     int64_t ttl_s; /* with which it was stored */
@@ -93,8 +94,10 @@ struct records_hit {
     size_t artifact_count;
 };
 typedef void records_found(void *user, struct records_hit *hit); /* NULL: there is none */
+/* `known`, or NULL: the run whose result the caller has. If that is the one that is stored, `known`
+ * of the hit is all that is filled, and it is not counted as a use. */
 void records_find_cached(struct records *records, const char *key, const char *owner,
-                         int64_t max_age_s, records_found *found, void *user);
+                         int64_t max_age_s, const char *known, records_found *found, void *user);
 
 /* Its result was given again so many times, out of memory: for "cached_hits" of its record. */
 void records_note_hits(struct records *records, const char *run, int64_t times);

@@ -86,6 +86,7 @@ struct records_job {
     /* A search in the cache: */
     char key[HASH_HEX_ROOM];
     int64_t max_age_s;
+    char known[RECORDS_ID_ROOM]; /* "": none */
     records_found *found;
     struct records_hit hit;
     struct buf hit_json;

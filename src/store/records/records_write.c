@@ -249,6 +249,11 @@ static int64_t find_result(struct records *records, struct records_job *job, str
     int64_t age_ms = records_now_ms() - at;
     struct str long_sum = db_text(query, 4), run = db_text(query, 6);
     snprintf(job->run, sizeof job->run, "%.*s", (int)run.len, run.at);
+    job->hit.known = strcmp(job->run, job->known) == 0;
+    if (job->hit.known) {
+        db_stop(query);
+        return n;
+    }
     job->hit.age_s = (double)age_ms / 1e3;
     job->hit.ttl_s = (until - at) / 1000;
     memcpy(sum, long_sum.at, long_sum.len < sizeof sum ? long_sum.len : sizeof sum - 1);
@@ -284,6 +289,8 @@ void records_find(struct records *records, struct records_job *job)
     int64_t n = find_result(records, job, &err);
     job->is_hit = n > 0;
     job->hit.json = buf_str(&job->hit_json);
+    if (job->hit.known)
+        return;
     atomic_fetch_add(n > 0 ? &records->cache_hits : &records->cache_misses, 1);
     if (n > 0)
         records_add_hits(records, job->run, 1);
