@@ -118,6 +118,24 @@ def test_a_password_is_known_by_the_name_of_its_variable(store):
     assert not store.holds(secrets[0]) and not store.holds(secrets[1]), result
 
 
+def test_the_value_of_a_variable_is_judged_by_its_name(store):
+    secret = PASSWORD + fresh("", 8)
+    code = f"part = '{secret[::-1]}'\npassword = part[::-1]\npassword[999]"
+    result = store.run({"code": code, "cache": {"ttl_s": 600}})
+    assert {"name": "password", "text": repr(secret), "type": "str"} in result["error"]["values"]
+    assert not store.holds(secret) and store.record(result)["redacted"] >= 1
+    assert store.run({"code": code, "cache": {"ttl_s": 600}})["cached"] is False
+    with store.engine.client() as client:
+        session = Session(client)
+        try:
+            made = session.run(code.rpartition("\n")[0], names=True)
+            assert [one["text"] for one in made["names_added"] if one["name"] == "password"] == [repr(secret)]
+            changed = session.run("password = [password]", names=True)
+        finally:
+            session.ask("end")
+    assert [one["text"] for one in changed["names_changed"]] == [f"[{secret!r}]"] and not store.holds(secret)
+
+
 @pytest.mark.parametrize("at", [49152 - 60, 49152 - 30, 49152 - 10, 49152, 100000, 131072 - 16384 - 20])
 def test_no_half_of_a_secret_is_stored_where_output_was_cut(store, at):
     secret = fresh()

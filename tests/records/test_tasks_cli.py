@@ -324,6 +324,19 @@ def test_a_secret_in_a_question_or_an_output_hinders_nothing(tasks):
     assert tasks.json("replay", report["task"])["same"]
 
 
+def test_the_value_of_a_secret_variable_is_in_no_event(tasks):
+    secret = "hunter2pass99"
+    cells = [fence("password = open('sales.csv').read().split(',')[-1].strip()[::-1]\nprint(len(password))"),
+             fence("password[999]"), fence("n = len(password)\nanswer('{n}', n=n)")]
+    report = tasks.ask("How long?", cells, {"sales.csv": f"name,{secret[::-1]}\n"}, OFF)
+    shown = json.dumps(report)
+    assert report["answer"] == "13" and f"password = '{secret}'" in shown
+    assert f"password (str of 13) '{secret}'" in shown
+    whole = json.dumps(stored.events(tasks.state, report["task"]))
+    assert secret not in whole and "password (str of 13) '[redacted:password:" in whole
+    assert tasks.json("replay", report["task"])["same"]
+
+
 # Listed and shown.
 
 def test_tasks_are_listed_and_shown(tasks):

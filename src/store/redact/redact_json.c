@@ -90,6 +90,25 @@ static bool is_binary_form(const char *key)
            begins(key, "video/") || strcmp(key, "application/pdf") == 0;
 }
 
+/* {"name": "password", "text": "'abc123'"}: a variable, as a session or an error shows it. */
+static size_t walk_shown(const struct redact *redact, json_t *value, struct str name)
+{
+    struct str text = json_str(value);
+    enum name_class class = redact_name(name);
+    struct span part = redact_shown(class, text);
+    own_buf out = room_for(text);
+    if (part.from == part.until)
+        return walk_string(redact, value, STR(""));
+    buf_add(&out, text.at, part.from);
+    redact_mark(redact, redact_name_kind(class),
+                (struct str){ text.at + part.from, part.until - part.from }, &out);
+    buf_add(&out, text.at + part.until, text.len - part.until);
+    own_json rest = json_text(buf_str(&out));
+    size_t more = walk_string(redact, rest, STR(""));
+    set_string(redact, value, json_str(rest));
+    return 1 + more;
+}
+
 static size_t walk_member(const struct redact *redact, json_t *object, const char *key,
                           json_t *value, int depth)
 {
@@ -99,6 +118,9 @@ static size_t walk_member(const struct redact *redact, json_t *object, const cha
         return walk_base64(redact, value);
     if (json_is_string(value) && strcmp(key, "base64") == 0) /* else bytes of a file */
         return json_object_get(object, "text") ? walk_base64(redact, value) : 0;
+    if (json_is_string(value) && strcmp(key, "text") == 0 &&
+        json_is_string(json_object_get(object, "name")))
+        return walk_shown(redact, value, json_get_str(object, "name"));
     return walk(redact, value, str_of(key), depth + 1);
 }
 

@@ -118,6 +118,15 @@ const struct redact_row redact_rows[] = {
       "_key|-key|apikey|accesskey|secretkey|privatekey|authkey|signingkey|encryptionkey|accountkey",
       ASSIGNED("[_-]?(?:api|access|secret|private|auth|signing|encryption|account)?key"), ROW_FOLD,
       redact_check_assigned, true },
+    /* A variable in an observation of the agent: "password (str of 6) 'abc123'"; and a list. */
+    { "secret",
+      "password|passwd|passphrase|pwd|pass (|pass = |secret|token|credential|_key|apikey|"
+      "accesskey|secretkey|privatekey|authkey|signingkey|encryptionkey|accountkey|authorization (",
+      "_?[a-z]{3,14}[_-]?[0-9]{0,2}"
+      "(?: \\([A-Za-z_][A-Za-z0-9_.]{0,39}(?: of [0-9]{1,18}| [0-9x]{1,40})?\\) "
+      "| = (?=[(\\[{]{1,3}[bru]?[\"']))"
+      "([^\\r\\n]{1,128})",
+      ROW_FOLD, redact_check_shown, true },
 };
 
 const size_t redact_row_count = sizeof redact_rows / sizeof redact_rows[0];
