@@ -337,6 +337,24 @@ def test_the_value_of_a_secret_variable_is_in_no_event(tasks):
     assert tasks.json("replay", report["task"])["same"]
 
 
+def test_a_secret_that_two_portions_of_output_share_is_not_stored(tasks):
+    key = "AKIA" + "IOSFODNN7QRSTUVW"
+    code = "import sys\nk = open('sales.csv').read().strip()[::-1]\nfor part in (k[:7], k[7:], ' end\\n'):\n" \
+           "    sys.stdout.write(part)\n    sys.stdout.flush()\nn = len(k)\nanswer('{n}', n=n)"
+    folder = tasks.folder({"sales.csv": key[::-1] + "\n"})
+    child = tasks.start(folder, tasks.model(folder, fence(code)))
+    told = child.communicate(timeout=ASK_S)[1].decode()
+    host.OWN_CHILDREN.discard(child.pid)
+    assert child.returncode == 0 and f"| {key} end" in told
+    task = tasks.newest()
+    events = stored.events(tasks.state, task)
+    assert {event["data"]["text"] for event in events if event["kind"] in ("output", "text")} == {""}
+    whole = json.dumps(events)
+    assert key[:7] not in whole and key[7:] not in whole and "[redacted:cloud-key:" in whole
+    shown = tasks.command("show", task).stderr
+    assert "| [redacted:cloud-key:" in shown and key[7:] not in shown
+
+
 # Listed and shown.
 
 def test_tasks_are_listed_and_shown(tasks):

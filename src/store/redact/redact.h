@@ -41,8 +41,7 @@ static inline void redact_drop(struct redact **redact)
 /* Appends `text` with every key-like string replaced, and returns how many were. 0: the text was
  * appended byte for byte. A result above out's maximum becomes one marker, of kind "limit". */
 size_t redact_text(const struct redact *redact, struct str text, struct buf *out);
-/* Might redact_text, or redact_json of what this text holds as JSON, find something? false is
- * certain. Copies nothing. */
+/* Might redact_text find something? false is certain. Copies nothing. */
 bool redact_may(const struct redact *redact, struct str text);
 
 /* Redacts every string of a JSON value in place, keys included, and returns how many were. The
@@ -51,6 +50,8 @@ bool redact_may(const struct redact *redact, struct str text);
  * and encoded where they hold text. Pictures and other binary forms of a result, and the bytes of
  * files, stay. */
 size_t redact_json(const struct redact *redact, json_t *value);
+/* Might redact_json of what this text holds as JSON find something? false is certain. */
+bool redact_json_may(const struct redact *redact, struct str text);
 /* JSON as text: appended unchanged, byte for byte, if nothing was found; else parsed, redacted and
  * written compact. A text that is no JSON is redacted as text. */
 size_t redact_json_text(const struct redact *redact, struct str text, struct buf *out);

@@ -274,10 +274,15 @@ static bool hides(struct str text)
            twice(text, "\"stdout\"") || twice(text, "\"stderr\"");
 }
 
+bool redact_json_may(const struct redact *redact, struct str text)
+{
+    return redact_may(redact, text) || hides(text);
+}
+
 size_t redact_json_text(const struct redact *redact, struct str text, struct buf *out)
 {
     struct err err = ERR_INIT;
-    if (!text.len || (!redact_may(redact, text) && !hides(text))) {
+    if (!redact_json_may(redact, text)) {
         if (buf_add_str(out, text) == 0)
             return 0;
         redact_mark(redact, "limit", text, out);
