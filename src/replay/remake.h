@@ -3,7 +3,7 @@
  * engine.
  *
  * A marker of redaction is "[redacted:KIND:HASH]"; `secrets` has what stands in its place, by the
- * eight digits of HASH. They are sent to the engine, and never stored. */
+ * eight digits of HASH. They are sent to the engine, and never stored (replay/supplied.h). */
 #ifndef REPLAY_REMAKE_H
 #define REPLAY_REMAKE_H
 

@@ -12,6 +12,7 @@
 #include "replay/diff.h"
 #include "replay/lineage.h"
 #include "replay/remake.h"
+#include "replay/supplied.h"
 #include "store/records/look.h"
 
 #define ASK_S 300        /* for an answer that runs no code */
@@ -132,7 +133,7 @@ static json_t *again(const struct replay *how, const json_t *record, const char 
 {
     const struct remake remake = remake_with(how);
     own_json frame = remake_run(&remake, record, session, err);
-    if (!frame)
+    if (!frame || supplied_check(how->supplied, frame, err) < 0)
         return NULL;
     const json_t *limits = json_object_get(json_object_get(frame, "request"), "limits");
     double seconds = json_number_value(json_object_get(limits, "timeout_s"));
@@ -184,6 +185,8 @@ static int begin_session(const struct replay *how, const json_t *steps, char *ou
         json_object_set(recorded, "limits", json_object_get(detail, "limits"));
     json_t *request = remake_session(&remake, recorded, json_object_get(act, "files"),
                                      digest_of(steps), err);
+    if (request && supplied_check(how->supplied, request, err) < 0)
+        json_decref(take_ptr(request));
     if (!request)
         return -1;
     own_json answer = ask(
@@ -231,6 +234,8 @@ static int act_again(const struct replay *how, const json_t *act, const char *se
                             err);
     else if (refuse_not_stored(act, err) == 0)
         value = remake_files(&remake, json_object_get(act, "files"), err);
+    if (value && supplied_check(how->supplied, value, err) < 0)
+        json_decref(take_ptr(value));
     if (!value) {
         json_decref(frame);
         return -1;
@@ -314,7 +319,7 @@ static json_t *cell_again(const struct replay *how, const json_t *record, json_t
 
 /* --- the interface --- */
 
-json_t *replay_run(const struct replay *how, const char *id, struct err *err)
+static json_t *replay_record(const struct replay *how, const char *id, struct err *err)
 {
     own_json record = look_show(how->db, how->owner, id, err);
     if (!record)
@@ -328,6 +333,18 @@ json_t *replay_run(const struct replay *how, const char *id, struct err *err)
     json_object_set_new(report, "session",
                         json_is_string(session) ? json_incref(session) : json_null());
     json_object_set(report, "cells", cells);
+    return report;
+}
+
+json_t *replay_run(const struct replay *how, const char *id, struct err *err)
+{
+    struct replay own = *how;
+    struct supplied supplied;
+    json_t *report = NULL;
+    own.supplied = &supplied;
+    if (supplied_open(&supplied, how->db, how->secrets, err) == 0)
+        report = replay_record(&own, id, err);
+    supplied_done(&supplied);
     return report;
 }
 

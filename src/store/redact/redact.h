@@ -38,6 +38,9 @@ static inline void redact_drop(struct redact **redact)
 }
 #define own_redact attr_cleanup(redact_drop) struct redact *
 
+/* Is this the secret of a marker with these eight digits? */
+bool redact_is(const struct redact *redact, struct str secret, const char *digits);
+
 /* Appends `text` with every key-like string replaced, and returns how many were. 0: the text was
  * appended byte for byte. A result above out's maximum becomes one marker, of kind "limit". */
 size_t redact_text(const struct redact *redact, struct str text, struct buf *out);
