@@ -308,6 +308,7 @@ def test_a_reply_with_a_hidden_secret_is_neither_taken_up_nor_replayed(tasks):
         json.dumps(tasks.json("show", report["task"]))
     assert key not in whole and "[redacted:" in whole
     assert tasks.json("show", report["task"])["redacted"] > 0
+    assert report["evidence"][0]["result"]["provenance"]["code_sha256"] not in whole  # it lets anybody try guesses
     done = tasks.command("replay", report["task"])
     assert done.returncode == 2 and "reply 1 of the record has 1 secret hidden" in done.stderr
     done = tasks.cupel.run(["ask", "--model", "replay:/dev/null", "--continue", report["task"], "And?"],

@@ -102,6 +102,8 @@ static int prepare_start(struct records *records, struct records_job *job, struc
     hash_hex(request->code, row->code_sha256);
     row->redacted += redact_text(records->redact, request->code, &row->code) +
                      redact_json_text(records->redact, buf_str(&text), &row->json);
+    if (row->redacted > 0)
+        redact_sum(records->redact, row->code_sha256);
     row->bytes += (int64_t)(row->code.len + row->json.len);
     return 0;
 }
@@ -174,6 +176,21 @@ static void prepare_failure(struct records *records, struct records_job *job)
     job->row.figures = (struct records_figures){ .refused = true };
 }
 
+/* The request had a secret: the sums in its result are keyed as that of its row is. */
+static int hide_sums(struct records *records, struct records_row *row, struct err *err)
+{
+    if (row->json.len > 0 && row->json.at[0] == '[')
+        return 0; /* a marker stands for all of it */
+    own_json result = json_read(buf_str(&row->json), RECORDS_TEXT_MAX, err);
+    if (!result)
+        return err_wrap(err, "the result of a run");
+    redact_sums(records->redact, result);
+    buf_drop(&row->json, row->json.len);
+    if (json_add(&row->json, result) < 0)
+        return err_set(err, ERR_LIMIT, "the result is too long for its record");
+    return 0;
+}
+
 static int prepare_end(struct records *records, struct records_job *job, struct err *err)
 {
     const struct result *result = job->result;
@@ -192,6 +209,8 @@ static int prepare_end(struct records *records, struct records_job *job, struct 
     };
     prepare_artifacts(records, row, result);
     row->redacted += redact_json_text(records->redact, job->json, &row->json);
+    if (job->record->redacted > 0 && hide_sums(records, row, err) < 0)
+        return -1;
     row->bytes += (int64_t)row->json.len;
     job->record->redacted += row->redacted;
     bool reusable = result->status == RESULT_OK || result->status == RESULT_ERROR;

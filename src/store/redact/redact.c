@@ -79,6 +79,13 @@ static void keyed_hash(const struct redact *redact, struct str secret, char out[
     hash_end_hex(&hash, out);
 }
 
+void redact_sum(const struct redact *redact, char *hex)
+{
+    char keyed[HASH_HEX_ROOM];
+    keyed_hash(redact, str_of(hex), keyed);
+    memcpy(hex, keyed, sizeof keyed);
+}
+
 bool redact_is(const struct redact *redact, struct str secret, const char *digits)
 {
     char hex[HASH_HEX_ROOM];

@@ -38,6 +38,12 @@ static inline void redact_drop(struct redact **redact)
 }
 #define own_redact attr_cleanup(redact_drop) struct redact *
 
+/* Makes a keyed sum of a SHA-256 in hexadecimal, in place: a plain one of a text with a short
+ * secret lets anybody try guesses. Equal sums stay equal in one store. */
+void redact_sum(const struct redact *redact, char *hex);
+/* redact_sum for the sums of code and inputs in every "provenance". */
+void redact_sums(const struct redact *redact, json_t *value);
+
 /* Is this the secret of a marker with these eight digits? */
 bool redact_is(const struct redact *redact, struct str secret, const char *digits);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "store/redact/redact_int.h"
@@ -258,6 +259,34 @@ static size_t walk(const struct redact *redact, json_t *value, struct str name, 
 size_t redact_json(const struct redact *redact, json_t *value)
 {
     return walk(redact, value, STR(""), 0);
+}
+
+static void key_sums(const struct redact *redact, json_t *provenance)
+{
+    static const char *const sums[] = { "code_sha256", "inputs_sha256" };
+    char hex[HASH_HEX_ROOM];
+    for (size_t i = 0; i < array_len(sums); i++) {
+        struct str sum = json_get_str(provenance, sums[i]);
+        if (sum.len != sizeof hex - 1)
+            continue;
+        memcpy(hex, sum.at, sizeof hex);
+        redact_sum(redact, hex);
+        json_object_set_new(provenance, sums[i], json_string(hex));
+    }
+}
+
+void redact_sums(const struct redact *redact, json_t *value)
+{
+    const char *name;
+    json_t *member;
+    size_t i;
+    json_object_foreach (value, name, member) {
+        if (strcmp(name, "provenance") == 0)
+            key_sums(redact, member);
+        redact_sums(redact, member);
+    }
+    json_array_foreach (value, i, member)
+        redact_sums(redact, member);
 }
 
 static bool twice(struct str text, const char *what)

@@ -109,7 +109,10 @@ void tasklog_drop(struct tasklog **log)
 
 size_t tasklog_redact(const struct tasklog *log, json_t *value)
 {
-    return redact_json(log->redact, value);
+    size_t found = redact_json(log->redact, value);
+    if (found)
+        redact_sums(log->redact, value);
+    return found;
 }
 
 bool tasklog_is_id(const char *text)
@@ -382,7 +385,7 @@ static int write_event(struct tasklog *log, const char *kind, const json_t *data
         return err_set(err, ERR_LIMIT, "an event of the task is too long to be stored");
     if (redact_json_may(log->redact, buf_str(&text))) {
         hidden = json_deep_copy(data);
-        found = redact_json(log->redact, hidden);
+        found = tasklog_redact(log, hidden);
     }
     if (found) {
         json_object_set_new(hidden, "redacted", json_integer((json_int_t)found));
