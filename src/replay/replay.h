@@ -32,6 +32,11 @@ struct replay {
 
 /* REPORT, or NULL with an err: nothing was compared. `id` as look_show takes it. */
 json_t *replay_run(const struct replay *how, const char *id, struct err *err);
+/* The steps that lead to a session's cell, itself the last: without those that were undone, with
+ * those of the session that it was forked from. Where some of them are gone, all that is left, and
+ * *out_gap says what is missing. A new array; NULL with an err. */
+json_t *replay_steps(struct db *db, const char *owner, const json_t *record, struct err *out_gap,
+                     struct err *err);
 /* {"run","with","same","differences"} of two records. */
 json_t *replay_compare(const json_t *was, const json_t *is);
 
