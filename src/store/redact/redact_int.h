@@ -41,6 +41,7 @@ enum redact_flags {
     ROW_FOLD = 1, /* anchors and pattern ignore case */
     ROW_WORD = 2, /* only where a word begins */
     ROW_DASH = 4, /* and not after '-' */
+    ROW_PART = 8, /* with ROW_WORD: after '_', too, as in the name of a file */
 };
 
 /* A kind of secret. The pattern is tried at each place of an anchor, and only there.
