@@ -103,6 +103,7 @@ def test_json_as_text_is_changed_only_where_something_is_found():
 
 
 TOKEN = "Zq3tP0aLm" + "Wx7RbYc2Ks9"
+PICTURE = "AKIA" + "IOSFODNN7QRSTUVW///" + "A" * 88  # base64 whose beginning has the form of a key
 
 
 @pytest.mark.parametrize("value,want", [
@@ -124,8 +125,11 @@ TOKEN = "Zq3tP0aLm" + "Wx7RbYc2Ks9"
     ({"name": "authorization", "text": f"'Bearer {TOKEN}'"},
      {"name": "authorization", "text": "'Bearer authorization'"}),
     ({"Authorization": "Bearer " + TOKEN}, {"Authorization": "Bearer authorization"}),
-    ({"image/png": "sk" + "-ant-" + TOKEN, "image/svg+xml": "sk" + "-ant-" + TOKEN},
-     {"image/png": "sk" + "-ant-" + TOKEN, "image/svg+xml": "model-key"}),
+    ({"image/png": PICTURE, "image/svg+xml": "sk" + "-ant-" + TOKEN},
+     {"image/png": PICTURE, "image/svg+xml": "model-key"}),
+    ({"image/foo": PICTURE, "audio/x": PICTURE}, dict.fromkeys(["image/foo", "audio/x"], "cloud-key///" + "A" * 88)),
+    ({"image/png": "sk" + "-ant-" + TOKEN, "image/jpeg": "AKIA" + "IOSFODNN7QRSTUVW", "video/mp4": "-" + PICTURE},
+     {"image/png": "model-key", "image/jpeg": "cloud-key", "video/mp4": "-cloud-key///" + "A" * 88}),
 ])
 def test_the_name_of_a_member_is_the_context_of_its_value(value, want):
     text = MARKER.sub(r"\1", json.dumps(redact({"json": value})[0]["json"]))

@@ -56,8 +56,8 @@ bool redact_may(const struct redact *redact, struct str text);
 /* Redacts every string of a JSON value in place, keys included, and returns how many were. The
  * name of a member is the context of its value ("password": "..."), and so is an option before its
  * value in an array ("--token", "..."). Members whose names end in "base64" are decoded, redacted
- * and encoded where they hold text. Pictures and other binary forms of a result, and the bytes of
- * files, stay. */
+ * and encoded where they hold text. Pictures and other binary forms of a result that are base64,
+ * and the bytes of files, stay. */
 size_t redact_json(const struct redact *redact, json_t *value);
 /* Might redact_json of what this text holds as JSON find something? false is certain. */
 bool redact_json_may(const struct redact *redact, struct str text);

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "store/redact/redact_int.h"
 
+#define BINARY_MIN 64 /* bytes of the least picture or sound */
 #define DEPTH_MAX 256 /* above what json_read accepts */
 
 static size_t walk(const struct redact *redact, json_t *value, struct str name, int depth);
@@ -73,22 +74,31 @@ static size_t walk_base64(const struct redact *redact, json_t *value)
     return count;
 }
 
-static bool begins(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static bool ends(const char *text, const char *ending)
 {
     size_t len = strlen(text), part = strlen(ending);
     return len >= part && strcmp(text + len - part, ending) == 0;
 }
 
-/* Forms of a result that are base64 of something else than text. */
-static bool is_binary_form(const char *key)
+/* Forms of a result that are base64 of something else than text. Code may write anything there:
+ * what is no base64, or too short for such a file, is a text. */
+static bool is_binary_form(const char *key, struct str text)
 {
-    return (begins(key, "image/") && strcmp(key, "image/svg+xml") != 0) || begins(key, "audio/") ||
-           begins(key, "video/") || strcmp(key, "application/pdf") == 0;
+    static const char *const forms[] = {
+        "image/png",  "image/jpeg", "image/gif",  "image/webp", "image/bmp",       "image/tiff",
+        "image/avif", "image/apng", "audio/mpeg", "audio/mp4",  "audio/wav",       "audio/x-wav",
+        "audio/ogg",  "audio/flac", "audio/webm", "audio/aac",  "video/mp4",       "video/webm",
+        "video/ogg",  "video/mpeg", "video/avi",  "image/x-icon", "video/quicktime",
+        "image/vnd.microsoft.icon", "application/pdf",
+    };
+    size_t len = 0;
+    for (size_t i = 0; i < array_len(forms); i++) {
+        if (strcmp(key, forms[i]) != 0)
+            continue;
+        own_str bytes = base64_decode(text, &len);
+        return bytes && len >= BINARY_MIN;
+    }
+    return false;
 }
 
 /* {"name": "password", "text": "'abc123'"}: a variable, as a session or an error shows it. */
@@ -113,7 +123,7 @@ static size_t walk_shown(const struct redact *redact, json_t *value, struct str 
 static size_t walk_member(const struct redact *redact, json_t *object, const char *key,
                           json_t *value, int depth)
 {
-    if (json_is_string(value) && is_binary_form(key))
+    if (json_is_string(value) && is_binary_form(key, json_str(value)))
         return 0;
     if (json_is_string(value) && ends(key, "_base64"))
         return walk_base64(redact, value);
