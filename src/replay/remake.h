@@ -22,7 +22,12 @@ struct remake {
     void *user;
     const json_t *secrets; /* {"HASH":"value"}, or NULL */
     bool any_image; /* do not pin the recorded digest */
+    bool
+        whole; /* nothing was redacted: a text like a marker is the code's own. Set by remake_run */
 };
+
+/* Was nothing of this record or act redacted? */
+bool remake_is_whole(const json_t *row);
 
 /* The members "request" and perhaps "stdin_base64" of a run frame. `session` is that of a cell, or
  * NULL: a run of its own. A new object; NULL with an err that names the part. */

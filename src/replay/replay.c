@@ -178,8 +178,9 @@ static const char *digest_of(const json_t *steps)
 static int begin_session(const struct replay *how, const json_t *steps, char *out, size_t room,
                          struct err *err)
 {
-    const struct remake remake = remake_with(how);
+    struct remake remake = remake_with(how);
     const json_t *act = json_array_get(steps, 0), *detail = json_object_get(act, "detail");
+    remake.whole = remake_is_whole(act);
     own_json recorded = json_copy(json_object_get(detail, "request"));
     if (json_is_object(json_object_get(detail, "limits"))) /* those that held */
         json_object_set(recorded, "limits", json_object_get(detail, "limits"));
@@ -224,11 +225,12 @@ static int refuse_not_stored(const json_t *act, struct err *err)
 static int act_again(const struct replay *how, const json_t *act, const char *session,
                      struct err *err)
 {
-    const struct remake remake = remake_with(how);
+    struct remake remake = remake_with(how);
     json_t *frame = json_pack("{s:s, s:s, s:s}", "op", "session", "do", text_of(act, "act"),
                               "session", session);
     bool removes = strcmp(text_of(act, "act"), "remove") == 0;
     json_t *value = NULL;
+    remake.whole = remake_is_whole(act);
     if (removes)
         value = remake_text(&remake, "path", json_get_str(json_object_get(act, "detail"), "path"),
                             err);

@@ -29,15 +29,18 @@ static struct records_use *add_use(struct records_row *row, const char *kind, st
 }
 
 /* A name is text: it has the same markers as in the request and in the result. */
-static void redact_path(struct records *records, struct records_use *use)
+static size_t redact_path(struct records *records, struct records_use *use)
 {
     struct str path = { use->path, use->path_len };
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
-    if (!redact_may(records->redact, path) || !redact_text(records->redact, path, &text))
-        return;
+    size_t found = redact_may(records->redact, path) ? redact_text(records->redact, path, &text)
+                                                     : 0;
+    if (!found)
+        return 0;
     free(use->path);
     use->path_len = text.len;
     use->path = buf_take(&text);
+    return found;
 }
 
 /* Text that is a content of its own: redacted like the rest of it. */
@@ -251,14 +254,14 @@ static int prepare_act(struct records *records, struct records_job *job, struct 
     job->row.json = BUF_INIT(RECORDS_TEXT_MAX);
     for (size_t i = 0; i < job->row.uses.count; i++) {
         struct records_use *use = &job->row.uses.at[i];
-        redact_path(records, use);
+        job->row.redacted += redact_path(records, use);
         if (!use->spooled)
             hash_hex(use->bytes, use->sha256);
         else if (prepare_spool(use, err) < 0)
             return -1;
     }
     if (job->detail && json_add(&text, job->detail) == 0)
-        job->row.redacted = redact_json_text(records->redact, buf_str(&text), &job->row.json);
+        job->row.redacted += redact_json_text(records->redact, buf_str(&text), &job->row.json);
     return 0;
 }
 
