@@ -61,7 +61,8 @@ static int fill_text(const struct remake *remake, const char *part, struct str t
 {
     while (text.len > 0) {
         struct str hash;
-        const char *next = memmem(text.at, text.len, MARKER, sizeof MARKER - 1);
+        const char *next = remake->whole ? NULL
+                                         : memmem(text.at, text.len, MARKER, sizeof MARKER - 1);
         size_t ahead = next ? (size_t)(next - text.at) : text.len;
         if (buf_add(out, text.at, ahead) < 0)
             return refuse_length(part, err);
@@ -274,7 +275,13 @@ static int refuse_record(const char *what, struct err *err)
     return -1;
 }
 
-json_t *remake_run(const struct remake *remake, const json_t *record, const char *session,
+bool remake_is_whole(const json_t *row)
+{
+    const json_t *redacted = json_object_get(row, "redacted");
+    return json_is_integer(redacted) && json_integer_value(redacted) == 0;
+}
+
+json_t *remake_run(const struct remake *given, const json_t *record, const char *session,
                    struct err *err)
 {
     static const char *const parts[] = { "language", "code", "args", "env", "call", "profile",
@@ -285,6 +292,8 @@ json_t *remake_run(const struct remake *remake, const json_t *record, const char
     json_t *limits = json_object_get(provenance, "limits");
     json_t *request = json_object();
     own_json frame = json_pack("{s:o}", "request", request);
+    struct remake with = *given, *remake = &with;
+    with.whole = remake_is_whole(record);
     if (!json_is_object(recorded) || !json_is_string(json_object_get(recorded, "code"))) {
         refuse_record("request", err);
         return NULL;

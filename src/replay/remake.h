@@ -3,7 +3,7 @@
  * engine.
  *
  * A marker of redaction is "[redacted:KIND:HASH]"; `secrets` has what stands in its place, by the
- * eight digits of HASH. They are sent to the engine, and never stored. */
+ * eight digits of HASH. They are sent to the engine, and never stored (replay/supplied.h). */
 #ifndef REPLAY_REMAKE_H
 #define REPLAY_REMAKE_H
 
@@ -22,7 +22,12 @@ struct remake {
     void *user;
     const json_t *secrets; /* {"HASH":"value"}, or NULL */
     bool any_image; /* do not pin the recorded digest */
+    bool
+        whole; /* nothing was redacted: a text like a marker is the code's own. Set by remake_run */
 };
+
+/* Was nothing of this record or act redacted? */
+bool remake_is_whole(const json_t *row);
 
 /* The members "request" and perhaps "stdin_base64" of a run frame. `session` is that of a cell, or
  * NULL: a run of its own. A new object; NULL with an err that names the part. */

@@ -12,6 +12,7 @@
 #include "replay/diff.h"
 #include "replay/lineage.h"
 #include "replay/remake.h"
+#include "replay/supplied.h"
 #include "store/records/look.h"
 
 #define ASK_S 300        /* for an answer that runs no code */
@@ -132,7 +133,7 @@ static json_t *again(const struct replay *how, const json_t *record, const char 
 {
     const struct remake remake = remake_with(how);
     own_json frame = remake_run(&remake, record, session, err);
-    if (!frame)
+    if (!frame || supplied_check(how->supplied, frame, err) < 0)
         return NULL;
     const json_t *limits = json_object_get(json_object_get(frame, "request"), "limits");
     double seconds = json_number_value(json_object_get(limits, "timeout_s"));
@@ -177,13 +178,16 @@ static const char *digest_of(const json_t *steps)
 static int begin_session(const struct replay *how, const json_t *steps, char *out, size_t room,
                          struct err *err)
 {
-    const struct remake remake = remake_with(how);
+    struct remake remake = remake_with(how);
     const json_t *act = json_array_get(steps, 0), *detail = json_object_get(act, "detail");
+    remake.whole = remake_is_whole(act);
     own_json recorded = json_copy(json_object_get(detail, "request"));
     if (json_is_object(json_object_get(detail, "limits"))) /* those that held */
         json_object_set(recorded, "limits", json_object_get(detail, "limits"));
     json_t *request = remake_session(&remake, recorded, json_object_get(act, "files"),
                                      digest_of(steps), err);
+    if (request && supplied_check(how->supplied, request, err) < 0)
+        json_decref(take_ptr(request));
     if (!request)
         return -1;
     own_json answer = ask(
@@ -221,16 +225,19 @@ static int refuse_not_stored(const json_t *act, struct err *err)
 static int act_again(const struct replay *how, const json_t *act, const char *session,
                      struct err *err)
 {
-    const struct remake remake = remake_with(how);
+    struct remake remake = remake_with(how);
     json_t *frame = json_pack("{s:s, s:s, s:s}", "op", "session", "do", text_of(act, "act"),
                               "session", session);
     bool removes = strcmp(text_of(act, "act"), "remove") == 0;
     json_t *value = NULL;
+    remake.whole = remake_is_whole(act);
     if (removes)
         value = remake_text(&remake, "path", json_get_str(json_object_get(act, "detail"), "path"),
                             err);
     else if (refuse_not_stored(act, err) == 0)
         value = remake_files(&remake, json_object_get(act, "files"), err);
+    if (value && supplied_check(how->supplied, value, err) < 0)
+        json_decref(take_ptr(value));
     if (!value) {
         json_decref(frame);
         return -1;
@@ -314,7 +321,7 @@ static json_t *cell_again(const struct replay *how, const json_t *record, json_t
 
 /* --- the interface --- */
 
-json_t *replay_run(const struct replay *how, const char *id, struct err *err)
+static json_t *replay_record(const struct replay *how, const char *id, struct err *err)
 {
     own_json record = look_show(how->db, how->owner, id, err);
     if (!record)
@@ -328,6 +335,18 @@ json_t *replay_run(const struct replay *how, const char *id, struct err *err)
     json_object_set_new(report, "session",
                         json_is_string(session) ? json_incref(session) : json_null());
     json_object_set(report, "cells", cells);
+    return report;
+}
+
+json_t *replay_run(const struct replay *how, const char *id, struct err *err)
+{
+    struct replay own = *how;
+    struct supplied supplied;
+    json_t *report = NULL;
+    own.supplied = &supplied;
+    if (supplied_open(&supplied, how->db, how->secrets, err) == 0)
+        report = replay_record(&own, id, err);
+    supplied_done(&supplied);
     return report;
 }
 

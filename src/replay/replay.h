@@ -20,16 +20,23 @@ struct replay {
     struct db *db;
     int state_dir;
     const char *owner; /* whose records; NULL: everybody's */
-    const json_t *secrets; /* {"HASH":"value"} for redacted parts (replay/remake.h), or NULL */
+    const json_t *secrets; /* {"HASH":"value"} for redacted parts (replay/remake.h), or NULL.
+                            * Another value than the hidden one must look like a secret, too. */
     bool any_image; /* run on the image as it is now; a change is a difference */
     int cancel_fd;  /* a byte stops it; -1: none */
     const struct err *no_session; /* the refusal of a session; NULL: one may be made */
     void (*on_step)(void *user, const json_t *cell); /* each cell of the report; or NULL */
     void *user;
+    const struct supplied *supplied; /* of replay_run itself */
 };
 
 /* REPORT, or NULL with an err: nothing was compared. `id` as look_show takes it. */
 json_t *replay_run(const struct replay *how, const char *id, struct err *err);
+/* The steps that lead to a session's cell, itself the last: without those that were undone, with
+ * those of the session that it was forked from. Where some of them are gone, all that is left, and
+ * *out_gap says what is missing. A new array; NULL with an err. */
+json_t *replay_steps(struct db *db, const char *owner, const json_t *record, struct err *out_gap,
+                     struct err *err);
 /* {"run","with","same","differences"} of two records. */
 json_t *replay_compare(const json_t *was, const json_t *is);
 

@@ -251,6 +251,22 @@ def test_a_record_is_exported_as_a_notebook_a_script_and_json(http):
     assert http.get(f"{MISSING}/export").status == 404
 
 
+def test_an_exported_cell_comes_with_the_cells_that_led_to_it(http):
+    parent = http.post("/v1/sessions", {}).json["session"]
+    http.post(f"/v1/sessions/{parent}/run", {"code": "x = 20"})
+    http.post(f"/v1/sessions/{parent}/run", {"code": "x = 'undone'"})
+    undone = http.post(f"/v1/sessions/{parent}/undo", {})
+    if undone.status != 200:
+        pytest.skip(f"sessions cannot go back here: {undone.error['message']}")
+    forks = [parent, http.post(f"/v1/sessions/{parent}/fork").json["session"]]
+    for session in forks:
+        run = http.post(f"/v1/sessions/{session}/run", {"code": "print(x + 1)"}).json["run"]
+        script = http.get(f"/v1/runs/{run}/export?format=script").body
+        assert b"x = 20" in script and b"print(x + 1)" in script and b"undone" not in script, session
+    for session in forks:
+        http.delete(f"/v1/sessions/{session}")
+
+
 def test_figures_say_what_fails_and_what_is_slow(tokens, operator):
     mine, _ = tokens
     mine.run("1")

@@ -1,8 +1,10 @@
 """No stored text keeps a secret: the bytes of the database and of the contents are searched for it. The caller still
 gets its own output, and bytes of inputs and artifacts stay as they are."""
 import base64
+import hashlib
 import json
 import random
+import re
 import sqlite3
 import string
 from pathlib import Path
@@ -118,6 +120,24 @@ def test_a_password_is_known_by_the_name_of_its_variable(store):
     assert not store.holds(secrets[0]) and not store.holds(secrets[1]), result
 
 
+def test_the_value_of_a_variable_is_judged_by_its_name(store):
+    secret = PASSWORD + fresh("", 8)
+    code = f"part = '{secret[::-1]}'\npassword = part[::-1]\npassword[999]"
+    result = store.run({"code": code, "cache": {"ttl_s": 600}})
+    assert {"name": "password", "text": repr(secret), "type": "str"} in result["error"]["values"]
+    assert not store.holds(secret) and store.record(result)["redacted"] >= 1
+    assert store.run({"code": code, "cache": {"ttl_s": 600}})["cached"] is False
+    with store.engine.client() as client:
+        session = Session(client)
+        try:
+            made = session.run(code.rpartition("\n")[0], names=True)
+            assert [one["text"] for one in made["names_added"] if one["name"] == "password"] == [repr(secret)]
+            changed = session.run("password = [password]", names=True)
+        finally:
+            session.ask("end")
+    assert [one["text"] for one in changed["names_changed"]] == [f"[{secret!r}]"] and not store.holds(secret)
+
+
 @pytest.mark.parametrize("at", [49152 - 60, 49152 - 30, 49152 - 10, 49152, 100000, 131072 - 16384 - 20])
 def test_no_half_of_a_secret_is_stored_where_output_was_cut(store, at):
     secret = fresh()
@@ -149,6 +169,24 @@ def test_a_run_with_a_secret_is_not_cached_and_one_without_is(store):
     for code, cached in ((f"print('{fresh()}')", False), (f"print('{random.random()}')", True)):
         store.run({"code": code, "cache": {"ttl_s": 600}})
         assert store.run({"code": code, "cache": {"ttl_s": 600}})["cached"] is cached
+
+
+def test_sums_of_a_request_with_a_secret_are_keyed(store):
+    """A plain sum lets anybody try guesses of a short password."""
+    code = "password = 'hunter%d'\nprint(1)" % random.randrange(10**6)
+    first, second, other = (store.run({"code": one, "args": ["--token", fresh("", 30)]}) for one in (code, code, "1"))
+    sums = [store.record(one)["result"]["provenance"] for one in (first, second, other)]
+    assert sums[0]["code_sha256"] == sums[1]["code_sha256"] != sums[2]["code_sha256"]
+    for result, kept in zip((first, second, other), sums):
+        for name in ("code_sha256", "inputs_sha256"):
+            plain = result["provenance"][name]  # the caller's own
+            assert re.fullmatch("[0-9a-f]{64}", kept[name]) and kept[name] != plain and not store.holds(plain), name
+    assert first["provenance"]["code_sha256"] == hashlib.sha256(code.encode()).hexdigest()
+    found = store.engine.cupel.run(["runs", "ls", "--json", "--code-hash", sums[0]["code_sha256"]],
+                                   env=store.engine.use())
+    assert {json.loads(line)["run"] for line in found.stdout.splitlines()} == {first["run"], second["run"]}
+    clean = store.run({"code": "print(2)"})
+    assert store.record(clean)["result"]["provenance"] == clean["provenance"]
 
 
 def test_a_session_and_its_acts_keep_no_secret(store):

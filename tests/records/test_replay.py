@@ -208,8 +208,24 @@ def test_a_secret_that_is_not_stored_must_be_supplied(client, runs, folder):
     again = runs.replay(first["run"], "--secret", f"{hash}=@{secret}")
     assert again["same"]
     assert KEY not in json.dumps(runs.show(again["replayed_as"]))
-    wrong = runs.replay(first["run"], "--secret", f"{hash}=short")
+    wrong = runs.replay(first["run"], "--secret", f"{hash}={KEY[:-1]}X")
     assert fields_of(wrong) == ["code text", "stdout text"]
+
+
+def test_a_text_like_a_marker_is_no_marker_where_nothing_was_redacted(client, runs):
+    first = run(client, {"code": "print('[redacted:token:0123abcd]')", "stdin": "[redacted:token:0123abcd]"})
+    assert runs.show(first["run"])["redacted"] == 0 and runs.replay(first["run"])["same"]
+    mixed = run(client, {"code": f"print('[redacted:token:0123abcd]', len('{KEY}'))"})
+    assert runs.refused(mixed["run"])["field"] == "code"
+
+
+def test_another_value_that_would_be_stored_in_clear_is_refused(client, runs):
+    first = run(client, {"code": f"k = '{KEY}'\nprint(len(k))", "stdin": f"x {KEY}"})
+    hash = re.search(r"\[redacted:[a-z-]+:([0-9a-f]{8})\]", runs.refused(first["run"])["message"])[1]
+    for other in ("plain words here", "short"):
+        error = runs.refused(first["run"], "--secret", f"{hash}={other}")
+        assert error["kind"] == "conflict" and hash in error["message"] and other not in json.dumps(error)
+        assert other not in json.dumps(runs.show("last"))
 
 
 @pytest.mark.parametrize("given", ["x", "0123=a", "0123abcX=a", "0123abcd", "=a"])

@@ -312,6 +312,7 @@ def test_a_reply_with_a_hidden_secret_is_neither_taken_up_nor_replayed(tasks):
         json.dumps(tasks.json("show", report["task"]))
     assert key not in whole and "[redacted:" in whole
     assert tasks.json("show", report["task"])["redacted"] > 0
+    assert report["evidence"][0]["result"]["provenance"]["code_sha256"] not in whole  # it lets anybody try guesses
     done = tasks.command("replay", report["task"])
     assert done.returncode == 2 and "reply 1 of the record has 1 secret hidden" in done.stderr
     done = tasks.cupel.run(["ask", "--model", "replay:/dev/null", "--continue", report["task"], "And?"],
@@ -326,6 +327,37 @@ def test_a_secret_in_a_question_or_an_output_hinders_nothing(tasks):
     assert report["answer"] == "21"
     assert "AKIAIOSF" not in json.dumps(stored.rows(tasks.state, "SELECT data FROM task_events"))
     assert tasks.json("replay", report["task"])["same"]
+
+
+def test_the_value_of_a_secret_variable_is_in_no_event(tasks):
+    secret = "hunter2pass99"
+    cells = [fence("password = open('sales.csv').read().split(',')[-1].strip()[::-1]\nprint(len(password))"),
+             fence("password[999]"), fence("n = len(password)\nanswer('{n}', n=n)")]
+    report = tasks.ask("How long?", cells, {"sales.csv": f"name,{secret[::-1]}\n"}, OFF)
+    shown = json.dumps(report)
+    assert report["answer"] == "13" and f"password = '{secret}'" in shown
+    assert f"password (str of 13) '{secret}'" in shown
+    whole = json.dumps(stored.events(tasks.state, report["task"]))
+    assert secret not in whole and "password (str of 13) '[redacted:password:" in whole
+    assert tasks.json("replay", report["task"])["same"]
+
+
+def test_a_secret_that_two_portions_of_output_share_is_not_stored(tasks):
+    key = "AKIA" + "IOSFODNN7QRSTUVW"
+    code = "import sys\nk = open('sales.csv').read().strip()[::-1]\nfor part in (k[:7], k[7:], ' end\\n'):\n" \
+           "    sys.stdout.write(part)\n    sys.stdout.flush()\nn = len(k)\nanswer('{n}', n=n)"
+    folder = tasks.folder({"sales.csv": key[::-1] + "\n"})
+    child = tasks.start(folder, tasks.model(folder, fence(code)))
+    told = child.communicate(timeout=ASK_S)[1].decode()
+    host.OWN_CHILDREN.discard(child.pid)
+    assert child.returncode == 0 and f"| {key} end" in told
+    task = tasks.newest()
+    events = stored.events(tasks.state, task)
+    assert {event["data"]["text"] for event in events if event["kind"] in ("output", "text")} == {""}
+    whole = json.dumps(events)
+    assert key[:7] not in whole and key[7:] not in whole and "[redacted:cloud-key:" in whole
+    shown = tasks.command("show", task).stderr
+    assert "| [redacted:cloud-key:" in shown and key[7:] not in shown
 
 
 # Listed and shown.

@@ -39,8 +39,8 @@ static json_t *answer_to(const struct redact *redact, const json_t *asked)
     own_buf out = BUF_INIT((size_t)1 << 30);
     struct str text = json_get_str(asked, "dumped");
     size_t count = redact_json_text(redact, text, &out);
-    return json_pack("{s:I, s:b, s:o}", "count", (json_int_t)count, "may", redact_may(redact, text),
-                     "dumped", json_text(buf_str(&out)));
+    return json_pack("{s:I, s:b, s:o}", "count", (json_int_t)count, "may",
+                     redact_json_may(redact, text), "dumped", json_text(buf_str(&out)));
 }
 
 int main(int argc, char **argv)

@@ -99,9 +99,11 @@ def test_json_as_text_is_changed_only_where_something_is_found():
         asked = [{"dumped": json.dumps({"x": [text]}, ensure_ascii=ascii_only)} for _, text, _, _ in SECRETS]
         for row, answer in zip(SECRETS, redact(*asked)):
             check(*row, json.loads(answer["dumped"])["x"][0])
+            assert answer["may"]
 
 
 TOKEN = "Zq3tP0aLm" + "Wx7RbYc2Ks9"
+PICTURE = "AKIA" + "IOSFODNN7QRSTUVW///" + "A" * 88  # base64 whose beginning has the form of a key
 
 
 @pytest.mark.parametrize("value,want", [
@@ -111,9 +113,23 @@ TOKEN = "Zq3tP0aLm" + "Wx7RbYc2Ks9"
                                                                  "secret": None}),
     (["--token", TOKEN, TOKEN, "-v", "hunter2"], ["--token", "secret", TOKEN, "-v", "hunter2"]),
     ({"tokens": [TOKEN, "word"]}, {"tokens": ["secret", "word"]}),
+    ({"name": "password", "text": "'hunter2pass99'"}, {"name": "password", "text": "'password'"}),
+    ({"text": "b'hunter2pass99'", "name": "pass"}, {"text": "b'password'", "name": "pass"}),
+    ({"name": "password", "text": "hunter2pass99"}, {"name": "password", "text": "password"}),
+    ({"name": "tokens", "text": f"['a', '{TOKEN}', '{TOKEN}', 'b']"},
+     {"name": "tokens", "text": "['a', 'secret', 'b']"}),
+    ({"name": "token", "text": f"'{TOKEN}..."}, {"name": "token", "text": "'secret..."}),
+    ({"name": "pass_2", "text": "it's2pass99"}, {"name": "pass_2", "text": "password"}),
+    ({"name": "header", "text": f"'{TOKEN}'"}, {"name": "header", "text": f"'{TOKEN}'"}),
+    ({"name": "tokens", "text": "['word', 'other']"}, {"name": "tokens", "text": "['word', 'other']"}),
+    ({"name": "authorization", "text": f"'Bearer {TOKEN}'"},
+     {"name": "authorization", "text": "'Bearer authorization'"}),
     ({"Authorization": "Bearer " + TOKEN}, {"Authorization": "Bearer authorization"}),
-    ({"image/png": "sk" + "-ant-" + TOKEN, "image/svg+xml": "sk" + "-ant-" + TOKEN},
-     {"image/png": "sk" + "-ant-" + TOKEN, "image/svg+xml": "model-key"}),
+    ({"image/png": PICTURE, "image/svg+xml": "sk" + "-ant-" + TOKEN},
+     {"image/png": PICTURE, "image/svg+xml": "model-key"}),
+    ({"image/foo": PICTURE, "audio/x": PICTURE}, dict.fromkeys(["image/foo", "audio/x"], "cloud-key///" + "A" * 88)),
+    ({"image/png": "sk" + "-ant-" + TOKEN, "image/jpeg": "AKIA" + "IOSFODNN7QRSTUVW", "video/mp4": "-" + PICTURE},
+     {"image/png": "model-key", "image/jpeg": "cloud-key", "video/mp4": "-cloud-key///" + "A" * 88}),
 ])
 def test_the_name_of_a_member_is_the_context_of_its_value(value, want):
     text = MARKER.sub(r"\1", json.dumps(redact({"json": value})[0]["json"]))
@@ -130,7 +146,9 @@ def test_text_in_base64_is_redacted_and_bytes_of_files_stay():
     data = b"\xff key sk" + b"-ant-" + TOKEN.encode() + b" end"
     value = {"stdout": "x", "stdout_base64": coded(data), "artifacts": [{"path": "a", "base64": coded(data)}],
              "files": [{"path": "b", "base64": coded(data)}]}
-    for answer in (redact({"json": value})[0]["json"], json.loads(redact({"dumped": json.dumps(value)})[0]["dumped"])):
+    dumped = redact({"dumped": json.dumps(value)})[0]
+    assert dumped["may"]
+    for answer in (redact({"json": value})[0]["json"], json.loads(dumped["dumped"])):
         out = base64.b64decode(answer["stdout_base64"])
         assert out.startswith(b"\xff key [redacted:model-key:") and out.endswith(b"] end")
         assert {**answer, "stdout_base64": ""} == {**value, "stdout_base64": ""}
@@ -144,8 +162,9 @@ def test_a_secret_that_portions_of_a_stream_share_is_found(cuts):
     for from_, until in zip(edges, edges[1:]):
         outputs += [{"type": "stdout", "text": text[from_:until]}, {"type": "stderr", "text": "other\n"},
                     {"type": "result", "text/plain": "1"}]
-    for answer in (redact({"json": {"outputs": outputs}})[0]["json"],
-                   json.loads(redact({"dumped": json.dumps({"outputs": outputs})})[0]["dumped"])):
+    dumped = redact({"dumped": json.dumps({"outputs": outputs})})[0]
+    assert dumped["may"]
+    for answer in (redact({"json": {"outputs": outputs}})[0]["json"], json.loads(dumped["dumped"])):
         out = "".join(one["text"] for one in answer["outputs"] if one["type"] == "stdout")
         assert MARKER.sub("<>", out) == "before <> after é" and len(answer["outputs"]) == len(outputs)
         assert [one for one in answer["outputs"] if one["type"] != "stdout"] == \

@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "cli/runs/runs.h"
 #include "cli/term/term.h"
-#include "replay/lineage.h"
+#include "replay/replay.h"
 #include "store/records/export.h"
 
 #define EXPORT_MAX ((size_t)1 << 30)
@@ -61,24 +61,14 @@ static int choose(const struct cli_runs_options *o, enum records_export_form *ou
     return 0;
 }
 
-static json_t *read_history(void *user, const char *session, const char *until, struct err *err)
-{
-    const struct cli_runs *runs = user;
-    return look_session(runs->db, /* owner= */ NULL, session, until, err);
-}
-
 /* The steps that lead to a session's cell; where some of them are gone, all that is left. */
 static json_t *steps_before(struct cli_runs *runs, const json_t *record, struct err *err)
 {
-    const struct lineage_source source = { .history = read_history, .user = runs };
-    const char *session = json_string_value(json_object_get(record, "session"));
-    const char *run = json_string_value(json_object_get(record, "run"));
     struct err gap = ERR_INIT;
-    json_t *steps = lineage_of(&source, record, &gap);
-    if (steps)
-        return steps;
-    cli_term_note("the cells before it are not complete: %s", gap.text);
-    return look_session(runs->db, /* owner= */ NULL, session, run, err);
+    json_t *steps = replay_steps(runs->db, /* owner= */ NULL, record, &gap, err);
+    if (steps && gap.kind != ERR_NONE)
+        cli_term_note("the cells before it are not complete: %s", gap.text);
+    return steps;
 }
 
 int cli_runs_export(struct cli_runs *runs, struct err *err)

@@ -1,4 +1,4 @@
-/* Which runs the command line means. Runs in the cli process, after the drop of rights. */
+/* Finds the runs that the command line means. Runs in the cli process, after the drop of rights. */
 #include <string.h>
 
 #include "base/json.h"

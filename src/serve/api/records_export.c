@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "replay/replay.h"
 #include "serve/api/records.h"
 #include "store/records/export.h"
 
@@ -18,8 +19,9 @@ static int work_export(struct ask *ask, struct db *db)
     own_json before = NULL;
     if (!record)
         return -1;
+    struct err gap = ERR_INIT; /* what is left of them is given */
     if (session && question->format != RECORDS_EXPORT_JSON) {
-        before = look_session(db, owner, session, question->id, &ask->err);
+        before = replay_steps(db, owner, record, &gap, &ask->err);
         if (!before)
             return -1;
     }

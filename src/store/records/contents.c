@@ -231,7 +231,7 @@ static int drop_row(struct unused *unused, const char *sha256, struct err *err)
     return db_next(query, err);
 }
 
-/* How many were looked at. */
+/* The number of rows that it looked at. */
 static int drop_rows(struct unused *unused, int rows, struct err *err)
 {
     own_buf sums = BUF_INIT((size_t)rows * HASH_HEX_ROOM);

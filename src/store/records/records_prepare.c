@@ -29,15 +29,17 @@ static struct records_use *add_use(struct records_row *row, const char *kind, st
 }
 
 /* A name is text: it has the same markers as in the request and in the result. */
-static void redact_path(const struct redact *redact, struct records_use *use)
+static size_t redact_path(const struct redact *redact, struct records_use *use)
 {
     struct str path = { use->path, use->path_len };
     own_buf text = BUF_INIT(RECORDS_TEXT_MAX);
-    if (!redact_may(redact, path) || !redact_text(redact, path, &text))
-        return;
+    size_t found = redact_may(redact, path) ? redact_text(redact, path, &text) : 0;
+    if (!found)
+        return 0;
     free(use->path);
     use->path_len = text.len;
     use->path = buf_take(&text);
+    return found;
 }
 
 /* Text that is a content of its own: redacted like the rest of it. */
@@ -102,6 +104,8 @@ static int prepare_start(const struct redact *redact, struct records_job *job, s
     hash_hex(request->code, row->code_sha256);
     row->redacted += redact_text(redact, request->code, &row->code) +
                      redact_json_text(redact, buf_str(&text), &row->json);
+    if (row->redacted > 0)
+        redact_sum(redact, row->code_sha256);
     row->bytes += (int64_t)(row->code.len + row->json.len);
     return 0;
 }
@@ -174,6 +178,21 @@ static void prepare_failure(const struct redact *redact, struct records_job *job
     job->row.figures = (struct records_figures){ .refused = true };
 }
 
+/* The request had a secret: the sums in its result are keyed as that of its row is. */
+static int hide_sums(const struct redact *redact, struct records_row *row, struct err *err)
+{
+    if (row->json.len > 0 && row->json.at[0] == '[')
+        return 0; /* a marker stands for all of it */
+    own_json result = json_read(buf_str(&row->json), RECORDS_TEXT_MAX, err);
+    if (!result)
+        return err_wrap(err, "the result of a run");
+    redact_sums(redact, result);
+    buf_drop(&row->json, row->json.len);
+    if (json_add(&row->json, result) < 0)
+        return err_set(err, ERR_LIMIT, "the result is too long for its record");
+    return 0;
+}
+
 static int prepare_end(const struct redact *redact, struct records_job *job, struct err *err)
 {
     const struct result *result = job->result;
@@ -195,6 +214,8 @@ static int prepare_end(const struct redact *redact, struct records_job *job, str
     };
     prepare_artifacts(redact, row, result);
     row->redacted += redact_json_text(redact, job->json, &row->json);
+    if (job->record->redacted > 0 && hide_sums(redact, row, err) < 0)
+        return -1;
     row->bytes += (int64_t)row->json.len;
     job->record->redacted += row->redacted;
     bool reusable = result->status == RESULT_OK || result->status == RESULT_ERROR;
@@ -236,14 +257,14 @@ static int prepare_act(const struct redact *redact, struct records_job *job, str
     job->row.json = BUF_INIT(RECORDS_TEXT_MAX);
     for (size_t i = 0; i < job->row.uses.count; i++) {
         struct records_use *use = &job->row.uses.at[i];
-        redact_path(redact, use);
+        job->row.redacted += redact_path(redact, use);
         if (!use->spooled)
             hash_hex(use->bytes, use->sha256);
         else if (prepare_spool(use, err) < 0)
             return -1;
     }
     if (job->detail && json_add(&text, job->detail) == 0)
-        job->row.redacted = redact_json_text(redact, buf_str(&text), &job->row.json);
+        job->row.redacted += redact_json_text(redact, buf_str(&text), &job->row.json);
     return 0;
 }
 

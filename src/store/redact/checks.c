@@ -42,7 +42,7 @@ static bool is_env_name(struct str name)
 }
 
 /* The whole name around the anchor, up to the sign. */
-static struct str name_at(const struct hit *hit)
+struct str redact_name_at(const struct hit *hit)
 {
     size_t from = hit->anchor, until = hit->anchor;
     while (from > hit->done && hit->anchor - from < NAME_LOOK_BACK &&
@@ -81,7 +81,7 @@ static bool is_bare(const struct hit *hit, struct str name, struct str sign, boo
 
 bool redact_check_assigned(struct hit *hit)
 {
-    struct str name = name_at(hit);
+    struct str name = redact_name_at(hit);
     const struct span *group = hit->group;
     struct str sign = { hit->text.at + group[1].from, group[1].until - group[1].from };
     struct str value = { hit->text.at + group[3].from, group[3].until - group[3].from };

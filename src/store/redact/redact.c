@@ -79,6 +79,20 @@ static void keyed_hash(const struct redact *redact, struct str secret, char out[
     hash_end_hex(&hash, out);
 }
 
+void redact_sum(const struct redact *redact, char *hex)
+{
+    char keyed[HASH_HEX_ROOM];
+    keyed_hash(redact, str_of(hex), keyed);
+    memcpy(hex, keyed, sizeof keyed);
+}
+
+bool redact_is(const struct redact *redact, struct str secret, const char *digits)
+{
+    char hex[HASH_HEX_ROOM];
+    keyed_hash(redact, secret, hex);
+    return strlen(digits) == SHOWN_DIGITS && memcmp(hex, digits, SHOWN_DIGITS) == 0;
+}
+
 int redact_mark(const struct redact *redact, const char *kind, struct str secret, struct buf *out)
 {
     char hex[HASH_HEX_ROOM];

@@ -38,19 +38,29 @@ static inline void redact_drop(struct redact **redact)
 }
 #define own_redact attr_cleanup(redact_drop) struct redact *
 
+/* Makes a keyed sum of a SHA-256 in hexadecimal, in place: a plain one of a text with a short
+ * secret lets anybody try guesses. Equal sums stay equal in one store. */
+void redact_sum(const struct redact *redact, char *hex);
+/* redact_sum for the sums of code and inputs in every "provenance". */
+void redact_sums(const struct redact *redact, json_t *value);
+
+/* Is this the secret of a marker with these eight digits? */
+bool redact_is(const struct redact *redact, struct str secret, const char *digits);
+
 /* Appends `text` with every key-like string replaced, and returns how many were. 0: the text was
  * appended byte for byte. A result above out's maximum becomes one marker, of kind "limit". */
 size_t redact_text(const struct redact *redact, struct str text, struct buf *out);
-/* Might redact_text, or redact_json of what this text holds as JSON, find something? false is
- * certain. Copies nothing. */
+/* Might redact_text find something? false is certain. Copies nothing. */
 bool redact_may(const struct redact *redact, struct str text);
 
 /* Redacts every string of a JSON value in place, keys included, and returns how many were. The
  * name of a member is the context of its value ("password": "..."), and so is an option before its
  * value in an array ("--token", "..."). Members whose names end in "base64" are decoded, redacted
- * and encoded where they hold text. Pictures and other binary forms of a result, and the bytes of
- * files, stay. */
+ * and encoded where they hold text. Pictures and other binary forms of a result that are base64,
+ * and the bytes of files, stay. */
 size_t redact_json(const struct redact *redact, json_t *value);
+/* Might redact_json of what this text holds as JSON find something? false is certain. */
+bool redact_json_may(const struct redact *redact, struct str text);
 /* JSON as text: appended unchanged, byte for byte, if nothing was found; else parsed, redacted and
  * written compact. A text that is no JSON is redacted as text. */
 size_t redact_json_text(const struct redact *redact, struct str text, struct buf *out);

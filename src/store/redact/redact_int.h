@@ -41,6 +41,7 @@ enum redact_flags {
     ROW_FOLD = 1, /* anchors and pattern ignore case */
     ROW_WORD = 2, /* only where a word begins */
     ROW_DASH = 4, /* and not after '-' */
+    ROW_PART = 8, /* with ROW_WORD: after '_', too, as in the name of a file */
 };
 
 /* A kind of secret. The pattern is tried at each place of an anchor, and only there.
@@ -64,6 +65,11 @@ enum name_class redact_name(struct str name);
 const char *redact_name_kind(enum name_class class);
 /* Does a value of such a name look like a secret? bare: written without quotes among other code. */
 bool redact_value(enum name_class class, struct str value, bool bare);
+/* The secret part of a value as a session shows it: of "['...', '...']" from the first secret to
+ * the last. from == until: none. */
+struct span redact_shown(enum name_class class, struct str text);
+/* The whole name around a hit's anchor, up to group 1. */
+struct str redact_name_at(const struct hit *hit);
 /* The part of an Authorization value that is the credential; from == until: none. */
 struct span redact_credential(struct str value);
 /* Is a run of letters, digits and separators random, that is, not made of words and numbers? */
@@ -80,6 +86,7 @@ bool redact_check_pem(struct hit *hit);
 bool redact_check_pem_end(struct hit *hit);
 bool redact_check_cut(struct hit *hit);
 bool redact_check_half(struct hit *hit);
+bool redact_check_shown(struct hit *hit);
 
 struct anchor {
     const char *at;

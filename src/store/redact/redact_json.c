@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "store/redact/redact_int.h"
 
+#define BINARY_MIN 64 /* bytes of the least picture or sound */
 #define DEPTH_MAX 256 /* above what json_read accepts */
 
 static size_t walk(const struct redact *redact, json_t *value, struct str name, int depth);
@@ -72,33 +74,64 @@ static size_t walk_base64(const struct redact *redact, json_t *value)
     return count;
 }
 
-static bool begins(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static bool ends(const char *text, const char *ending)
 {
     size_t len = strlen(text), part = strlen(ending);
     return len >= part && strcmp(text + len - part, ending) == 0;
 }
 
-/* Forms of a result that are base64 of something else than text. */
-static bool is_binary_form(const char *key)
+/* Forms of a result that are base64 of something else than text. Code may write anything there:
+ * what is no base64, or too short for such a file, is a text. */
+static bool is_binary_form(const char *key, struct str text)
 {
-    return (begins(key, "image/") && strcmp(key, "image/svg+xml") != 0) || begins(key, "audio/") ||
-           begins(key, "video/") || strcmp(key, "application/pdf") == 0;
+    static const char *const forms[] = {
+        "image/png",  "image/jpeg", "image/gif",  "image/webp", "image/bmp",       "image/tiff",
+        "image/avif", "image/apng", "audio/mpeg", "audio/mp4",  "audio/wav",       "audio/x-wav",
+        "audio/ogg",  "audio/flac", "audio/webm", "audio/aac",  "video/mp4",       "video/webm",
+        "video/ogg",  "video/mpeg", "video/avi",  "image/x-icon", "video/quicktime",
+        "image/vnd.microsoft.icon", "application/pdf",
+    };
+    size_t len = 0;
+    for (size_t i = 0; i < array_len(forms); i++) {
+        if (strcmp(key, forms[i]) != 0)
+            continue;
+        own_str bytes = base64_decode(text, &len);
+        return bytes && len >= BINARY_MIN;
+    }
+    return false;
+}
+
+/* {"name": "password", "text": "'abc123'"}: a variable, as a session or an error shows it. */
+static size_t walk_shown(const struct redact *redact, json_t *value, struct str name)
+{
+    struct str text = json_str(value);
+    enum name_class class = redact_name(name);
+    struct span part = redact_shown(class, text);
+    own_buf out = room_for(text);
+    if (part.from == part.until)
+        return walk_string(redact, value, STR(""));
+    buf_add(&out, text.at, part.from);
+    redact_mark(redact, redact_name_kind(class),
+                (struct str){ text.at + part.from, part.until - part.from }, &out);
+    buf_add(&out, text.at + part.until, text.len - part.until);
+    own_json rest = json_text(buf_str(&out));
+    size_t more = walk_string(redact, rest, STR(""));
+    set_string(redact, value, json_str(rest));
+    return 1 + more;
 }
 
 static size_t walk_member(const struct redact *redact, json_t *object, const char *key,
                           json_t *value, int depth)
 {
-    if (json_is_string(value) && is_binary_form(key))
+    if (json_is_string(value) && is_binary_form(key, json_str(value)))
         return 0;
     if (json_is_string(value) && ends(key, "_base64"))
         return walk_base64(redact, value);
     if (json_is_string(value) && strcmp(key, "base64") == 0) /* else bytes of a file */
         return json_object_get(object, "text") ? walk_base64(redact, value) : 0;
+    if (json_is_string(value) && strcmp(key, "text") == 0 &&
+        json_is_string(json_object_get(object, "name")))
+        return walk_shown(redact, value, json_get_str(object, "name"));
     return walk(redact, value, str_of(key), depth + 1);
 }
 
@@ -238,6 +271,34 @@ size_t redact_json(const struct redact *redact, json_t *value)
     return walk(redact, value, STR(""), 0);
 }
 
+static void key_sums(const struct redact *redact, json_t *provenance)
+{
+    static const char *const sums[] = { "code_sha256", "inputs_sha256" };
+    char hex[HASH_HEX_ROOM];
+    for (size_t i = 0; i < array_len(sums); i++) {
+        struct str sum = json_get_str(provenance, sums[i]);
+        if (sum.len != sizeof hex - 1)
+            continue;
+        memcpy(hex, sum.at, sizeof hex);
+        redact_sum(redact, hex);
+        json_object_set_new(provenance, sums[i], json_string(hex));
+    }
+}
+
+void redact_sums(const struct redact *redact, json_t *value)
+{
+    const char *name;
+    json_t *member;
+    size_t i;
+    json_object_foreach (value, name, member) {
+        if (strcmp(name, "provenance") == 0)
+            key_sums(redact, member);
+        redact_sums(redact, member);
+    }
+    json_array_foreach (value, i, member)
+        redact_sums(redact, member);
+}
+
 static bool twice(struct str text, const char *what)
 {
     size_t len = strlen(what);
@@ -252,10 +313,15 @@ static bool hides(struct str text)
            twice(text, "\"stdout\"") || twice(text, "\"stderr\"");
 }
 
+bool redact_json_may(const struct redact *redact, struct str text)
+{
+    return redact_may(redact, text) || hides(text);
+}
+
 size_t redact_json_text(const struct redact *redact, struct str text, struct buf *out)
 {
     struct err err = ERR_INIT;
-    if (!text.len || (!redact_may(redact, text) && !hides(text))) {
+    if (!redact_json_may(redact, text)) {
         if (buf_add_str(out, text) == 0)
             return 0;
         redact_mark(redact, "limit", text, out);

@@ -7,10 +7,13 @@
 #define ALNUM "A-Za-z0-9"
 #define URL64 "A-Za-z0-9_-"
 
-#define TOKEN(anchors, pattern) { "token", anchors, pattern, ROW_WORD, NULL, false }
+#define TOKEN(anchors, pattern) { "token", anchors, pattern, ROW_WORD | ROW_PART, NULL, false }
 /* The prefix could also begin a name: the rest must look random. */
 #define MAYBE(kind, anchors, pattern) \
-    { kind, anchors, pattern, ROW_WORD, redact_check_random, false }
+    { kind, anchors, pattern, ROW_WORD | ROW_PART, redact_check_random, false }
+/* Nothing else has this form and length: found within a word, too. */
+#define ANYWHERE(kind, anchors, pattern) \
+    { kind, anchors, pattern "(?![A-Za-z0-9])", 0, NULL, false }
 
 /* After a name: a closing quote or bracket, a sign, and perhaps an opening quote. */
 #define ESCAPED_QUOTE "\\\\{0,3}+[\"'`]"
@@ -29,10 +32,9 @@ const struct redact_row redact_rows[] = {
     /* A marker of ours: nothing in it is searched again. */
     { NULL, "[redacted:", "\\[redacted:[a-z-]{2,20}+:[0-9a-f]{8}\\]", 0, NULL, false },
     /* Clouds. */
-    { "cloud-key", "AKIA|ASIA|ABIA|ACCA", "A[A-Z]{3}[A-Z2-7]{16}(?![A-Za-z0-9])", ROW_WORD, NULL,
-      false },
-    { "cloud-key", "AIza", RUN("AIza", URL64, 30), ROW_WORD, NULL, false },
-    { "cloud-key", "GOCSPX-", RUN("GOCSPX-", URL64, 20), ROW_WORD, NULL, false },
+    ANYWHERE("cloud-key", "AKIA|ASIA|ABIA|ACCA", "A[A-Z]{3}[A-Z2-7]{16}"),
+    { "cloud-key", "AIza", RUN("AIza", URL64, 30), ROW_WORD | ROW_PART, NULL, false },
+    { "cloud-key", "GOCSPX-", RUN("GOCSPX-", URL64, 20), ROW_WORD | ROW_PART, NULL, false },
     { "cloud-key", "ya29.", "ya29\\.[A-Za-z0-9_.-]{20,}+", ROW_WORD, NULL, false },
     { "cloud-key", "AccountKey=|SharedAccessKey=|SharedSecret=",
       "[A-Za-z]{10,15}=([A-Za-z0-9+/]{20,}+={0,2})", 0, NULL, false },
@@ -53,7 +55,9 @@ const struct redact_row redact_rows[] = {
     /* Tokens of services. */
     TOKEN("cupel_", "cupel_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"),
     TOKEN("ghp_|gho_|ghu_|ghs_|ghr_", RUN("gh[pousr]_", ALNUM, 30)),
+    ANYWHERE("token", "ghp_|gho_|ghu_|ghs_|ghr_", "gh[pousr]_[A-Za-z0-9]{36}"),
     TOKEN("github_pat_", RUN("github_pat_", "A-Za-z0-9_", 30)),
+    ANYWHERE("token", "github_pat_", "github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
     MAYBE("token", "glpat-|gldt-|glrt-|glcbt-|glptt-|glft-|glsoat-|glagent-",
           RUN("gl[a-z]{2,5}-", "A-Za-z0-9_.-", 18)),
     MAYBE("token", "xoxb-|xoxp-|xoxa-|xoxs-|xoxr-|xoxo-|xoxe-|xoxe.|xapp-|xoxc-|xoxd-",
@@ -67,7 +71,7 @@ const struct redact_row redact_rows[] = {
     MAYBE("token", "sk_live_|rk_live_|sk_test_|rk_test_", RUN("[sr]k_(?:live|test)_", ALNUM, 16)),
     MAYBE("token", "whsec_", RUN("whsec_", "A-Za-z0-9+/=", 24)),
     { "token", "SG.", "SG\\.[A-Za-z0-9_-]{16,64}+\\.[A-Za-z0-9_-]{16,}+", ROW_WORD, NULL, false },
-    TOKEN("key-", "key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    { "token", "key-", "key-[0-9a-f]{32}(?![A-Za-z0-9])", ROW_WORD, NULL, false },
     { "token", ":AA", "(?<=[0-9]{8}):(AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", 0, NULL, false },
     MAYBE("token", "shpat_|shpca_|shppa_|shpss_", RUN("shp[a-z]{2}_", "A-Fa-f0-9", 32)),
     MAYBE("token", "hvs.|hvb.|hvr.", RUN("hv[sbr]\\.", URL64, 24)),
@@ -118,6 +122,15 @@ const struct redact_row redact_rows[] = {
       "_key|-key|apikey|accesskey|secretkey|privatekey|authkey|signingkey|encryptionkey|accountkey",
       ASSIGNED("[_-]?(?:api|access|secret|private|auth|signing|encryption|account)?key"), ROW_FOLD,
       redact_check_assigned, true },
+    /* A variable in an observation of the agent: "password (str of 6) 'abc123'"; and a list. */
+    { "secret",
+      "password|passwd|passphrase|pwd|pass (|pass = |secret|token|credential|_key|apikey|"
+      "accesskey|secretkey|privatekey|authkey|signingkey|encryptionkey|accountkey|authorization (",
+      "_?[a-z]{3,14}[_-]?[0-9]{0,2}"
+      "(?: \\([A-Za-z_][A-Za-z0-9_.]{0,39}(?: of [0-9]{1,18}| [0-9x]{1,40})?\\) "
+      "| = (?=[(\\[{]{1,3}[bru]?[\"']))"
+      "([^\\r\\n]{1,128})",
+      ROW_FOLD, redact_check_shown, true },
 };
 
 const size_t redact_row_count = sizeof redact_rows / sizeof redact_rows[0];

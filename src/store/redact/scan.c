@@ -97,6 +97,8 @@ static bool begins_word(struct str text, size_t at, unsigned flags)
     const char *end = text.at + at;
     if (at == 0 || !is_word_byte(end[-1]))
         return !at || !(flags & ROW_DASH) || end[-1] != '-';
+    if (end[-1] == '_' && flags & ROW_PART)
+        return true;
     if (at >= 2 && end[-2] == '\\' && strchr("nrtbfv", end[-1]))
         return true;
     if (at >= 3 && end[-3] == '%' && is_hex(end[-1]) && is_hex(end[-2]))

@@ -9,7 +9,7 @@
 
 enum how { ONE_LINE, TABLES };
 
-/* Whatever Markdown or HTML could read is escaped. An answer may have tables and emphasis, but no
+/* Escapes all that Markdown or HTML could read. An answer may have tables and emphasis, but no
  * link, picture or HTML. */
 static void say(struct buf *out, struct str text, enum how how)
 {

@@ -113,7 +113,10 @@ void tasklog_drop(struct tasklog **log)
 
 size_t tasklog_redact(const struct tasklog *log, json_t *value)
 {
-    return redact_json(log->redact, value);
+    size_t found = redact_json(log->redact, value);
+    if (found)
+        redact_sums(log->redact, value);
+    return found;
 }
 
 bool tasklog_is_id(const char *text)
@@ -231,6 +234,11 @@ static int insert(struct tasklog *log, int64_t at_ms, struct err *err)
 }
 
 /* --- events --- */
+
+bool tasklog_is_portion(const char *kind)
+{
+    return strcmp(kind, "text") == 0 || strcmp(kind, "output") == 0;
+}
 
 struct event {
     const char *kind;
@@ -359,18 +367,29 @@ static int insert_event(struct tasklog *log, const struct event *event, struct s
     return tasklog_do(query, err);
 }
 
+/* A secret that two portions of a stream share is seen in neither: they are stored without their
+ * texts, which replies and steps have as a whole. */
+static json_t *blank_portion(const char *kind, const json_t *data)
+{
+    if (!tasklog_is_portion(kind))
+        return NULL;
+    return json_pack("{s:O*, s:s}", "stream", json_object_get(data, "stream"), "text", "");
+}
+
 /* In a transaction. */
 static int write_event(struct tasklog *log, const char *kind, const json_t *data, int64_t at_ms,
                        struct err *err)
 {
     own_buf text = BUF_INIT(TASKLOG_EVENT_MAX);
     own_json hidden = NULL;
+    own_json blank = blank_portion(kind, data);
     size_t found = 0;
+    data = blank ? blank : data;
     if (json_add(&text, data) < 0)
         return err_set(err, ERR_LIMIT, "an event of the task is too long to be stored");
-    if (redact_may(log->redact, buf_str(&text))) {
+    if (redact_json_may(log->redact, buf_str(&text))) {
         hidden = json_deep_copy(data);
-        found = redact_json(log->redact, hidden);
+        found = tasklog_redact(log, hidden);
     }
     if (found) {
         json_object_set_new(hidden, "redacted", json_integer((json_int_t)found));

@@ -50,7 +50,8 @@ struct tasklog_about {
 };
 /* A new task, or one that is there. ERR_BUSY: another process writes it. */
 int tasklog_begin(struct tasklog *log, const struct tasklog_about *about, struct err *err);
-/* The first event of a new task is "task". */
+/* The first event of a new task is "task". "text" and "output" are stored without their texts: a
+ * secret may be cut by their ends. */
 int tasklog_add(struct tasklog *log, const char *kind, const json_t *data, struct err *err);
 /* A file of the task, "input" or "made"; a later one of that path takes its place. */
 int tasklog_add_file(struct tasklog *log, const char *role, const char *path, const char *mime,
@@ -70,7 +71,8 @@ struct tasklog_filter {
 /* {"tasks":[ROW],"next"|null} */
 json_t *tasklog_list(struct tasklog *log, const struct tasklog_filter *filter, struct err *err);
 json_t *tasklog_show(struct tasklog *log, const char *owner, const char *id, struct err *err);
-/* [{"at","kind","data"}]; `passing`: with the kinds that only a watcher needs. */
+/* [{"at","kind","data"}]; `passing`: with the kinds that only a watcher needs, where the first
+ * "text" of a reply and the first "output" of a stream of a step have all of it. */
 json_t *tasklog_events(struct tasklog *log, const char *owner, const char *id, bool passing,
                        struct err *err);
 /* [{"role","path","mime","size_bytes","sha256"}] */

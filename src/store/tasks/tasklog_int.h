@@ -32,6 +32,8 @@ bool tasklog_is_locked(const struct tasklog *log, int64_t task);
 int tasklog_remove_rows(struct tasklog *log, int64_t n, struct err *err);
 /* Its number; -1: ERR_ABSENT. */
 int64_t tasklog_find(struct tasklog *log, const char *owner, const char *id, struct err *err);
+/* "text" or "output": a part of what a reply or a step has as a whole. */
+bool tasklog_is_portion(const char *kind);
 /* Runs a statement that gives no row, after its values were put. */
 int tasklog_do(struct db_query *query, struct err *err);
 

@@ -172,6 +172,59 @@ static json_t *event_of(struct db_query *query)
                      json_text(db_text(query, 1)), "data", data ? data : json_object());
 }
 
+/* The first portion of that kind and stream since the events of the kind `since`. */
+static json_t *first_portion(const json_t *events, const char *kind, const char *stream,
+                             const char *since)
+{
+    json_t *first = NULL;
+    for (size_t i = json_array_size(events); i-- > 0;) {
+        const json_t *event = json_array_get(events, i);
+        json_t *data = json_object_get(event, "data");
+        struct str own = json_get_str(event, "kind");
+        if (str_is(own, since))
+            break;
+        if (str_is(own, kind) && (!stream || str_is(json_get_str(data, "stream"), stream)))
+            first = data;
+    }
+    return first;
+}
+
+static void fill_text(const json_t *events, const json_t *reply)
+{
+    own_buf text = BUF_INIT(TASKLOG_EVENT_MAX);
+    json_t *portion = first_portion(events, "text", NULL, "reply"), *part;
+    size_t i;
+    json_array_foreach (json_object_get(reply, "content"), i, part)
+        if (str_is(json_get_str(part, "type"), "text"))
+            buf_add_str(&text, json_get_str(part, "text"));
+    if (portion)
+        json_object_set_new(portion, "text", json_text(buf_str(&text)));
+}
+
+static void fill_output(const json_t *events, const json_t *step)
+{
+    static const char *const streams[] = { "stdout", "stderr" };
+    for (size_t i = 0; i < array_len(streams); i++) {
+        struct str text = json_get_str(json_object_get(step, "result"), streams[i]);
+        json_t *portion = first_portion(events, "output", streams[i], "code");
+        if (portion)
+            json_object_set_new(portion, "text", json_text(text));
+    }
+}
+
+/* Portions are stored without their texts; a store of an older version may have some. */
+static void fill_portions(const json_t *events, const json_t *event)
+{
+    json_t *data = json_object_get(event, "data");
+    struct str kind = json_get_str(event, "kind");
+    if (tasklog_is_portion(kind.at) && json_is_object(data))
+        json_object_set_new(data, "text", json_string(""));
+    else if (str_is(kind, "reply"))
+        fill_text(events, data);
+    else if (str_is(kind, "step"))
+        fill_output(events, data);
+}
+
 json_t *tasklog_events(struct tasklog *log, const char *owner, const char *id, bool passing,
                        struct err *err)
 {
@@ -188,8 +241,12 @@ json_t *tasklog_events(struct tasklog *log, const char *owner, const char *id, b
         return NULL;
     db_put_int(query, 1, n);
     db_put_int(query, 2, passing);
-    while ((rc = db_next(query, err)) > 0)
-        json_array_append_new(events, event_of(query));
+    while ((rc = db_next(query, err)) > 0) {
+        own_json event = event_of(query);
+        if (passing)
+            fill_portions(events, event);
+        json_array_append(events, event);
+    }
     return rc < 0 ? NULL : take_ptr(events);
 }
 
