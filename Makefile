@@ -168,6 +168,7 @@ $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
 $(B)/host/src/serve/api/about.o: api/openapi.json
+$(B)/host/src/mcp/definitions.o: api/mcp-tools.json
 COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))
 $(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so $(B)/seed.so
 # The drivers compiled ahead: compiling one at every start would cost a third of a cold run.
@@ -204,6 +205,11 @@ $(B)/host/bench/warm/peer.o: bench/ipykernel_peer.py
 
 # The client of `make load`: it drives a server that bench/load.py started; not installed.
 $(B)/load: $(call host_obj,$(wildcard bench/load/*.c) $(addprefix bench/warm/,engine.c figure.c host.c stats.c)) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
+
+# A server for the MCP conformance suite, with its fixture tools; not installed.
+$(B)/host/tests/mcp/fixture/main.o: tests/mcp/fixture/tools.json
+$(B)/mcp-fixture: $(call host_obj,tests/mcp/fixture/main.c) $(LIB_OBJ) $(B)/stamp/sources
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 
 # Redacts what it reads, for the tests; not installed.
@@ -252,7 +258,7 @@ run: deps-run
 	@examples/tour.sh $(B)/cupel
 
 # The forms of the suite: tests/selection.py has the rules.
-TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion $(B)/redact replay
+TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion $(B)/redact $(B)/mcp-fixture replay
 SUITE = CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) tests/suite.py
 test: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
@@ -269,7 +275,8 @@ ecosystem: deps-ecosystem
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B tests/ecosystem/suites.py
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_notebooks.py
 	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
-	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_api_clients.py
+	@$(MAKE) --no-print-directory -j2 $(B)/mcp-fixture
+	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_api_clients.py tests/ecosystem/test_mcp_clients.py tests/ecosystem/test_tool_servers.py
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
 test-mutation: deps
