@@ -1,8 +1,11 @@
-/* Adopting orphaned descendants. */
+/* Adopting orphaned descendants, and ending them. For processes of one thread. */
 #ifndef BASE_ADOPT_H
 #define BASE_ADOPT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/types.h>
 
 #include "base/attr.h"
 
@@ -12,5 +15,11 @@ static inline attr_must_use int adopt_orphans(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
+
+/* Kill all children but these; how many there were. Only this process may reap them. */
+size_t adopt_kill_children(const pid_t *but, size_t count);
+/* Kill until no descendant is left: a dead process's children become ours. Does not wait for a
+ * program of another user, which we cannot kill. */
+void adopt_end_all(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/attr.h"
 
-#define IO_FDS_MAX 40
+#define IO_FDS_MAX 48
 
 /* Write everything; 0, or -1 with errno. */
 int io_write_all(int fd, const void *bytes, size_t len) attr_must_use;

@@ -113,3 +113,21 @@ bool str_to_bytes(struct str text, uint64_t *out)
     }
     return false;
 }
+
+void str_plain(char *to, size_t room, struct str text)
+{
+    size_t len = 0, size;
+    for (size_t at = 0; at < text.len && len + 1 < room; at += size > 0 ? size : 1) {
+        uint32_t point = 0;
+        size = str_decode_utf8((struct str){ text.at + at, text.len - at }, &point);
+        bool plain = size > 0 && point >= 0x20 && (point < 0x7f || point > 0x9f);
+        if (plain && len + size >= room)
+            break;
+        if (plain)
+            memcpy(to + len, text.at + at, size);
+        else
+            to[len] = size == 0 ? '?' : ' ';
+        len += plain ? size : 1;
+    }
+    to[len] = 0;
+}

@@ -56,6 +56,10 @@ size_t str_unfinished_utf8(struct str bytes);
  * the bytes are no valid sequence. */
 size_t str_decode_utf8(struct str bytes, uint32_t *out_point);
 
+/* Copies outside text into a fixed buffer: cut at a character, valid UTF-8, no control
+ * characters. */
+void str_plain(char *to, size_t room, struct str text);
+
 /* Whole text as a decimal number without sign, space or overflow. */
 bool str_to_u64(struct str text, uint64_t *out);
 /* "512", "64K", "512M", "2G" (powers of 1024, optional trailing "iB" or "B"). */

@@ -9,7 +9,6 @@
  * 4. neither the program's environment nor the helper's holds a model's key;
  * 5. a helper runs one program at a time. For llm_again it starts others like itself, each with a
  *    guard and a socket of its own, and runs no program any more. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +31,6 @@
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define NOTES_MAX 4096 /* of its stderr: enough to say why it failed */
 #define ARGS_MAX 32
-#define ROUNDS 400 /* of killing descendants */
 #define HINT "run the program by hand with {\"system\",\"messages\",\"tools\"} on its stdin"
 
 enum { RUN, STOP, AGAIN };
@@ -52,41 +50,6 @@ struct helper {
 };
 
 /* ---- the helper's side ---- */
-
-static pid_t parent_of(pid_t pid)
-{
-    char path[32], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    io_read_text(AT_FDCWD, path, text, sizeof text);
-    const char *at = strrchr(text, ')'); /* the program chose the name before it */
-    return at && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
-}
-
-static void kill_children(void)
-{
-    own_dirp proc = opendir("/proc");
-    for (const struct dirent *entry; proc && (entry = readdir(proc));) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        /* Only we reap our children, so the number is still valid. */
-        if (pid > 0 && parent_of(pid) == getpid())
-            kill(pid, SIGKILL);
-    }
-}
-
-/* Repeats until no descendant is left: a dead process's children become ours. Does not wait for a
- * program of another user, which we cannot kill. */
-static void end_all(void)
-{
-    for (int round = 0; round < ROUNDS; round++) {
-        pid_t pid;
-        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-            ;
-        if (pid < 0 && errno == ECHILD)
-            return;
-        kill_children();
-        poll(NULL, 0, round < ROUNDS / 2 ? 1 : 10);
-    }
-}
 
 static attr_noreturn void become(char **argv, const int *fds)
 {
@@ -117,7 +80,7 @@ static int attend(int sock, pid_t pid)
     kill(-pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    end_all();
+    adopt_end_all();
     return status;
 }
 
@@ -127,7 +90,7 @@ static attr_noreturn void guard(pid_t helper)
     setsid(); /* signals to the task's group do not reach the guard */
     while (helper > 0 && waitpid(helper, NULL, 0) < 0 && errno == EINTR)
         ;
-    end_all();
+    adopt_end_all();
     _exit(helper > 0 ? 0 : 1);
 }
 

@@ -1,4 +1,4 @@
-/* One HTTP exchange at a time, through libcurl. Blocks, but wakes up for a cancel. */
+/* One request to a model's server. Blocks, but wakes up for a cancel. */
 #ifndef LLM_HTTP_H
 #define LLM_HTTP_H
 
@@ -9,14 +9,13 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "llm/llm.h"
-
-struct llm_http; /* the library, and reusable connections */
+#include "net/http.h"
 
 #define LLM_HTTP_HEADERS_MAX 8
 
 struct llm_http_call {
     const char *url;
-    const char *headers[LLM_HTTP_HEADERS_MAX]; /* "name: value"; NULL ends them */
+    const char *headers[LLM_HTTP_HEADERS_MAX + 1]; /* "name: value"; NULL ends them */
     struct str body;     /* .at NULL: GET */
     int64_t deadline_ms; /* of the clock; 0: none */
     int cancel_fd;       /* -1: none */
@@ -33,16 +32,11 @@ struct llm_http_call {
     size_t bytes;
     char id[96];          /* of the request, given by the server */
     char detail[256];     /* why the exchange is incomplete */
+    struct net_call net;  /* llm_http_do's own */
 };
-
-/* ERR_HOST if libcurl is missing. */
-int llm_http_open(struct llm_http **out, struct err *err);
-/* Connections of its own, for another thread. */
-int llm_http_again(const struct llm_http *http, struct llm_http **out, struct err *err);
-void llm_http_close(struct llm_http *http);
 
 /* LLM_OK: the exchange is complete, with any status. LLM_NETWORK: no byte came; LLM_BROKEN: it
  * broke after some bytes; LLM_TIMEOUT, LLM_CANCELLED, LLM_TOO_LONG. */
-enum llm_outcome llm_http_do(struct llm_http *http, struct llm_http_call *call);
+enum llm_outcome llm_http_do(struct net_http *http, struct llm_http_call *call);
 
 #endif

@@ -122,7 +122,7 @@ int llm_config_read(const char *file, bool secret, json_t **out, struct err *err
     }
     int rc = read_config(file, secret, out, err);
     if (rc == 0 && memory.on && memory.count < array_len(memory.kept)) {
-        llm_copy(memory.kept[memory.count].file, sizeof memory.kept[0].file, str_of(file));
+        str_plain(memory.kept[memory.count].file, sizeof memory.kept[0].file, str_of(file));
         memory.kept[memory.count++].value = json_incref(*out);
     }
     return rc;

@@ -43,10 +43,6 @@ struct llm_model {
 void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hint, const char *fmt,
               ...) attr_printf(4, 5);
 
-/* Copies outside text into a fixed buffer: cut at a character, valid UTF-8, no control
- * characters. */
-void llm_copy(char *to, size_t room, struct str text);
-
 /* Did the caller give up? Has that clock time passed (0: none is set)? */
 bool llm_is_cancelled(const struct llm_watch *watch);
 bool llm_is_late(int64_t deadline_ms);

@@ -172,10 +172,10 @@ static bool fail_by_end(struct llm_reader *reader)
 {
     struct llm_reply *reply = reader->reply;
     if (reader->filtered && reply->detail[0] == 0)
-        llm_copy(reply->detail, sizeof reply->detail, STR("the model declined to reply"));
+        str_plain(reply->detail, sizeof reply->detail, STR("the model declined to reply"));
     if (reader->filtered) {
         reply->outcome = LLM_REFUSED;
-        llm_copy(reply->hint, sizeof reply->hint, STR("rephrase the question"));
+        str_plain(reply->hint, sizeof reply->hint, STR("rephrase the question"));
     } else if (reader->overflowed) {
         llm_fail(reply, LLM_CONTEXT, "ask with less data, or use a model with a larger window",
                  "the conversation filled the model's context window");

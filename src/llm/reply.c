@@ -24,24 +24,6 @@ const char *llm_outcome_name(enum llm_outcome outcome)
     return (size_t)outcome < array_len(names) ? names[outcome] : "unknown";
 }
 
-void llm_copy(char *to, size_t room, struct str text)
-{
-    size_t len = 0, size;
-    for (size_t at = 0; at < text.len && len + 1 < room; at += size > 0 ? size : 1) {
-        uint32_t point = 0;
-        size = str_decode_utf8((struct str){ text.at + at, text.len - at }, &point);
-        bool plain = size > 0 && point >= 0x20 && (point < 0x7f || point > 0x9f);
-        if (plain && len + size >= room)
-            break;
-        if (plain)
-            memcpy(to + len, text.at + at, size);
-        else
-            to[len] = size == 0 ? '?' : ' ';
-        len += plain ? size : 1;
-    }
-    to[len] = 0;
-}
-
 static void forget_content(struct llm_reply *reply)
 {
     json_decref(reply->content);
@@ -60,8 +42,8 @@ void llm_fail(struct llm_reply *reply, enum llm_outcome outcome, const char *hin
     va_end(args);
     forget_content(reply);
     reply->outcome = outcome;
-    llm_copy(reply->detail, sizeof reply->detail, str_of(detail));
-    llm_copy(reply->hint, sizeof reply->hint, str_of(hint ? hint : ""));
+    str_plain(reply->detail, sizeof reply->detail, str_of(detail));
+    str_plain(reply->hint, sizeof reply->hint, str_of(hint ? hint : ""));
 }
 
 void llm_reply_done(struct llm_reply *reply)

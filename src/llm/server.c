@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "llm/http.h"
 #include "llm/llm_int.h"
-#include "llm/sse.h"
+#include "net/sse.h"
 #include "llm/target.h"
 #include "llm/wire.h"
 
@@ -30,7 +30,7 @@
 #define HINT_PAGE "a proxy or a web site answered: check the base URL and the proxy settings"
 
 struct server {
-    struct llm_http *http;
+    struct net_http *http;
     struct llm_target target;
     struct llm_dialect dialect;
     bool shares; /* the target is another model's, which stays open for longer */
@@ -41,7 +41,7 @@ enum shape { UNSEEN, EVENTS, OBJECT, PAGE };
 struct hearing {
     struct llm_http_call call;
     struct llm_reader reader;
-    struct llm_sse sse;
+    struct net_sse sse;
     enum shape shape;
     struct buf body; /* of an answer that is not a stream */
     bool full;
@@ -148,9 +148,9 @@ static int on_bytes(void *user, struct str bytes)
         hearing->full = buf_add_str(&hearing->body, bytes) < 0;
         return hearing->full ? 1 : 0;
     }
-    if (llm_sse_feed(&hearing->sse, bytes) < 0)
+    if (net_sse_feed(&hearing->sse, bytes) < 0)
         llm_fail(reply, LLM_TOO_LONG, "use another model", "an event exceeds %zu MiB",
-                 LLM_SSE_EVENT_MAX >> 20);
+                 NET_SSE_EVENT_MAX >> 20);
     if (reply->outcome != LLM_OK)
         return -1;
     return hearing->reader.ended ? 1 : 0;
@@ -246,7 +246,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
         .on_bytes = on_bytes,
         .user = &hearing,
     };
-    llm_sse_start(&hearing.sse, on_event, &hearing);
+    net_sse_start(&hearing.sse, on_event, &hearing);
     llm_reader_start(&hearing.reader, target->wire, try->watch, reply, &model->made_ids);
     enum llm_outcome outcome = llm_http_do(server->http, &hearing.call);
     bool whole = hearing.reader.ended || hearing.reader.finished;
@@ -260,7 +260,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
     try->streamed = hearing.reader.began;
     try->least_wait_s = hearing.call.retry_after_s;
     try->never_retry = hearing.call.never_retry;
-    llm_copy(reply->id, sizeof reply->id, str_of(hearing.call.id));
+    str_plain(reply->id, sizeof reply->id, str_of(hearing.call.id));
     cut_out(reply->detail, target->key);
     cut_out(reply->id, target->key);
     if (reply->outcome == LLM_OK) {
@@ -268,7 +268,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
         cut_out_of_reply(str_of(reply->text), target->key);
     }
     llm_reader_done(&hearing.reader);
-    llm_sse_done(&hearing.sse);
+    net_sse_done(&hearing.sse);
     buf_done(&hearing.body);
 }
 
@@ -277,7 +277,7 @@ static void ask(struct llm_model *model, struct llm_try *try)
 static void close_server(void *state)
 {
     struct server *server = state;
-    llm_http_close(server->http);
+    net_http_close(server->http);
     if (!server->shares)
         llm_target_done(&server->target);
     free(server);
@@ -286,8 +286,8 @@ static void close_server(void *state)
 static void *again(struct llm_model *model, struct err *err)
 {
     const struct server *from = model->state;
-    struct llm_http *http = NULL;
-    if (llm_http_again(from->http, &http, err) < 0)
+    struct net_http *http = NULL;
+    if (net_http_again(from->http, &http, err) < 0)
         return NULL;
     struct server *server = buf_alloc_zero(1, sizeof *server);
     *server = (struct server){ http, from->target, from->dialect, .shares = true };
@@ -339,7 +339,7 @@ int llm_server_open(const char *spec, struct llm_model *model, struct err *err)
     struct server *server = buf_alloc_zero(1, sizeof *server);
     struct llm_target *target = &server->target;
     if (llm_target_find(spec, target, err) < 0 || llm_target_find_key(target, err) < 0 ||
-        check_key(target, err) < 0 || llm_http_open(&server->http, err) < 0) {
+        check_key(target, err) < 0 || net_http_open(&server->http, err) < 0) {
         close_server(server);
         return -1;
     }
@@ -368,7 +368,7 @@ int llm_server_probe(const struct llm_target *target, json_t **out_models, char 
                      size_t room)
 {
     struct err err = ERR_INIT;
-    struct llm_http *http = NULL;
+    struct net_http *http = NULL;
     own_buf body = BUF_INIT(BODY_MAX);
     own_str url = url_of(target, target->wire == &llm_wire_anthropic ? "/v1/models" : "/models");
     attr_cleanup(forget_line) char *key = key_line(target);
@@ -383,16 +383,16 @@ int llm_server_probe(const struct llm_target *target, json_t **out_models, char 
                                   .on_bytes = on_probe_bytes,
                                   .user = &body };
     *out_models = NULL;
-    if (llm_http_open(&http, &err) < 0) {
-        llm_copy(detail, room, str_of(err.text));
+    if (net_http_open(&http, &err) < 0) {
+        str_plain(detail, room, str_of(err.text));
         return -1;
     }
     enum llm_outcome outcome = llm_http_do(http, &call);
-    llm_http_close(http);
+    net_http_close(http);
     own_json listed = json_read(buf_str(&body), BODY_MAX, &err);
     if (outcome == LLM_OK && call.status == 200 && json_is_object(listed)) {
         *out_models = take_ptr(listed);
-        llm_copy(detail, room, STR(""));
+        str_plain(detail, room, STR(""));
         return 0;
     }
     struct llm_reply reply = { .outcome = LLM_OK };
@@ -402,7 +402,7 @@ int llm_server_probe(const struct llm_target *target, json_t **out_models, char 
         llm_fail(&reply, outcome, NULL, "%s",
                  call.detail[0] ? call.detail : llm_outcome_name(outcome));
     cut_out(reply.detail, target->key);
-    llm_copy(detail, room, str_of(reply.detail));
+    str_plain(detail, room, str_of(reply.detail));
     /* A server without a model list is fine; one that denies access is useless. */
     return reply.outcome == LLM_UNKNOWN_MODEL ? 0 : -1;
 }

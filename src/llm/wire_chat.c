@@ -266,7 +266,7 @@ static void read_delta(struct llm_reader *reader, const json_t *delta, bool is_w
     if (refusal.len > 0 && reader->reply->outcome == LLM_OK) {
         size_t have = strlen(reader->reply->detail);
         reader->filtered = true;
-        llm_copy(reader->reply->detail + have, sizeof reader->reply->detail - have, refusal);
+        str_plain(reader->reply->detail + have, sizeof reader->reply->detail - have, refusal);
     }
 }
 

@@ -144,8 +144,8 @@ static void read_item(struct llm_reader *reader, const json_t *item)
             llm_reader_add(reader, &piece->text, json_get_str(inner, "text"));
         if (llm_part_is(inner, "refusal") && reader->reply->outcome == LLM_OK) {
             reader->filtered = true;
-            llm_copy(reader->reply->detail, sizeof reader->reply->detail,
-                     json_get_str(inner, "refusal"));
+            str_plain(reader->reply->detail, sizeof reader->reply->detail,
+                      json_get_str(inner, "refusal"));
         }
     }
 }

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
-#include "llm/sse.h"
+#include "net/sse.h"
 #include "llm/wire.h"
 
 static inline void fuzz_llm_event(void *user, struct str name, struct str data)
@@ -48,21 +48,21 @@ static inline int fuzz_llm_wire(const struct llm_wire *wire, const uint8_t *byte
     struct llm_reply reply = { .outcome = LLM_OK };
     struct str text = { (const char *)bytes, len };
     struct llm_reader reader;
-    struct llm_sse sse;
+    struct net_sse sse;
     unsigned made_ids = 0;
     llm_reader_start(&reader, wire, &watch, &reply, &made_ids);
-    llm_sse_start(&sse, fuzz_llm_event, &reader);
+    net_sse_start(&sse, fuzz_llm_event, &reader);
     if (len > 0 && bytes[0] == '{')
         llm_reader_whole(&reader, text);
     else
-        llm_sse_feed(&sse, text);
+        net_sse_feed(&sse, text);
     llm_reader_end(&reader);
     if (reply.outcome == LLM_OK ? !json_is_array(reply.content) || !reply.text
                                 : reply.content || reply.text || !reply.detail[0])
         abort();
     if (reply.outcome == LLM_OK)
         fuzz_llm_answer(wire, &reply);
-    llm_sse_done(&sse);
+    net_sse_done(&sse);
     llm_reader_done(&reader);
     llm_reply_done(&reply);
     return 0;

@@ -100,23 +100,23 @@ static struct llm_http_call call_of(const struct server *server, struct buf *bod
                                    .user = body };
 }
 
-static struct llm_http *opened(void)
+static struct net_http *opened(void)
 {
     struct err err = ERR_INIT;
-    struct llm_http *http = NULL;
+    struct net_http *http = NULL;
     unsetenv("http_proxy");
     unsetenv("all_proxy");
     unsetenv("ALL_PROXY");
-    if (llm_http_open(&http, &err) < 0)
+    if (net_http_open(&http, &err) < 0)
         check_failed(__FILE__, __LINE__, "%s", err.text);
     return http;
 }
 
-static void closed(struct llm_http **http)
+static void closed(struct net_http **http)
 {
-    llm_http_close(*http);
+    net_http_close(*http);
 }
-#define own_http attr_cleanup(closed) struct llm_http *
+#define own_http attr_cleanup(closed) struct net_http *
 
 TEST(llm_http_brings_the_body_and_what_matters_of_the_head)
 {

@@ -395,7 +395,7 @@ TEST(llm_words_of_servers_are_made_plain)
     for (size_t i = 0; i < array_len(rows); i++) {
         char shown[16] = "", small[9];
         bool cut = rows[i].text.at[0] == '0';
-        llm_copy(cut ? small : shown, cut ? sizeof small : sizeof shown, rows[i].text);
+        str_plain(cut ? small : shown, cut ? sizeof small : sizeof shown, rows[i].text);
         CHECK_TEXT(cut ? small : shown, rows[i].plain);
     }
 }

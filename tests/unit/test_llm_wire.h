@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
-#include "llm/sse.h"
+#include "net/sse.h"
 #include "llm/wire.h"
 
 #define own_reply attr_cleanup(llm_reply_done) struct llm_reply

@@ -1,28 +1,28 @@
 /* Server-sent events: lines end in LF, CR or both; data lines are joined by LF; a blank line ends
  * an event; events without data, comments, ids and retry times are ignored. Passes bytes on
  * unchecked. */
-#include "llm/sse.h"
+#include "net/sse.h"
 
 #include <string.h>
 
-void llm_sse_start(struct llm_sse *sse, void (*on_event)(void *, struct str, struct str),
+void net_sse_start(struct net_sse *sse, void (*on_event)(void *, struct str, struct str),
                    void *user)
 {
-    *sse = (struct llm_sse){ .line = BUF_INIT(LLM_SSE_EVENT_MAX),
-                             .name = BUF_INIT(LLM_SSE_EVENT_MAX),
-                             .data = BUF_INIT(LLM_SSE_EVENT_MAX),
+    *sse = (struct net_sse){ .line = BUF_INIT(NET_SSE_EVENT_MAX),
+                             .name = BUF_INIT(NET_SSE_EVENT_MAX),
+                             .data = BUF_INIT(NET_SSE_EVENT_MAX),
                              .on_event = on_event,
                              .user = user };
 }
 
-void llm_sse_done(struct llm_sse *sse)
+void net_sse_done(struct net_sse *sse)
 {
     buf_done(&sse->line);
     buf_done(&sse->name);
     buf_done(&sse->data);
 }
 
-static void dispatch(struct llm_sse *sse)
+static void dispatch(struct net_sse *sse)
 {
     if (sse->has_data)
         sse->on_event(sse->user, buf_str(&sse->name), buf_str(&sse->data));
@@ -31,7 +31,7 @@ static void dispatch(struct llm_sse *sse)
     sse->has_data = false;
 }
 
-static int take_field(struct llm_sse *sse, struct str line)
+static int take_field(struct net_sse *sse, struct str line)
 {
     const char *colon = memchr(line.at, ':', line.len);
     struct str field = { line.at, colon ? (size_t)(colon - line.at) : line.len };
@@ -50,7 +50,7 @@ static int take_field(struct llm_sse *sse, struct str line)
     return buf_add_str(&sse->data, value);
 }
 
-static int take_line(struct llm_sse *sse)
+static int take_line(struct net_sse *sse)
 {
     struct str line = buf_str(&sse->line), mark = STR("\xef\xbb\xbf");
     if (!sse->past_mark && line.len >= mark.len && memcmp(line.at, mark.at, mark.len) == 0)
@@ -65,7 +65,7 @@ static int take_line(struct llm_sse *sse)
     return rc;
 }
 
-int llm_sse_feed(struct llm_sse *sse, struct str bytes)
+int net_sse_feed(struct net_sse *sse, struct str bytes)
 {
     while (bytes.len > 0) {
         if (sse->after_cr && bytes.at[0] == '\n')

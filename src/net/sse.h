@@ -1,15 +1,15 @@
 /* Server-sent events, in pieces of any size. Pure: no clock, no descriptor. */
-#ifndef LLM_SSE_H
-#define LLM_SSE_H
+#ifndef NET_SSE_H
+#define NET_SSE_H
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/str.h"
 
-#define LLM_SSE_EVENT_MAX ((size_t)8 << 20) /* of a line, and of one event's data */
+#define NET_SSE_EVENT_MAX ((size_t)8 << 20) /* of a line, and of one event's data */
 
-struct llm_sse {
+struct net_sse {
     struct buf line, name, data;
     bool has_data;
     bool after_cr;  /* a following line feed belongs to the carriage return */
@@ -19,11 +19,11 @@ struct llm_sse {
     void *user;
 };
 
-void llm_sse_start(struct llm_sse *sse, void (*on_event)(void *, struct str, struct str),
+void net_sse_start(struct net_sse *sse, void (*on_event)(void *, struct str, struct str),
                    void *user);
 /* The next bytes. 0, or -1 if a line or event exceeds the cap: reading stops then. */
-int llm_sse_feed(struct llm_sse *sse, struct str bytes);
+int net_sse_feed(struct net_sse *sse, struct str bytes);
 /* Drops an event without its blank line: it was cut off. */
-void llm_sse_done(struct llm_sse *sse);
+void net_sse_done(struct net_sse *sse);
 
 #endif
