@@ -37,6 +37,7 @@ let late = '';                 // failures between cells
 let args = [];
 let program;                   // the name in process.argv
 let stdin = null;
+let tools = null;              // the module, since the first line that had tools
 let lastValue;                 // `_`, until the code uses the name itself
 const realExit = process.exit;
 
@@ -296,6 +297,7 @@ async function perform(request) {
     });
     const status = exiting ? exiting.code : Number(process.exitCode || code) & 255;
     exiting = null;
+    await (tools && tools.end());
     process.exitCode = undefined;
     driver.output.sign = ''; // later output has no place in a cell's order
     postNow('Runtime.releaseObjectGroup', { objectGroup: 'cupel' });
@@ -322,6 +324,8 @@ function begin(request) {
         process.argv = [process.execPath, program, ...request.args];
     args = request.args || [];
     if ('seed' in request) require('./seed.cjs')(request.cell);
+    if (request.tools)
+        (tools ||= driver.tools()).begin(request.tools, driver, () => [`<cell-${request.cell}>`]);
 }
 
 // ---- events outside a cell's own flow ----
@@ -339,7 +343,7 @@ function exit(code) {
 
 // An uncaught failure ends the cell, unless it clearly comes from an earlier one.
 function onUncaught(error) {
-    if (error instanceof Exit && !cell) // no cell to end
+    if (error instanceof Exit && !cell || tools && tools.isOver(error)) // no cell to end
         return;
     if (process.listenerCount('uncaughtException') > 1)
         return; // the code's own handler has it
@@ -380,7 +384,9 @@ function serve() {
         for (let at; (at = part.indexOf(10)) >= 0; part = part.subarray(at + 1)) {
             const request = JSON.parse(Buffer.concat([...parts, part.subarray(0, at)]).toString());
             parts = [];
-            if (Object.hasOwn(ops, request.op))
+            if (request.op === 'return')
+                tools.take(request);
+            else if (Object.hasOwn(ops, request.op))
                 turn = turn.then(() => { driver.answer(request.nonce); return ops[request.op](request); });
         }
         parts.push(part);

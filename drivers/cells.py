@@ -211,6 +211,8 @@ def take(request):
     scope.setdefault("__builtins__", builtins)
     if env and env.get("COLUMNS", "").isdigit():
         terminal().fit(int(env["COLUMNS"]))
+    if request.get("tools"):
+        driver.load("tools").begin(request["tools"], held)
     if request.get("input"):
         terminal().open_stdin()
     elif "terminal" in driver.loaded:
@@ -289,6 +291,8 @@ def perform(request):
         end(status)
     if not channel_is_ours():   # closed or replaced: no frame would arrive
         posix._exit(1)
+    if "tools" in driver.loaded:
+        driver.loaded["tools"].end()
     try:
         told = "" if before is None else f',"names":{driver.to_json(names.changes(before))}'
     except Exception:   # no memory left for the message

@@ -46,6 +46,7 @@ let restore = (place) => place; // TypeScript: a position in its own text (types
 let mark = '';           // the nonce of the request, in every line of its answer
 const output = { sign: '', streams: new Map() }; // for order.cjs: the secret of marks; the streams
 const order = () => (output.order ||= require('./order.cjs')(output));
+const tools = () => ourFiles.push(path.join(__dirname, 'tools.cjs')) && require('./tools.cjs');
 let [userRequire, pooled] = [null, process.argv.length > 2];
 
 // ---- frames ----
@@ -472,12 +473,11 @@ function perform(text) {
     if (call && !/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(call)) call = undefined; // not a name
     const program = compile(request.code);
     if ('seed' in request) require('./seed.cjs')(1);
+    if (request.tools) tools().run(request.tools, { send, toJson, userFrames, setHidden }, REQUESTS_FD);
     if (program.module)
         runModule(request.code, call).catch((error) => process.nextTick(() => { throw error; }));
-    else if (program.body)
-        runBody(program.body, call);
-    else
-        runScript(program.script, request.code, call);
+    else if (program.body) runBody(program.body, call);
+    else runScript(program.script, request.code, call);
 }
 
 function main() {
@@ -496,5 +496,5 @@ if (require.main === module)
 else // cells.cjs
     Object.assign(exports, { NOT_FOUND, acorn, again, clean, describe, importModuleDynamically, isError,
         compileProgram, compileScript, lastOf, messageOf, ourFiles, plain, send, setHidden, setWorld, show, toJson,
-        userFrames, order, output, restored: (place) => restore(place), restoreBy: (step) => { restore = step; },
+        userFrames, order, output, tools, restored: (place) => restore(place), restoreBy: (step) => { restore = step; },
         answer: (nonce) => { mark = nonce ? `"nonce":"${nonce}",` : ''; } });

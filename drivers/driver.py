@@ -468,6 +468,7 @@ def take(request):
         __import__("os").environ.update(request["env"])
         "COLUMNS" in request["env"] and "pandas" in sys.modules and patch(sys.modules["pandas"])
     after_linecache(sys.modules.get("linecache"))
+    request.get("tools") and load("tools").begin(request["tools"], [])
 
 
 def perform(request, scope):

@@ -121,6 +121,8 @@ def rich(value, include=None, exclude=None):
     forms, metadata, notes = {}, {}, []
     if id(type(value)) in BUILTIN and not printers:
         return forms, metadata, notes
+    if is_a(value, "PIL.Image", "Image"):
+        value = shrunk(value)
 
     def wanted(mime):
         return (not include or mime in include) and not (exclude and mime in exclude)
@@ -353,10 +355,32 @@ def update_display(value, *, display_id, **options):
 
 
 # ---- figures ----
+def picture_px():
+    """The most pixels of a picture's long side, where the caller's model takes no more; 0: any."""
+    try:
+        return max(0, int(sys.modules["os"].environ["CUPEL_PICTURE_PX"]))
+    except (KeyError, ValueError):
+        return 0
+
+
+def shrunk(image):
+    """A copy of a PIL image that is not larger than that."""
+    most = picture_px()
+    if not most or max(image.size) <= most:
+        return image
+    small = image.copy()
+    small.thumbnail((most, most))
+    return small
+
+
 def draw(figure):
     """A figure as PNG. Then close it, or the end of the program would show it again."""
-    file = _io.BytesIO()
+    file, most = _io.BytesIO(), picture_px()
     figure.savefig(file, format="png", bbox_inches="tight")
+    wide = max(int.from_bytes(file.getvalue()[at:at + 4], "big") for at in (16, 20)) if most else 0
+    if wide > most:
+        file = _io.BytesIO()
+        figure.savefig(file, format="png", bbox_inches="tight", dpi=figure.dpi * most / (wide + 2))
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(figure)
     return file.getvalue()

@@ -69,6 +69,15 @@ static const struct config_row rows[CONFIG_COUNT] = {
     [CONFIG_RETENTION_BYTES] = { "retention.records_bytes", CONFIG_IS_INTEGER, RELOADS, false, 0,
                                  INT64_C(100000000000000), 1, "10737418240", NULL, NULL,
                                  "bytes of records, or tasks; the oldest go first; 0: no bound" },
+    [CONFIG_TOOLS] = { "tools.folder", CONFIG_IS_PATH, FIXED, false, 0, 0, 1, "null", NULL, NULL,
+                       "folder of tool files that code may be given; cupel/tools of the "
+                       "configuration" },
+    [CONFIG_TOOLS_MCP] = { "tools.mcp", CONFIG_IS_PATH, FIXED, false, 0, 0, 1, "null", NULL, NULL,
+                           "file with 'mcpServers', whose tools code may be given" },
+    [CONFIG_TOOLS_SECRETS] = { "tools.secrets", CONFIG_IS_PATH, FIXED, false, 0, 0, 1, "null",
+                               NULL, NULL,
+                               "file with the secrets of tools; cupel/secrets.json of the "
+                               "configuration" },
     [CONFIG_RECORDS] = { "records", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "true", NULL, NULL,
                          "store a record of every run" },
     [CONFIG_DURABLE] = { "durable", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "false", NULL, NULL,

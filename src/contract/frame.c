@@ -67,7 +67,7 @@ int frame_add_result(struct buf *to, const char *id, struct str json, size_t max
 
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
-    M_REPLAY_OF, M_TASK, M_STEP, M_COUNT
+    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
@@ -75,7 +75,9 @@ enum member {
 static const char *const member_names[M_COUNT] = { "op",     "id",      "request",
                                                    "stdin_base64", "events", "content",
                                                    "input",  "text",    "end",
-                                                   "replay_of", "task", "step" };
+                                                   "replay_of", "task", "step",
+                                                   "call",   "value",   "files",
+                                                   "error" };
 
 static const struct {
     const char *name;
@@ -95,6 +97,10 @@ static const struct {
     [FRAME_INFO] = { "info", BIT(M_OP), 0, "op" },
     [FRAME_INPUT] = { "input", BIT(M_OP) | BIT(M_ID) | BIT(M_TEXT) | BIT(M_END), BIT(M_ID),
                       "op, id, text, end" },
+    [FRAME_TOOL_RESULT] = { "tool_result",
+                            BIT(M_OP) | BIT(M_ID) | BIT(M_CALL) | BIT(M_VALUE) | BIT(M_FILES) |
+                                BIT(M_ERROR),
+                            BIT(M_ID) | BIT(M_CALL), "op, id, call, value, files, error" },
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
@@ -115,7 +121,8 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
             return 0;
         }
     }
-    return frame_refuse("op", value, "one of run, cancel, interrupt, input, ping, info, session",
+    return frame_refuse("op", value,
+                        "one of run, cancel, interrupt, input, tool_result, ping, info, session",
                         value ? "unknown" : "required", err);
 }
 
@@ -174,6 +181,26 @@ static int take_input(struct frame_ask *out, struct err *err)
     return 0;
 }
 
+/* The outcome of a call: value, perhaps with files, or error. src/tool/call looks at their form. */
+static int take_tool_result(struct frame_ask *out, struct err *err)
+{
+    const json_t *call = json_object_get(out->root, "call");
+    if (out->op != FRAME_TOOL_RESULT)
+        return 0;
+    out->call = json_integer_value(call);
+    if (!json_is_integer(call) || out->call < 1 || out->call > INT32_MAX)
+        return frame_refuse("call", call, "the number of a call", "not such a number", err);
+    out->outcome = json_object();
+    for (int m = M_VALUE; m <= M_ERROR; m++) {
+        json_t *value = json_object_get(out->root, member_names[m]);
+        if (value)
+            json_object_set(out->outcome, member_names[m], value);
+    }
+    if (json_object_size(out->outcome) > 0)
+        return 0;
+    return frame_refuse("value", NULL, "value or error", "required, or 'error'", err);
+}
+
 /* "r_" or "t_" and 24 hexadecimal digits. */
 static int take_record(const json_t *root, enum member member, const char *prefix, char *out,
                        struct err *err)
@@ -225,16 +252,19 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
     if (out->stdin_base64 && json_object_get(out->request, "stdin"))
         return frame_refuse("stdin_base64", out->stdin_base64, "one of it and request.stdin",
                             "given together with request.stdin", err);
-    return out->op == FRAME_SESSION || (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
-                                        take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
-                                        take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
-                                        take_input(out, err) == 0 && take_about(out, err) == 0)
+    return out->op == FRAME_SESSION ||
+                   (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
+                    take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
+                    take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
+                    take_input(out, err) == 0 && take_tool_result(out, err) == 0 &&
+                    take_about(out, err) == 0)
                ? 0
                : -1;
 }
 
 void frame_ask_done(struct frame_ask *ask)
 {
+    json_decref(ask->outcome);
     json_decref(ask->root);
     *ask = FRAME_ASK_INIT;
 }

@@ -37,7 +37,7 @@ int frame_add(struct buf *to, const json_t *value, size_t max);
 int frame_add_result(struct buf *to, const char *id, struct str json, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
-                FRAME_SESSION, FRAME_INPUT, FRAME_OPS };
+                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_OPS };
 
 /* A client's frame. The strings live in root. */
 struct frame_ask {
@@ -50,6 +50,8 @@ struct frame_ask {
     bool input; /* run: the client answers when the code asks for input */
     struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
     bool end; /* input: there is no more */
+    int64_t call; /* tool_result: the number of the call */
+    json_t *outcome; /* tool_result: {"value"} or {"error"}, not yet checked */
     /* run, for its record: the run that it repeats; the task that it serves, and its step. */
     char replay_of[FRAME_RECORD_LEN + 1], task[FRAME_RECORD_LEN + 1]; /* "": none */
     int64_t step; /* 0: none */
@@ -108,6 +110,8 @@ enum frame_kind {
     FRAME_CLEAR, /* the values so far are gone */
     FRAME_LOST,
     FRAME_ASKS, /* the code waits for a line of input */
+    FRAME_CALL, /* the code calls a tool: the client answers */
+    FRAME_CALLED, /* a call has its outcome */
     FRAME_ARTIFACT,
     FRAME_SESSION_NEWS, /* of no run: a session's event between its cells */
     FRAME_RESULT,

@@ -12,7 +12,7 @@ static const struct {
 } events[] = {
     { "start", FRAME_START }, { "stdout", FRAME_STDOUT },     { "stderr", FRAME_STDERR },
     { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT }, { "result", FRAME_VALUE },
-    { "clear", FRAME_CLEAR },
+    { "clear", FRAME_CLEAR }, { "tool_call", FRAME_CALL }, { "tool_result", FRAME_CALLED },
     { "session", FRAME_SESSION_NEWS }, { "input", FRAME_ASKS },
     { "output", FRAME_SESSION_NEWS },
 };

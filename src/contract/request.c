@@ -11,16 +11,17 @@
 #include "contract/request_int.h"
 
 const struct request_language_row request_languages[REQUEST_LANGUAGES] = {
-    [REQUEST_PYTHON] = { "python", { "py" }, { ".py" }, true, true },
+    [REQUEST_PYTHON] = { "python", { "py" }, { ".py" }, true, true, true },
     [REQUEST_JAVASCRIPT] = { "javascript",
                              { "js", "node" },
                              { ".js", ".mjs", ".cjs" },
                              true,
+                             true,
                              true },
-    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" }, false, true },
-    [REQUEST_TYPESCRIPT] = { "typescript", { "ts" }, { ".ts", ".mts", ".cts" }, true, true },
-    [REQUEST_R] = { "r", { "R", "Rscript" }, { ".R", ".r" }, false, false },
-    [REQUEST_JAVA] = { "java", { NULL }, { ".java" }, false, false },
+    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" }, false, true, false },
+    [REQUEST_TYPESCRIPT] = { "typescript", { "ts" }, { ".ts", ".mts", ".cts" }, true, true, true },
+    [REQUEST_R] = { "r", { "R", "Rscript" }, { ".R", ".r" }, false, false, false },
+    [REQUEST_JAVA] = { "java", { NULL }, { ".java" }, false, false, false },
 };
 
 const char *const request_tiers[] = { "native", NULL };
@@ -287,7 +288,7 @@ static int take_cache(struct request_intake *in, const json_t *value, struct err
 {
     static const char *const members[] = { "ttl_s", NULL };
     if (!value) {
-        in->out->cache_ttl_s = in->out->session ? 0 : in->ceilings->cache_ttl_s;
+        in->out->cache_ttl_s = in->out->session || in->out->tools ? 0 : in->ceilings->cache_ttl_s;
         return 0;
     }
     if (!json_is_object(value))
@@ -300,6 +301,12 @@ static int take_cache(struct request_intake *in, const json_t *value, struct err
         return request_refuse("cache.ttl_s", ttl, "an integer, 0 to 2592000", "not such an integer",
                               err);
     in->out->cache_ttl_s = seconds;
+    if (in->out->tools && seconds > 0) {
+        request_refuse("cache", value, "a request without 'tools'", "not for code that calls tools",
+                       err);
+        err_hint(err, "a tool's answer is not part of the key; leave 'cache' out");
+        return -1;
+    }
     if (!in->out->session || seconds == 0)
         return 0;
     request_refuse("cache", value, "a request without 'session'", "not for cells of a session",
@@ -327,7 +334,7 @@ const struct request_field request_fields[] = {
     { "on_error", request_take_on_error, false },
     { "names", request_take_names, false },
     { "network", NULL, false },
-    { "tools", NULL, false },
+    { "tools", request_take_tools, false },
     { "cache", take_cache, true },
     { "wait", NULL, false },
 };

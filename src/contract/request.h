@@ -20,6 +20,9 @@
 #define REQUEST_ARG_MAX (100u << 10) /* bytes of one argument or NAME=value */
 #define REQUEST_CALL_MAX (4u << 20) /* bytes of call as compact JSON */
 #define REQUEST_FILES_MAX 4096
+#define REQUEST_TOOLS_MAX 128
+#define REQUEST_TOOLS_BYTES (2u << 20) /* of tools as compact JSON */
+#define REQUEST_TOOL_NAME_MAX 64
 #define REQUEST_SEED_MAX UINT32_MAX
 #define REQUEST_CACHE_MAX_S (30 * 86400) /* cache.ttl_s */
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
@@ -40,7 +43,9 @@ struct request_language_row {
     const char *aliases[3];
     const char *endings[4]; /* of file names, with the dot */
     bool calls, sessions; /* it has `call`, and sessions */
+    bool tools; /* its code can call tools */
 };
+#define REQUEST_TOOLS_LANGUAGES "python, javascript or typescript"
 #define REQUEST_ALL_LANGUAGES "python, javascript, bash, typescript, r or java"
 extern const struct request_language_row request_languages[REQUEST_LANGUAGES];
 int request_language_find(const char *name);
@@ -88,6 +93,7 @@ struct request {
     bool names; /* of a cell: report its changes to the session's names */
     bool has_seed; /* random numbers and the clock follow from the seed */
     uint32_t seed;
+    const json_t *tools; /* names and definitions, not yet read; NULL: none */
     int64_t cache_ttl_s; /* a stored result may be that old; 0: the code runs */
 };
 

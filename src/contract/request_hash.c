@@ -9,6 +9,7 @@
  *   call      count (0 or 1), then its compact JSON with sorted keys: bytes
  *   files     count, then each in byte order of path:
  *             path bytes, readonly (one byte, 0 or 1), content bytes
+ *   tools     only if there are any: count (1), then their compact JSON with sorted keys: bytes
  *
  * where `count` is 8 bytes, big-endian, and `bytes` a count and that many bytes.
  * Lengths come first, so no two inputs share a spelling; maps are sorted, so the
@@ -96,6 +97,11 @@ void request_inputs_sha256(const struct request *request, char *out_hex)
         put_bytes(&hash, str_of(text));
     }
     put_files(&hash, request);
+    if (request->tools) {
+        own_str text = json_write(request->tools, JSON_COMPACT | JSON_SORT_KEYS);
+        put_count(&hash, 1);
+        put_bytes(&hash, str_of(text));
+    }
     hash_end_hex(&hash, out_hex);
 }
 

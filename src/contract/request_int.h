@@ -54,6 +54,7 @@ int request_take_session(struct request_intake *intake, const json_t *value, str
 int request_take_on_error(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_names(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_call(struct request_intake *intake, const json_t *value, struct err *err);
+int request_take_tools(struct request_intake *intake, const json_t *value, struct err *err);
 int request_check_input_bytes(const struct request *request, const char *field, struct err *err);
 
 #endif

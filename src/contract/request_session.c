@@ -54,7 +54,8 @@ int request_take_names(struct request_intake *in, const json_t *value, struct er
 static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
 
 static const char *const session_members[] = { "language", "profile", "limits", "env",
-                                               "files",    "image",   "tier",   "seed", NULL };
+                                               "files",    "image",   "tier",   "seed",
+                                               "tools",    NULL };
 
 int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
                               struct request *out, struct err *err)
@@ -135,6 +136,8 @@ json_t *request_of_cell(const json_t *cell, const struct request *session, struc
     json_object_set_new(whole, "profile", json_string(session->profile->name));
     if (session->has_seed)
         json_object_set_new(whole, "seed", json_integer(session->seed));
+    if (session->tools && !json_object_get(cell, "tools"))
+        json_object_set(whole, "tools", (json_t *)(uintptr_t)session->tools);
     if (limits && !json_is_object(limits))
         return whole; /* refused as in any request */
     own_json filled = limits_to_json(&session->limits);

@@ -107,6 +107,7 @@ void result_done(struct result *result)
     json_decref(result->names);
     json_decref(result->lost);
     json_decref(result->late);
+    json_decref(result->calls);
     buf_done(&result->out.head);
     buf_done(&result->out.tail);
     buf_done(&result->err_stream.head);

@@ -225,6 +225,11 @@ json_t *result_to_json(const struct result *result)
     add_state(out, result);
     if (result->late)
         json_object_set(out, "late", result->late);
+    if (result->calls) {
+        json_object_set(out, "calls", result->calls);
+        put(out, "calls_more", json_integer((json_int_t)result->calls_more));
+        put(out, "calls_refused", json_integer((json_int_t)result->calls_refused));
+    }
     /* Last: result_tail writes the same. */
     bool cached = result->cached_age_s >= 0;
     put(out, "recorded", json_boolean(result->recorded));

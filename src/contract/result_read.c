@@ -162,6 +162,10 @@ int result_from_json(json_t *json, struct result *out, struct err *err)
     out->lost = json_object_get(json, "lost") ? array_in(json, "lost") : NULL;
     json_decref(out->late);
     out->late = json_object_get(json, "late") ? array_in(json, "late") : NULL;
+    json_decref(out->calls);
+    out->calls = json_object_get(json, "calls") ? array_in(json, "calls") : NULL;
+    out->calls_more = (uint64_t)whole(json, "calls_more", 0);
+    out->calls_refused = (uint64_t)whole(json, "calls_refused", 0);
     for (enum result_state i = RESULT_STATE_NONE; state && i <= RESULT_STATE_LOST; i++)
         out->state = strcmp(state, result_state_name(i)) == 0 ? i : out->state;
     out->exit_code = (int)whole(json, "exit_code", -1);

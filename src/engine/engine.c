@@ -186,12 +186,23 @@ void engine_look_at_image(struct engine *engine)
     engine_find_image(engine, &host, &ignored);
 }
 
+static int check_tools(const struct request *request, const struct engine_hooks *hooks,
+                       struct err *err)
+{
+    if (!request->tools || hooks->tools)
+        return 0;
+    err_input(err, "tools", NULL, "a client that answers calls",
+              "field 'tools' needs a client that answers the calls");
+    err_hint(err, "send the request to a service (`cupel serve`), with events");
+    return -1;
+}
+
 struct engine_run *engine_begin(struct engine *engine, const struct request *request,
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
 {
     if (engine_is_broken(engine, err) || !engine_find_image(engine, request, err) ||
-        plan_check_installed(request, err) < 0)
+        plan_check_installed(request, err) < 0 || check_tools(request, hooks, err) < 0)
         return NULL;
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
@@ -246,8 +257,13 @@ int engine_input(struct engine_run *run, struct str text, bool end, struct err *
         err_hint(err, "answer each 'input' event once");
         return -1;
     }
-    run_answer(run, plan_input_line(run->asked, text, end));
-    return 0;
+    own_str line = plan_input_line(run->asked, text, end);
+    run->asked = 0;
+    run->driver.input_number = 0;
+    if (run_say_line(run, str_of(line)) == 0)
+        return 0;
+    err_set(err, ERR_BUSY, "the code does not read its answers");
+    return -1;
 }
 
 void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client))

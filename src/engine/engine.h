@@ -49,6 +49,10 @@ enum engine_event_kind {
     ENGINE_RESULT, /* a value that the code shows */
     ENGINE_CLEAR,  /* the values so far are gone */
     ENGINE_INPUT, /* the code waits for engine_input */
+    ENGINE_CALL, /* the code calls a tool, and waits for engine_tool_answer */
+    ENGINE_CALL_OVER, /* the code waits for that call no longer */
+    ENGINE_TOOL_CALL, /* of src/tool/call: a call for the client; data has its members */
+    ENGINE_TOOL_RESULT, /* ... its outcome */
 };
 struct engine_event {
     enum engine_event_kind kind;
@@ -58,6 +62,7 @@ struct engine_event {
     json_t *data; /* of a value: its forms, by MIME type; the engine's */
     json_t *about; /* of a value: {"display_id","metadata","main"}, none required */
     bool echo; /* of input: typed characters may be shown */
+    int64_t number; /* of a call; its data: {"number","tool","arguments","line"}, hostile */
 };
 
 /* Called from loop_turn, never inside engine_begin. */
@@ -68,6 +73,7 @@ struct engine_hooks {
     void (*on_end)(void *user, struct result *result, const struct err *err);
     void *user;
     bool input; /* the client answers ENGINE_INPUT: Python's cells may ask */
+    const json_t *tools; /* that the box is told of, until on_end; NULL: its code may call none */
     bool held; /* nothing is sent to a box before engine_release */
     const char *id; /* of the run, "r_..."; NULL: the engine makes one */
 };
@@ -94,6 +100,14 @@ void engine_interrupt(struct engine_run *run);
 /* Answers the code's question for input; `end`: no more input. Refused if the code does not
  * wait. */
 int engine_input(struct engine_run *run, struct str text, bool end, struct err *err);
+#define ENGINE_CALLS_OPEN 128 /* calls of one run that wait for their answers */
+#define ENGINE_CALL_BYTES (1u << 20) /* of a call's arguments, as the code sends them */
+/* Answers a call of the code: {"value":...} or {"error":{"kind","message"}}. Never waits. -1: no
+ * such call waits. */
+int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *outcome,
+                       struct err *err);
+/* Calls that were refused before a door heard of them. */
+uint64_t engine_calls_refused(const struct engine_run *run);
 /* Stops now, like two interrupts. */
 void engine_cancel(struct engine_run *run);
 

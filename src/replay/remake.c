@@ -275,6 +275,17 @@ static int refuse_record(const char *what, struct err *err)
     return -1;
 }
 
+/* The answers were the client's: the code would meet no tools, or others. */
+static int refuse_tools(const json_t *recorded, struct err *err)
+{
+    if (json_array_size(json_object_get(recorded, "tools")) == 0)
+        return 0;
+    err_set(err, ERR_CONFLICT, "the run had tools, which a replay has not");
+    err_hint(err, "send the request again with a client that answers the calls; 'calls' of the "
+                  "record has what they gave");
+    return -1;
+}
+
 bool remake_is_whole(const json_t *row)
 {
     const json_t *redacted = json_object_get(row, "redacted");
@@ -298,7 +309,7 @@ json_t *remake_run(const struct remake *given, const json_t *record, const char 
         refuse_record("request", err);
         return NULL;
     }
-    if (copy_parts(remake, recorded, parts, request, err) < 0 ||
+    if (refuse_tools(recorded, err) < 0 || copy_parts(remake, recorded, parts, request, err) < 0 ||
         add_files(remake, json_object_get(recorded, "files"), request, err) < 0 ||
         add_stdin(remake, json_object_get(recorded, "stdin"), frame, request, err) < 0)
         return NULL;

@@ -311,3 +311,27 @@ TEST(result_without_a_status_is_none)
         CHECK_INT(result_from_json(json, &out, &err), -1);
     }
 }
+
+TEST(frame_of_an_answer_names_a_call_and_has_an_outcome)
+{
+    static const struct {
+        const char *text, *field;
+    } rows[] = {
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":3,\"value\":null}", "" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":3,\"error\":{\"message\":\"m\"}}", "" },
+        { "{\"op\":\"tool_result\",\"call\":3,\"value\":1}", "id" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"value\":1}", "call" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":0,\"value\":1}", "call" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":\"3\",\"value\":1}", "call" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":3}", "value" },
+        { "{\"op\":\"tool_result\",\"id\":\"a\",\"call\":3,\"text\":\"x\"}", "text" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        own_frame_ask ask = FRAME_ASK_INIT;
+        struct err err = ERR_INIT;
+        int rc = frame_ask_read(str_of(rows[i].text), &ask, &err);
+        CHECK_INT(rc, *rows[i].field ? -1 : 0);
+        CHECK_TEXT(err.field, rows[i].field);
+        CHECK(rc < 0 || (ask.call == 3 && json_object_size(ask.outcome) == 1));
+    }
+}

@@ -195,7 +195,7 @@ TEST(request_unknown_fields_are_named)
 
 TEST(request_later_fields_are_refused_by_name)
 {
-    static const char *const rows[] = { "network", "tools", "wait" };
+    static const char *const rows[] = { "network", "wait" };
     for (size_t i = 0; i < array_len(rows); i++) {
         char member[64], want[96];
         snprintf(member, sizeof member, "\"%s\": null", rows[i]);
@@ -467,4 +467,20 @@ TEST(request_inputs_that_differ_have_another_digest)
         for (size_t j = 0; j < i; j++)
             CHECK(strcmp(sums[i], sums[j]) != 0);
     }
+}
+
+TEST(request_tools_have_a_shape_and_bounds)
+{
+    static const struct {
+        const char *member, *field;
+    } rows[] = {
+        { "\"tools\": 5", "tools" },
+        { "\"tools\": [5]", "tools[0]" },
+        { "\"tools\": [\"a\", \"\"]", "tools[1]" },
+        { "\"tools\": [\"a\\u0000\"]", "tools[0]" },
+        { "\"tools\": [{}], \"language\": \"r\"", "tools" },
+        { "\"tools\": [{}], \"cache\": {\"ttl_s\": 5}", "cache" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++)
+        CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);
 }

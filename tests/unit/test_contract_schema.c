@@ -86,9 +86,10 @@ static json_t *request_describe(void)
     json_object_set_new(out, "call", list_names(request_call_members, 8));
     json_object_set_new(out, "file", list_names(request_file_members, 8));
     json_object_set_new(out, "caps",
-                        json_pack("{s:i, s:i, s:i, s:i, s:i}", "code", (int)REQUEST_CODE_MAX,
+                        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "code", (int)REQUEST_CODE_MAX,
                                   "args", REQUEST_ARGS_MAX, "env", REQUEST_ENV_MAX, "files",
-                                  REQUEST_FILES_MAX, "path", REQUEST_PATH_MAX));
+                                  REQUEST_FILES_MAX, "tools", REQUEST_TOOLS_MAX, "path",
+                                  REQUEST_PATH_MAX));
     return out;
 }
 
@@ -192,7 +193,7 @@ TEST(schema_of_the_request_has_the_fields_of_the_code)
     check_set("required", at(schema, "required"), at(code, "required"));
     check_properties("call", at(schema, "properties/call"), at(code, "call"));
     check_properties("files", at(schema, "properties/files/items"), at(code, "file"));
-    CHECK(json_array_size(at(code, "fields_later")) == 3);
+    CHECK(json_array_size(at(code, "fields_later")) == 2);
 }
 
 TEST(schema_of_the_request_has_the_values_of_the_code)
@@ -230,6 +231,7 @@ TEST(schema_of_the_request_has_the_caps_of_the_code)
         { "args", "properties/args/maxItems" },
         { "env", "properties/env/maxProperties" },
         { "files", "properties/files/maxItems" },
+        { "tools", "properties/tools/maxItems" },
         { "path", "properties/files/items/properties/path/maxLength" },
     };
     own_json schema = load("api/request.schema.json");
@@ -290,6 +292,7 @@ TEST(schema_of_the_result_has_the_members_of_the_code)
     result.names = json_pack("{s:[], s:[], s:[], s:i}", "added", "changed", "removed", "more", 1);
     result.lost = json_array();
     result.late = json_array();
+    result.calls = json_array();
     own_json most = result_to_json(&result);
     own_json all = keys_of(most);
     check_properties("result", schema, all);

@@ -271,3 +271,77 @@ TEST(json_types_hold_json_and_others_text)
         driver_done(&driver);
     }
 }
+
+/* --- calls of tools --- */
+
+static char told[256];
+
+static void note_call(struct driver *driver, enum driver_word word, size_t index)
+{
+    size_t len = strlen(told);
+    (void)index;
+    if (word == DRIVER_CALL)
+        snprintf(told + len, sizeof told - len, "call %lld %s %s;", (long long)driver->call_number,
+                 json_string_value(json_object_get(driver->call, "tool")),
+                 json_object_get(driver->call, "fault") ? "fault" : "good");
+    else if (word == DRIVER_CALL_OVER)
+        snprintf(told + len, sizeof told - len, "over %lld;", (long long)driver->call_over);
+}
+
+static struct driver with_tools(bool may_call)
+{
+    struct driver driver = DRIVER_INIT;
+    driver.may_call = may_call;
+    driver.heard = note_call;
+    told[0] = 0;
+    return driver;
+}
+
+TEST(calls_are_told_with_numbers_that_increase)
+{
+    struct driver driver = with_tools(true);
+    feed_text(&driver,
+              "{\"op\":\"call\",\"number\":2,\"tool\":\"a.b\",\"args\":{},\"line\":3}\n"
+              "{\"op\":\"call\",\"number\":2,\"tool\":\"a.b\",\"args\":{}}\n"
+              "{\"op\":\"call\",\"number\":1,\"tool\":\"a.b\",\"args\":{}}\n"
+              "{\"op\":\"call\",\"number\":9,\"tool\":\"c\",\"args_text\":\"{\\\"x\\\":1}\"}\n"
+              "{\"op\":\"cancel\",\"number\":2}\n{\"op\":\"cancel\",\"number\":10}\n");
+    CHECK_TEXT(told, "call 2 a.b good;call 9 c good;over 2;");
+    CHECK_INT(driver.bad_lines, 3);
+    driver_done(&driver);
+}
+
+TEST(arguments_that_are_no_object_are_a_fault)
+{
+    static const char *const bad[] = { "", ",\"args\":5", ",\"args\":null", ",\"args\":[]",
+                                       ",\"args_text\":\"\"", ",\"args_text\":\"[1]\"",
+                                       ",\"args_text\":\"{\"", ",\"args_text\":7" };
+    for (size_t i = 0; i < array_len(bad); i++) {
+        char line[160];
+        struct driver driver = with_tools(true);
+        snprintf(line, sizeof line, "{\"op\":\"call\",\"number\":1,\"tool\":\"t\"%s}\n", bad[i]);
+        feed_text(&driver, line);
+        CHECK_TEXT(told, "call 1 t fault;");
+        driver_done(&driver);
+    }
+}
+
+TEST(a_box_without_tools_tells_no_call)
+{
+    struct driver driver = with_tools(false);
+    feed_text(&driver, "{\"op\":\"call\",\"number\":1,\"tool\":\"t\",\"args\":{}}\n"
+                       "{\"op\":\"cancel\",\"number\":1}\n");
+    CHECK_TEXT(told, "");
+    CHECK_INT(driver.bad_lines, 2);
+    driver_done(&driver);
+}
+
+TEST(calls_do_not_use_up_the_words_of_a_run)
+{
+    struct driver driver = with_tools(true);
+    feed_text(&driver, "{\"op\":\"call\",\"number\":1,\"tool\":\"t\",\"args\":{}}\n");
+    CHECK(driver.total < 4);
+    feed_text(&driver, "{\"op\":\"call\",\"number\":1,\"tool\":\"t\",\"args\":{}}\n");
+    CHECK(driver.total > 40); /* one that is refused counts */
+    driver_done(&driver);
+}

@@ -59,7 +59,11 @@ static void tell(void *user, unsigned pipe, uint32_t cell, struct str bytes)
 static void heard(struct driver *driver, enum driver_word word, size_t index)
 {
     struct engine_run *run = loop_owner(driver, struct engine_run, driver);
-    if (word == DRIVER_ERROR) {
+    if (word == DRIVER_CALL) {
+        run_on_call(run, index);
+    } else if (word == DRIVER_CALL_OVER) {
+        run_on_call_over(run);
+    } else if (word == DRIVER_ERROR) {
         result_outputs_error(&run->result);
     } else if (word == DRIVER_CLEARED) {
         result_outputs_clear(&run->result);

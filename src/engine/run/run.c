@@ -34,6 +34,7 @@ void run_drop(struct engine_run *run)
         own_close_fd(&run->channel[i]);
     driver_done(&run->driver);
     order_done(&run->order);
+    buf_done(&run->lines);
     plan_done(&run->plan);
     buf_done(&run->spill[0]);
     buf_done(&run->spill[1]);
@@ -140,8 +141,8 @@ static void write_line(struct engine_run *run)
 {
     bool bash = run->request->language == REQUEST_BASH;
     free(run->line);
-    run->line = !bash
-                    ? plan_driver_line(run->request, run->order.secret, run->forked || run->pooled)
+    run->line = !bash         ? plan_driver_line(run->request, run->hooks.tools, run->order.secret,
+                                                 run->forked || run->pooled)
                 : run->pooled ? plan_bash_message(run->request)
                               : NULL; /* its code is a file */
     run->to_driver = run->line ? str_of(run->line) : STR_NONE;
@@ -341,8 +342,9 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
         .box = HOUSE_NOBODY, .channel = { -1, -1 }, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
-        .hear_ns = LOOP_NEVER,
+        .hear_ns = LOOP_NEVER, .lines = BUF_INIT(RUN_LINES_MAX),
     };
+    run->driver.may_call = hooks->tools != NULL;
     if (spill < DRIVER_TOTAL_MAX - DRIVER_RESULTS_BYTES)
         run->driver.results_most = DRIVER_RESULTS_BYTES + spill;
     for (int i = 0; i < BOX_NEWS_FDS; i++)

@@ -42,6 +42,11 @@ struct run_cell_ops {
     void (*explain)(struct engine_run *run); /* add what became of the session to the result */
 };
 
+/* Of answers that the driver has not read. */
+#define RUN_LINES_MAX ((size_t)32 << 20)
+#define RUN_LINES_ROOM ((size_t)1 << 20) /* of that, for answers that are errors */
+#define RUN_CALL_HEAD 4096 /* bytes of a call around its arguments */
+
 struct engine_run {
     struct engine *engine;
     const struct request *request;
@@ -78,6 +83,12 @@ struct engine_run {
     int interrupts, agains; /* agains: how often the signal was repeated */
     int64_t asked; /* the pending question for input; 0: none */
     bool asked_openly; /* typed characters are shown */
+    struct buf lines; /* for the driver, after its request: answers; `lines_sent` bytes are gone */
+    size_t lines_sent;
+    bool writes; /* the pipe is watched until it takes the rest */
+    int64_t calls[ENGINE_CALLS_OPEN]; /* numbers of those that wait for an answer */
+    size_t call_count;
+    uint64_t calls_refused;
     bool occupant_gone, empty, killed, clean;
     bool over; /* on_end was called; nothing counts any more */
     bool memory_counted; /* by a cgroup */
@@ -104,8 +115,13 @@ void run_close_pipe(struct engine_run *run, enum run_pipe_id id);
 void run_unwatch(struct engine_run *run);
 int run_take_pipe(struct engine_run *run, enum run_pipe_id id);
 void run_read_counters(struct engine_run *run);
-/* Answers the driver's question; takes over the line of JSON. */
-void run_answer(struct engine_run *run, char *line);
+/* A line for the driver, after all that waits already. -1: too much waits, nothing is added. */
+int run_say_line(struct engine_run *run, struct str line);
+
+/* calls.c: the calls of tools, from the driver to the door and back. */
+/* The driver took such a line; `bytes` is its length. */
+void run_on_call(struct engine_run *run, size_t bytes);
+void run_on_call_over(struct engine_run *run);
 
 /* outputs.c */
 void run_outputs_init(struct engine_run *run);

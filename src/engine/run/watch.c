@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 
+#define LINES_STEP ((size_t)1 << 20) /* sent lines leave the memory in such steps */
 #define WEDGED_MS 10000 /* a killed box that lives longer is given up, with its broker */
 #define CPU_LOOK_MS 10 /* the minimum between two reads of the CPU counter */
 #define AWAKE_NS INT64_C(400000) /* a single pooled Python run is often done within this */
@@ -82,15 +83,31 @@ static void on_stdin(struct loop_source *source, uint32_t events)
         run_close_pipe(run, RUN_IN);
 }
 
+/* The lines after the request. */
+static bool write_lines(struct engine_run *run, int fd)
+{
+    struct buf *lines = &run->lines;
+    struct str left = { lines->at + run->lines_sent, lines->len - run->lines_sent };
+    bool done = lines->len == 0 || run_write_some(fd, &left);
+    run->lines_sent = lines->len - left.len;
+    if (!done && run->lines_sent < LINES_STEP)
+        return false;
+    buf_drop(lines, run->lines_sent);
+    run->lines_sent = 0;
+    if (lines->len == 0 && lines->room > LINES_STEP)
+        buf_done(lines);
+    return done;
+}
+
 /* A cell's stdin follows its line. */
 static bool write_request(struct engine_run *run)
 {
     int fd = run->pipe[RUN_REQUESTS].source.fd;
     return run_write_some(fd, &run->to_driver) &&
-           (!run->session || run_write_some(fd, &run->to_stdin));
+           (!run->session || run_write_some(fd, &run->to_stdin)) && write_lines(run, fd);
 }
 
-/* The rest of a long request. The pipe stays open: its end would end a session. */
+/* The rest of a long request, or of answers. The pipe stays open: its end would end a session. */
 static void on_requests(struct loop_source *source, uint32_t events)
 {
     struct engine_run *run = run_of(source);
@@ -100,6 +117,7 @@ static void on_requests(struct loop_source *source, uint32_t events)
     int fd = source->fd;
     loop_remove(&run->engine->loop, source);
     source->fd = fd;
+    run->writes = false;
 }
 
 /* A question for the person at the client. A later question replaces an unanswered one, and is sent
@@ -116,17 +134,23 @@ static void hand_on_question(struct engine_run *run)
         run->hooks.on_event(run->hooks.user, &event);
 }
 
-void run_answer(struct engine_run *run, char *line)
+int run_say_line(struct engine_run *run, struct str line)
 {
     struct loop_source *source = &run->pipe[RUN_REQUESTS].source;
-    free(run->line);
-    run->line = line;
-    run->asked = 0;
-    run->driver.input_number = 0;
-    run->to_driver = source->fd >= 0 ? str_of(line) : STR_NONE;
-    if (!run_write_some(source->fd, &run->to_driver) &&
-        loop_add(&run->engine->loop, source, EPOLLOUT) < 0)
+    if (source->fd < 0)
+        return 0; /* nobody reads it */
+    if (run->lines_sent > 0) {
+        buf_drop(&run->lines, run->lines_sent);
+        run->lines_sent = 0;
+    }
+    if (buf_add_str(&run->lines, line) < 0)
+        return -1;
+    if (run->writes || write_request(run))
+        return 0;
+    run->writes = true;
+    if (loop_add(&run->engine->loop, source, EPOLLOUT) < 0)
         run_kill(run, RESULT_INTERNAL);
+    return 0;
 }
 
 /* Some output, in order. May end the run. */
@@ -371,6 +395,7 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
             continue; /* closed by an earlier cell, or after too many reports */
         failed |= !ours && i != RUN_LISTENER && fcntl(source->fd, F_SETFL, O_NONBLOCK) < 0;
         failed |= loop_add(&run->engine->loop, source, pipes[i].events) < 0;
+        run->writes |= i == RUN_REQUESTS;
     }
     run->notify.fd = run->pipe[RUN_LISTENER].source.fd;
     return failed ? -1 : 0;

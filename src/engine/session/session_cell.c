@@ -45,6 +45,7 @@ static void write_line(struct session *session, struct engine_run *run)
     bool bare = box->forked && box->interpreter == SESSION_I_FRESH;
     run->result.cell = ++session->queue.cells;
     driver_expect(&run->driver);
+    run->driver.may_call = run->hooks.tools != NULL;
     /* One secret for all cells: code of an earlier one may write at any time. */
     if (session->streams.secret[0])
         memcpy(run->order.secret, session->streams.secret, sizeof run->order.secret);
@@ -52,9 +53,13 @@ static void write_line(struct session *session, struct engine_run *run)
         memcpy(session->streams.secret, run->order.secret, sizeof session->streams.secret);
     run->line = request->language == REQUEST_BASH
                     ? plan_bash_cell(request, session->queue.cells, run->driver.nonce)
-                    : plan_cell_line(request, bare ? &session->request : NULL, session->queue.cells,
-                                     run->driver.nonce, run->order.secret, session->streams.hush,
-                                     run->hooks.input);
+                    : plan_cell_line(request, bare ? &session->request : NULL,
+                                     &(struct plan_cell){ .number = session->queue.cells,
+                                                          .nonce = run->driver.nonce,
+                                                          .sign = run->order.secret,
+                                                          .tools = run->hooks.tools,
+                                                          .hush = session->streams.hush,
+                                                          .input = run->hooks.input });
     run->to_driver = str_of(run->line);
     if (request->language == REQUEST_PYTHON)
         run->to_stdin = request->stdin_text;

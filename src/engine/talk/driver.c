@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "engine/talk/driver_advice.h"
 #include "engine/talk/driver_names.h"
 #include "engine/talk/driver_results.h"
@@ -122,6 +123,56 @@ static bool on_input(struct driver *driver, json_t *line)
     return true;
 }
 
+/* The arguments of a call; bash sends them as text. NULL with an err if that is no object. */
+static json_t *arguments_of(const json_t *line, struct err *err)
+{
+    const json_t *args = json_object_get(line, "args"), *text = json_object_get(line, "args_text");
+    if (json_is_object(args))
+        return json_incref((json_t *)(uintptr_t)args);
+    json_t *read = json_is_string(text) ? json_read(json_str(text), DRIVER_LINE_MAX, err) : NULL;
+    if (json_is_object(read))
+        return read;
+    json_decref(read);
+    if (err->kind == ERR_NONE)
+        err_set(err, ERR_INPUT, "the arguments are not a JSON object");
+    return NULL;
+}
+
+/* A call is no claim about the result: its line does not count towards the total, but must wait for
+ * its turn like all words. */
+static bool on_call(struct driver *driver, json_t *line)
+{
+    struct err err = ERR_INIT;
+    json_int_t number = json_integer_value(json_object_get(line, "number"));
+    const json_t *tool = json_object_get(line, "tool");
+    size_t len = json_string_length(tool);
+    int64_t at = number_of(line, "line");
+    if (!driver->may_call || number <= driver->call_number || number > INT32_MAX || len == 0 ||
+        len > DRIVER_TOOL_MAX)
+        return false;
+    driver->call_number = number;
+    json_t *arguments = arguments_of(line, &err);
+    own_json call = json_pack("{s:I, s:O, s:o*, s:o}", "number", number, "tool", tool, "arguments",
+                              arguments, "line", at > 0 ? json_integer(at) : json_null());
+    if (!arguments)
+        json_object_set_new(call, "fault", json_string(err.text));
+    driver->total -= driver->line.len;
+    driver->call = call;
+    driver_tell(driver, DRIVER_CALL, driver->line.len);
+    driver->call = NULL;
+    return true;
+}
+
+static bool on_cancel(struct driver *driver, json_t *line)
+{
+    int64_t number = number_of(line, "number");
+    if (!driver->may_call || number == 0 || number > driver->call_number)
+        return false;
+    driver->call_over = number;
+    driver_tell(driver, DRIVER_CALL_OVER, 0);
+    return true;
+}
+
 static bool on_ready(struct driver *driver, json_t *line)
 {
     (void)line;
@@ -177,6 +228,8 @@ static const struct {
     { "error", on_error },
     { "fail", on_fail },
     { "input", on_input },
+    { "call", on_call },
+    { "cancel", on_cancel },
     { "ready", on_ready },
     { "done", on_done },
     { "renewed", on_renewed },

@@ -17,6 +17,7 @@
 #define DRIVER_RESULTS_BYTES (16u << 20) /* of all, beyond those of artifacts */
 #define DRIVER_LONG (4u << 20) /* a longer line can only be a result */
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
+#define DRIVER_TOOL_MAX 64 /* bytes of a tool's name */
 #define DRIVER_NONCE_ROOM 33        /* 128 bits as text */
 
 /* Lines with a place in the order of the output. */
@@ -25,6 +26,9 @@ enum driver_word {
     DRIVER_UPDATED, /* that result has other data now */
     DRIVER_CLEARED, /* there are no results any more */
     DRIVER_ERROR,
+    /* The code calls a tool (the index is the bytes of the line), or waits for it no longer. */
+    DRIVER_CALL,
+    DRIVER_CALL_OVER,
 };
 
 struct driver {
@@ -51,6 +55,10 @@ struct driver {
     json_t *answer; /* to a question about names, completion or code */
     int64_t input_number; /* of the last question to the person at the client; 0: none */
     bool input_echo;
+    bool may_call;       /* the code has tools */
+    int64_t call_number; /* of the last call */
+    json_t *call; /* while DRIVER_CALL is told: {"number","tool","arguments","line"}, or "fault" */
+    int64_t call_over; /* while DRIVER_CALL_OVER is told: its number */
     bool done;
     int done_code;
 };

@@ -11,6 +11,7 @@
 PYTHON(driver);
 BUILTIN(builtin_driver_js, "drivers/driver.cjs");
 BUILTIN(builtin_driver_sh, "drivers/driver.sh");
+BUILTIN(builtin_tools_js, "drivers/tools.cjs");
 BUILTIN(builtin_order_js, "drivers/order.cjs");
 BUILTIN(builtin_rehearse_js, "drivers/rehearse.cjs");
 BUILTIN(builtin_ending_js, "drivers/ending.cjs");
@@ -30,6 +31,8 @@ PYTHON(report);
 PYTHON(source);
 PYTHON(tasks);
 PYTHON(late);
+PYTHON(tools);
+PYTHON(functions);
 PYTHON(terminal);
 PYTHON(answer);
 PYTHON(values);
@@ -67,6 +70,7 @@ static const struct {
     COMPILED_ROW(DRIVER_PY, driver),
     ROW(DRIVER_JS, "driver.cjs", driver_js),
     ROW(DRIVER_SH, "driver.sh", driver_sh),
+    ROW(TOOLS_JS, "tools.cjs", tools_js),
     ROW(ORDER_JS, "order.cjs", order_js),
     ROW(REHEARSE_JS, "rehearse.cjs", rehearse_js),
     ROW(ENDING_JS, "ending.cjs", ending_js),
@@ -86,6 +90,8 @@ static const struct {
     COMPILED_ROW(SOURCE_PY, source),
     COMPILED_ROW(TASKS_PY, tasks),
     COMPILED_ROW(LATE_PY, late),
+    COMPILED_ROW(TOOLS_PY, tools),
+    COMPILED_ROW(FUNCTIONS_PY, functions),
     COMPILED_ROW(TERMINAL_PY, terminal),
     COMPILED_ROW(ANSWER_PY, answer),
     COMPILED_ROW(VALUES_PY, values),

@@ -10,6 +10,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_DRIVER_PY,
     ENGINE_BUILTIN_DRIVER_JS,
     ENGINE_BUILTIN_DRIVER_SH,
+    ENGINE_BUILTIN_TOOLS_JS,    /* read when the code has tools */
     ENGINE_BUILTIN_ORDER_JS,    /* read at the first output beside stdout */
     ENGINE_BUILTIN_REHEARSE_JS, /* a waiting node */
     ENGINE_BUILTIN_ENDING_JS,   /* a large program */
@@ -29,6 +30,8 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_MAGICS_PY, /* read when it has magics */
     ENGINE_BUILTIN_TASKS_PY, /* read when a cell uses asyncio */
     ENGINE_BUILTIN_LATE_PY,  /* read when a cell may start threads */
+    ENGINE_BUILTIN_TOOLS_PY, /* read when the code has tools */
+    ENGINE_BUILTIN_FUNCTIONS_PY,
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_ANSWER_PY, /* the agent: read where CUPEL_AGENT is set */
     ENGINE_BUILTIN_VALUES_PY, /* ... its values */

@@ -68,6 +68,7 @@ struct language {
 /* Read when they are needed, in a run and in a session. */
 #define PYTHON_FILES                                                                              \
     ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,                    \
+        ENGINE_BUILTIN_TOOLS_PY, ENGINE_BUILTIN_FUNCTIONS_PY,                                     \
         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY, ENGINE_BUILTIN_MAGICS_PY,             \
         ENGINE_BUILTIN_PRETTY_PY, ENGINE_BUILTIN_CHARTS_PY, ENGINE_BUILTIN_IPYTHON_PY,            \
         ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY,              \
@@ -91,11 +92,14 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                          ENGINE_BUILTIN_CELLS_PY,
                          NULL },
     [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
-                             { [RUN] = { ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS },
+                             { [RUN] = { ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS,
+                                         ENGINE_BUILTIN_TOOLS_JS },
                                [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS, ENGINE_BUILTIN_ENDING_JS,
-                                             ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ORDER_JS },
+                                             ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ORDER_JS,
+                                             ENGINE_BUILTIN_TOOLS_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
-                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS } },
+                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS,
+                                             ENGINE_BUILTIN_TOOLS_JS } },
                              { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
@@ -114,10 +118,10 @@ static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one is JavaScript's: the request says that it has types. */
     [REQUEST_TYPESCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
                              { [RUN] = { ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ENDING_JS,
-                                         ENGINE_BUILTIN_ORDER_JS },
+                                         ENGINE_BUILTIN_ORDER_JS, ENGINE_BUILTIN_TOOLS_JS },
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS,
-                                             ENGINE_BUILTIN_ORDER_JS } },
+                                             ENGINE_BUILTIN_ORDER_JS, ENGINE_BUILTIN_TOOLS_JS } },
                              { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,

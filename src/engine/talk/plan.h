@@ -43,7 +43,8 @@ bool plan_same_box(const struct request *a, const struct request *b);
 struct str plan_code(const struct request *request);
 /* The first line for the driver; heap. with_env: the process was started without the request's
  * environment, and sets it now. */
-char *plan_driver_line(const struct request *request, const char *sign, bool with_env);
+char *plan_driver_line(const struct request *request, const json_t *tools, const char *sign,
+                       bool with_env);
 /* Refuses a language that the host lacks; the err names the package. */
 int plan_check_installed(const struct request *request, struct err *err);
 /* Refuses a seed where the image's loader cannot put the clock before libc. */
@@ -59,8 +60,16 @@ char *plan_line(const json_t *line);
 /* `session`: its environment comes first; NULL: already sent. `hush`: an interrupt for the cell
  * before may still be pending. Python's stdin follows the line unchanged. `input`: the code may ask
  * for input. */
-char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, const char *sign, bool hush, bool input);
+struct plan_cell {
+    int64_t number;
+    const char *nonce, *sign;
+    const json_t *tools; /* that its code may call, or NULL */
+    bool hush, input;
+};
+char *plan_cell_line(const struct request *request, const struct request *session,
+                     const struct plan_cell *cell);
+/* The outcome of a call: {"value":...} or {"error":...}. */
+char *plan_return_line(int64_t number, const json_t *outcome);
 /* A line of input, or its end, for that question. */
 char *plan_input_line(int64_t number, struct str text, bool end);
 char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);

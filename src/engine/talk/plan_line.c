@@ -52,7 +52,8 @@ struct str plan_code(const struct request *request)
     return (struct str){ code.at + sizeof mark, code.len - sizeof mark };
 }
 
-char *plan_driver_line(const struct request *request, const char *sign, bool with_env)
+char *plan_driver_line(const struct request *request, const json_t *tools, const char *sign,
+                       bool with_env)
 {
     own_json line = json_pack("{s:s, s:s, s:o, s:o, s:O?, s:b}", "op", "run", "sign", sign, "code",
                               json_text(plan_code(request)), "args", args_of(request), "call",
@@ -61,25 +62,29 @@ char *plan_driver_line(const struct request *request, const char *sign, bool wit
         json_object_set_new(line, "types", json_true());
     if (request->has_seed)
         json_object_set_new(line, "seed", json_integer(request->seed));
+    if (tools)
+        json_object_set(line, "tools", (json_t *)(uintptr_t)tools);
     if (with_env)
         add_env(line, request);
     return plan_line(line);
 }
 
-char *plan_cell_line(const struct request *request, const struct request *session, int64_t cell,
-                     const char *nonce, const char *sign, bool hush, bool input)
+char *plan_cell_line(const struct request *request, const struct request *session,
+                     const struct plan_cell *cell)
 {
     own_json line = json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:O?, s:b}", "op", "cell", "nonce",
-                              nonce, "sign", sign, "cell", (json_int_t)cell, "code",
-                              json_text(plan_code(request)), "args", args_of(request), "call",
-                              request->call, "names", request->names);
+                              cell->nonce, "sign", cell->sign, "cell", (json_int_t)cell->number,
+                              "code", json_text(plan_code(request)), "args", args_of(request),
+                              "call", request->call, "names", request->names);
     if (request->language == REQUEST_TYPESCRIPT)
         json_object_set_new(line, "types", json_true());
     if (request->has_seed)
         json_object_set_new(line, "seed", json_integer(request->seed));
-    if (hush)
+    if (cell->tools)
+        json_object_set(line, "tools", (json_t *)(uintptr_t)cell->tools);
+    if (cell->hush)
         json_object_set_new(line, "hush", json_true());
-    if (input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
+    if (cell->input && request->language == REQUEST_PYTHON && request->stdin_text.len == 0)
         json_object_set_new(line, "input", json_true());
     if (session)
         add_env(line, session);
@@ -96,6 +101,13 @@ char *plan_input_line(int64_t number, struct str text, bool end)
     own_json line = json_pack("{s:s, s:I}", "op", "input", "number", (json_int_t)number);
     if (!end)
         json_object_set_new(line, "text", json_text(text));
+    return plan_line(line);
+}
+
+char *plan_return_line(int64_t number, const json_t *outcome)
+{
+    own_json line = json_pack("{s:s, s:I}", "op", "return", "number", (json_int_t)number);
+    json_object_update(line, (json_t *)(uintptr_t)outcome);
     return plan_line(line);
 }
 

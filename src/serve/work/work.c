@@ -10,12 +10,13 @@
 #include "base/own.h"
 #include "serve/work/work_int.h"
 
-struct works *works_new(struct engine *engine, struct records *records)
+struct works *works_new(struct engine *engine, struct records *records, struct shed *shed)
 {
     struct works *works = buf_alloc_zero(1, sizeof *works);
     works->engine = engine;
     works->loop = engine_loop(engine);
     works->records = records;
+    works->shed = shed;
     works->cache = cache_new(records);
     works->last_hit = &works->hits;
     works->last_landed = &works->landed;
@@ -27,6 +28,7 @@ static void free_work(struct work *work)
     *(work->before ? &work->before->after : &work->works->all) = work->after;
     if (work->after)
         work->after->before = work->before;
+    calls_free(work->calls);
     result_done(&work->result);
     buf_done(&work->json);
     free(work);
@@ -39,8 +41,12 @@ void works_stop(struct works *works, bool quietly)
     works->stopping = true;
     cache_stop(works->cache);
     records_close(take_ptr(works->records));
-    for (struct work *work = works->all; work; work = work->after)
+    for (struct work *work = works->all; work; work = work->after) {
         work->record = NULL;
+        if (work->calls)
+            calls_stop(work->calls);
+    }
+    shed_free(take_ptr(works->shed));
 }
 
 void works_free(struct works *works)
@@ -65,6 +71,11 @@ json_t *works_describe(const struct works *works)
     json_object_set_new(out, "hits", json_integer((json_int_t)works->hit_count));
     json_object_set_new(out, "shared", json_integer((json_int_t)works->shared_count));
     return out;
+}
+
+const json_t *works_tools(const struct works *works)
+{
+    return shed_definitions(works->shed);
 }
 
 struct records *works_records(const struct works *works)
@@ -162,6 +173,8 @@ static void end_without(struct work *work, const struct err *err)
 static void on_engine_end(void *user, struct result *result, const struct err *err)
 {
     struct work *work = user;
+    if (work->calls)
+        calls_end(work->calls, result);
     work->run = NULL;
     if (result)
         end_with_result(work, result);
@@ -172,8 +185,31 @@ static void on_engine_end(void *user, struct result *result, const struct err *e
 static void on_engine_event(void *user, const struct engine_event *event)
 {
     struct work *work = user;
-    if (work->hooks.on_event && !work->deaf)
+    bool of_gate = event->kind == ENGINE_CALL || event->kind == ENGINE_CALL_OVER;
+    if (of_gate)
+        calls_event(work->calls, event);
+    else if (work->hooks.on_event && !work->deaf)
         work->hooks.on_event(work->hooks.user, event);
+}
+
+static int on_wish(void *user, const char *tool, struct err *err)
+{
+    const struct work *work = user;
+    return work->hooks.allows ? work->hooks.allows(work->hooks.user, tool, err) : 0;
+}
+
+/* The gate for a request with tools. */
+static int open_calls(struct work *work, struct err *err)
+{
+    const struct calls_hooks hooks = { .on_event = on_engine_event,
+                                       .allows = on_wish,
+                                       .user = work,
+                                       .shed = work->works->shed,
+                                       .answers = work->hooks.answers && work->hooks.on_event };
+    if (!work->request->tools || work->calls)
+        return 0;
+    work->calls = calls_new(work->request->tools, work->works->loop, &hooks, err);
+    return work->calls ? 0 : -1;
 }
 
 /* --- the start --- */
@@ -197,17 +233,22 @@ static void on_start_stored(void *user, const struct err *err)
 int work_start(struct work *work, struct err *err)
 {
     struct works *works = work->works;
+    if (open_calls(work, err) < 0)
+        return -1;
     const struct engine_hooks hooks = {
-        .on_event = work->hooks.on_event ? on_engine_event : NULL,
+        .on_event = work->hooks.on_event || work->calls ? on_engine_event : NULL,
         .on_end = on_engine_end,
         .user = work,
         .input = work->hooks.input,
         .held = works->records != NULL,
+        .tools = work->calls ? calls_told(work->calls) : NULL,
         .id = work->id,
     };
     work->run = engine_begin(works->engine, work->request, work->client, &hooks, err);
     if (!work->run)
         return -1;
+    if (work->calls)
+        calls_of_run(work->calls, work->run);
     work->stage = works->records ? WORK_BEGINS : WORK_RUNS;
     const struct record_about about = { .run = work->id,
                                         .owner = work->owner,
@@ -292,6 +333,15 @@ int work_input(struct work *work, struct str text, bool end, struct err *err)
         return engine_input(work->run, text, end, err);
     err_set(err, ERR_ABSENT, "the code does not wait for input");
     err_hint(err, "answer each 'input' event once");
+    return -1;
+}
+
+int work_answer(struct work *work, int64_t call, const json_t *outcome, struct err *err)
+{
+    if (work->run && work->calls)
+        return calls_answer(work->calls, call, outcome, err);
+    err_set(err, ERR_ABSENT, "the code waits for no call of a tool");
+    err_hint(err, "answer each 'tool_call' event once, while its run goes on");
     return -1;
 }
 

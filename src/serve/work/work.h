@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "store/records/records.h"
 
+struct shed;
 struct works;
 struct work;
 
@@ -28,10 +29,15 @@ struct work_hooks {
     void (*on_end)(void *user, struct result *result, struct str json, const struct err *err);
     void *user;
     bool input;
+    bool answers; /* the client answers calls of its own tools: work_answer */
+    /* May the client use that tool of the engine's owner? NULL: each. */
+    int (*allows)(void *user, const char *tool, struct err *err);
 };
 
-/* Takes over `records`, which may be NULL. */
-struct works *works_new(struct engine *engine, struct records *records);
+/* Takes over `records` and `shed`, which may be NULL. */
+struct works *works_new(struct engine *engine, struct records *records, struct shed *shed);
+/* Definitions of the owner's tools; borrowed, NULL: none. */
+const json_t *works_tools(const struct works *works);
 /* Before the engine closes, or when it is broken: stores what waits, and tells the doors what has
  * ended, unless `quietly`. Nothing is recorded any more. */
 void works_stop(struct works *works, bool quietly);
@@ -52,6 +58,8 @@ struct work *work_begin(struct works *works, const struct request *request, cons
 const char *work_id(const struct work *work);
 void work_interrupt(struct work *work);
 void work_cancel(struct work *work);
+/* The client's outcome of a call of a tool: as calls_answer. */
+int work_answer(struct work *work, int64_t call, const json_t *outcome, struct err *err);
 int work_input(struct work *work, struct str text, bool end, struct err *err);
 /* The events of an ended run, from the JSON of its result. */
 void work_retell(struct str json, void (*on_event)(void *user, const struct engine_event *event),

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/loop.h"
 #include "serve/work/work.h"
+#include "tool/call/call.h"
 
 #define WORK_OWNER_ROOM 64
 #define WORK_JSON_MAX ((size_t)3 << 29)
@@ -28,6 +29,7 @@ struct work {
     char owner[WORK_OWNER_ROOM], task[32], replay_of[32];
     const char *door;
     int64_t step;
+    struct calls *calls;    /* of tools; NULL: the request has none */
     struct engine_run *run; /* NULL: not begun, or ended */
     struct record *record;  /* NULL: none, or closed */
     struct err err;         /* why it did not run */
@@ -57,6 +59,7 @@ struct works {
     struct engine *engine;
     struct loop *loop;
     struct records *records; /* NULL: nothing is recorded */
+    struct shed *shed;       /* the owner's tools; NULL: none */
     struct cache *cache;
     struct work *all;
     struct flight *flights;
