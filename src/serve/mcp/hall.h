@@ -1,0 +1,30 @@
+/* MCP over HTTP: the conversations of one owner, on one connection to an engine. The route's caller
+ * has checked Host, Origin and the token. Runs in the serve process, in its loop. */
+#ifndef SERVE_MCP_HALL_H
+#define SERVE_MCP_HALL_H
+
+#include <stdbool.h>
+
+#include "base/loop.h"
+#include "mcp/mcp.h"
+#include "serve/http/http.h"
+
+struct mcp_hall;
+
+/* Takes over the link. */
+struct mcp_hall *mcp_hall_new(struct loop *loop, const struct mcp_options *options,
+                              const struct embed_link *link, struct err *err);
+/* Every exchange is answered. Accepts NULL. */
+void mcp_hall_free(struct mcp_hall *hall);
+/* Its connection to the engine holds. */
+bool mcp_hall_is_good(const struct mcp_hall *hall);
+/* Ends conversations that were not used for an hour. True: the hall itself was not. */
+bool mcp_hall_sweep(struct mcp_hall *hall, int64_t now_ns);
+int64_t mcp_hall_used_ns(const struct mcp_hall *hall);
+bool mcp_hall_is_quiet(const struct mcp_hall *hall);
+
+/* POST: x->body is a message. DELETE: the end of a conversation. */
+void mcp_hall_post(struct mcp_hall *hall, struct http_exchange *x);
+void mcp_hall_delete(struct mcp_hall *hall, struct http_exchange *x);
+
+#endif
