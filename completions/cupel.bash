@@ -17,7 +17,9 @@ _cupel()
     tasks) command="$command ${COMP_WORDS[2]}" ;;
     session) command="$command ${COMP_WORDS[2]}" ;;
     runs) command="$command ${COMP_WORDS[2]}" ;;
+    mcp) command="$command ${COMP_WORDS[2]}" ;;
     token) command="$command ${COMP_WORDS[2]}" ;;
+    tools) command="$command ${COMP_WORDS[2]}" ;;
     images) command="$command ${COMP_WORDS[2]}" ;;
     esac
     # After -- there are operands only.
@@ -26,9 +28,9 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask chat tasks session repl runs serve config token models languages images doctor completion version help' ;;
+    '') fill=words words='run ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
@@ -46,6 +48,7 @@ _cupel()
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --cache) options='' fill='' ;;
+        --tools) options='' fill='' ;;
         --request) options='' fill=files ;;
         esac
         ;;
@@ -125,7 +128,7 @@ _cupel()
         fill=words words='new run ls info put get files interrupt checkpoint undo fork rm' options='--help -h'
         ;;
     'session new')
-        fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --json --quiet -q --help -h'
+        fill='' options='--language -l --ttl --life --undo-levels --file -f --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --json --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --ttl) options='' fill='' ;;
@@ -141,6 +144,7 @@ _cupel()
         --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
+        --tools) options='' fill='' ;;
         esac
         ;;
     'session run')
@@ -195,7 +199,7 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     repl)
-        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --raw --verbose -v --quiet -q --help -h'
+        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
@@ -209,6 +213,7 @@ _cupel()
         --profile) options='' fill=words words='baseline analysis' ;;
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
+        --tools) options='' fill='' ;;
         esac
         ;;
     runs)
@@ -279,7 +284,7 @@ _cupel()
         esac
         ;;
     serve)
-        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
+        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --tools-dir --mcp --secrets --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --listen) options='' fill='' ;;
@@ -292,11 +297,26 @@ _cupel()
         --runs) options='' fill='' ;;
         --queue) options='' fill='' ;;
         --pool) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
+        --secrets) options='' fill=files ;;
         --idle-exit) options='' fill='' ;;
         esac
         ;;
+    mcp)
+        fill=words words='config' options='--timeout --quiet -q --help -h'
+        case $prev in
+        --timeout) options='' fill='' ;;
+        esac
+        ;;
+    'mcp config')
+        fill='' options='--write --file --quiet -q --help -h'
+        case $prev in
+        --file) options='' fill=files ;;
+        esac
+        ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes records durable cache.ttl_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;
@@ -326,6 +346,38 @@ _cupel()
     'token rm')
         fill='' options='--json --quiet -q --help -h'
         ;;
+    tools)
+        fill=words words='ls show call check' options='--help -h'
+        ;;
+    'tools ls')
+        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        case $prev in
+        --tools-dir) options='' fill=folders ;;
+        --secrets) options='' fill=files ;;
+        esac
+        ;;
+    'tools show')
+        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        case $prev in
+        --tools-dir) options='' fill=folders ;;
+        --secrets) options='' fill=files ;;
+        esac
+        ;;
+    'tools call')
+        fill='' options='--yes -y --timeout -t --tools-dir --secrets --json --quiet -q --help -h'
+        case $prev in
+        --timeout | -t) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --secrets) options='' fill=files ;;
+        esac
+        ;;
+    'tools check')
+        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        case $prev in
+        --tools-dir) options='' fill=folders ;;
+        --secrets) options='' fill=files ;;
+        esac
+        ;;
     models)
         fill='' options='--probe --json --quiet -q --help -h'
         ;;
@@ -348,7 +400,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask chat tasks session repl runs serve config token models languages images doctor completion version help'
+        fill=words words='run ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

@@ -40,6 +40,12 @@ struct cupel_options {
  *   {"id":"1","event":"lost","stream":"stdout","bytes":123}     the reader was slow
  *   {"id":"1","event":"artifact","path":"a.png","size_bytes":5,"sha256":"...",
  *    "offset":0,"base64":"..."}                    with CUPEL_CONTENT; large ones in parts
+ *   {"id":"1","event":"tool_call","seq":5,"call":1,"tool":"search","arguments":{"q":"x"},"line":3,
+ *    "effect":"read","timeout_s":30,"answered_by":"client"}     the code calls a tool that the
+ *                      request defines ("engine": one of the engine's own, which it answers):
+ *                      answer with cupel_answer, in this callback or later from any thread
+ *   {"id":"1","event":"tool_result","seq":6,"call":1,"tool":"search","verdict":"allow","ms":1.5,
+ *    "outcome":{"value":3}}                 the call is over
  *   {"event":"session","session":"s_...","state":"rolled_back","state_cell":1,"lost":[],
  *    "text":"..."}     belongs to no run: a session's interpreter ended between cells;
  *                      sent to the calls in progress on this handle
@@ -71,6 +77,11 @@ int cupel_ask(struct cupel *engine, const char *ask_json, cupel_on_event *on_eve
 /* Cancel a waiting or running run of this handle: its cupel_run returns soon. id NULL: all runs. 0,
  * or -1 if there is no such run. */
 int cupel_cancel(struct cupel *engine, const char *id);
+
+/* Answer a tool_call event of a run of this handle: {"call":1,"value":...} or
+ * {"call":1,"error":{"message":"..."}}. 0, or -1 if there is no such run or the text is no such
+ * object. A value that does not fit the tool's output_schema or caps fails the call. */
+int cupel_answer(struct cupel *engine, const char *id, const char *answer_json);
 
 /* Close the connection, and end an engine that was started for it. NULL is fine. */
 void cupel_close(struct cupel *engine);

@@ -11,6 +11,7 @@
 #include "cli/list/cmd_completion.h"
 #include "cli/list/list_options.h"
 #include "cli/list/models_options.h"
+#include "cli/mcp/mcp_options.h"
 #include "cli/repl/repl_options.h"
 #include "cli/run/run_options.h"
 #include "cli/runs/runs_options.h"
@@ -19,6 +20,7 @@
 #include "cli/tasks/tasks_options.h"
 #include "cli/term/term.h"
 #include "cli/token/token_options.h"
+#include "cli/tools/tools_options.h"
 
 #define LIST cli_list_options_table, &cli_list_options_rows
 
@@ -39,10 +41,14 @@ static const struct cli_command commands[] = {
       &cli_runs_options_rows, "VERB", &cli_runs_commands },
     { "serve", cli_cmd_serve, "keep an engine ready, so that runs start at once",
       cli_serve_options_table, &cli_serve_options_rows, NULL, NULL },
+    { "mcp", cli_cmd_mcp, "tools for MCP clients, on standard input and output",
+      cli_mcp_options_table, &cli_mcp_options_rows, "VERB", &cli_mcp_commands },
     { "config", cli_cmd_config, "the configuration, and where each value came from",
       cli_config_options_table, &cli_config_options_rows, "KEY", NULL },
     { "token", cli_cmd_token, "tokens for the HTTP API of cupel serve", cli_token_options_table,
       &cli_token_options_rows, "VERB", &cli_token_commands },
+    { "tools", cli_cmd_tools, "programs that code may call: list, check, try",
+      cli_tools_options_table, &cli_tools_options_rows, "VERB", &cli_tools_commands },
     { "models", cli_cmd_models, "models for cupel ask", cli_models_options_table,
       &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },

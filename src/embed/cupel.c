@@ -265,6 +265,37 @@ EXPORT int cupel_cancel(struct cupel *engine, const char *id)
     return rc;
 }
 
+/* The frame of an answer; NULL if it is no object, or has members of the frame. */
+static json_t *answer_frame(const char *answer_json)
+{
+    struct err ignored = ERR_INIT;
+    own_json answer = json_read(str_of(answer_json), REQUEST_JSON_MAX, &ignored);
+    if (!json_is_object(answer) || json_object_get(answer, "op") || json_object_get(answer, "id"))
+        return NULL;
+    json_object_set_new(answer, "op", json_string("tool_result"));
+    return json_incref(answer);
+}
+
+EXPORT int cupel_answer(struct cupel *engine, const char *id, const char *answer_json)
+{
+    struct err ignored = ERR_INIT;
+    int rc = -1;
+    json_t *frame = engine && id && answer_json ? answer_frame(answer_json) : NULL;
+    if (!frame)
+        return -1;
+    pthread_mutex_lock(&engine->lock);
+    struct embed_call *of = engine->client.calls;
+    while (of && !(of->is_run && strcmp(id, of->id) == 0))
+        of = of->next;
+    if (of)
+        rc = embed_client_say(&engine->client, of, frame, &ignored);
+    else
+        json_decref(frame);
+    wake_leader(engine);
+    pthread_mutex_unlock(&engine->lock);
+    return rc;
+}
+
 /* --- handles --- */
 
 static int find_engine(const struct cupel_options *options, struct embed_link *out, struct err *err)

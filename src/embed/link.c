@@ -171,6 +171,12 @@ int embed_adopt(int fd, struct embed_link *out, struct err *err)
     return hear(fd, START_MS, out, err);
 }
 
+void embed_take_over(int fd, struct embed_link *out)
+{
+    *out = (struct embed_link){ .fd = fd,
+                                .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+}
+
 const char *embed_named(void)
 {
     const char *named = getenv("CUPEL_SOCKET");

@@ -25,6 +25,9 @@ int embed_connect(const char *path, struct embed_link *out, struct err *err);
 const char *embed_named(void);
 /* Takes over a socket that an engine serves already, and reads its hello; closed on failure. */
 int embed_adopt(int fd, struct embed_link *out, struct err *err);
+/* Takes over a socket whose hello has yet to come: that of an engine in this process, which cannot
+ * speak while we wait. embed_client passes over the hello. */
+void embed_take_over(int fd, struct embed_link *out);
 /* Starts our own engine with posix_spawn: `program` serve --fd. */
 int embed_spawn(const char *program, struct embed_link *out, struct err *err);
 /* Ends the connection, and the engine that was started for it. */

@@ -77,6 +77,13 @@ void serve_news_event(struct serve_news *news, const struct engine_event *event)
     case ENGINE_INPUT:
         news->say(news->user, "input", json_pack("{s:b}", "echo", event->echo));
         break;
+    case ENGINE_CALL:
+    case ENGINE_CALL_OVER: break; /* of src/tool/call alone */
+    case ENGINE_TOOL_CALL: news->say(news->user, "tool_call", json_incref(event->data)); break;
+    case ENGINE_TOOL_RESULT:
+        if (news->has_room(news->user))
+            news->say(news->user, "tool_result", json_incref(event->data));
+        break;
     case ENGINE_STDOUT:
     case ENGINE_STDERR: on_bytes(news, event->kind == ENGINE_STDERR, event->bytes); break;
     }

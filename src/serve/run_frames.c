@@ -229,12 +229,14 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct err err = ERR_INIT;
     struct serve_run *run = run_new(conn, ask);
     const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
-                                      .user = run, .input = run->events && ask->input };
+                                      .user = run, .input = run->events && ask->input,
+                                      .answers = run->events };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
     const struct serve_client *client = conn->guest.client ? conn->guest.client : &conn->client;
-    if (request && request_from_json(request, &serve->ceilings, &run->request, &err) == 0 &&
+    if (request &&
+        request_from_json(request, serve_conn_ceilings(conn), &run->request, &err) == 0 &&
         take_stdin(run, ask->stdin_base64, &err) == 0 && count(run, &err) == 0)
         run->work = work_begin(serve->works, &run->request, client, &about, &hooks, &err);
     if (run->work) {
@@ -315,6 +317,8 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         serve_conn_say(conn, info_frame(conn->serve));
     else if (run && ask.op == FRAME_CANCEL)
         work_cancel(run->work);
+    else if (run && ask.op == FRAME_TOOL_RESULT)
+        work_answer(run->work, ask.call, ask.outcome, &err);
     else if (run && ask.op == FRAME_INPUT)
         work_input(run->work, ask.text, ask.end, &err);
     else if (run)

@@ -248,7 +248,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
         free(serve);
         return NULL;
     }
-    serve->works = works_new(options->engine, options->records);
+    serve->works = works_new(options->engine, options->records, options->shed);
     serve->acts = acts_new(options->engine, serve->works);
     engine_on_session(serve->engine, serve_session_told, serve);
     engine_on_session_end(serve->engine, acts_session_ended, serve->acts);

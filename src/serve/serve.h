@@ -13,6 +13,7 @@
 
 struct serve;
 struct records;
+struct shed;
 struct works;
 struct acts;
 
@@ -43,6 +44,7 @@ struct serve_options {
     void *user;
     const json_t *listen; /* URLs of the HTTP door, for the info frame; NULL: none */
     struct records *records; /* taken over with the engine; NULL: nothing is recorded */
+    struct shed *shed; /* the owner's tools, likewise; NULL: none */
     int64_t cache_ttl_s; /* of requests that do not say */
     int64_t idle_exit_s; /* stop in order so long after the last session; 0: never */
 };
@@ -62,6 +64,7 @@ struct serve_guest {
     const struct serve_client *client;
     const char *owner; /* of its runs: a token's id; stays until `gone`; NULL: the user */
     const char *door; /* of its records, a constant; NULL: "task" */
+    const struct request_ceilings *ceilings; /* of its requests; they stay; NULL: the user's */
     int (*begins)(void *user, const struct request *request, struct err *err); /* -1: refused */
     void (*ends)(void *user, const struct request *request, double cpu_ms);
     void (*gone)(void *user); /* the last call */

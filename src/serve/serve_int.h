@@ -169,6 +169,11 @@ struct serve_answer *serve_answer_result(const char *id, struct str json);
 bool serve_run_has_id(const struct serve_conn *conn, struct str id);
 /* Called after the engine's end. */
 void serve_run_free(struct serve_run *run);
+/* The bounds of what it may ask. */
+static inline const struct request_ceilings *serve_conn_ceilings(const struct serve_conn *conn)
+{
+    return conn->guest.ceilings ? conn->guest.ceilings : &conn->serve->ceilings;
+}
 /* session_frames.c: session requests. Takes over the frame. */
 void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t claim);
 /* The request of a cell, completed by its session; NULL with an err. */

@@ -90,18 +90,18 @@ void serve_ask_fail(struct serve_ask *ask, const struct err *err)
 }
 
 /* The engine needs more than the frame: a new session's request, files to put. */
-static int make_request(struct serve *serve, const struct frame_session *what, struct request *out,
-                        struct err *err)
+static int make_request(const struct serve_conn *conn, const struct frame_session *what,
+                        struct request *out, struct err *err)
 {
+    const struct request_ceilings *ceilings = serve_conn_ceilings(conn);
     if (what->what == FRAME_DO_NEW) {
         own_json none = json_object();
-        return request_from_session_json(what->request ? what->request : none, &serve->ceilings,
-                                         out, err);
+        return request_from_session_json(what->request ? what->request : none, ceilings, out, err);
     }
     if (what->what != FRAME_DO_PUT)
         return 0;
     own_json carrier = json_pack("{s:s, s:O}", "code", "", "files", what->files);
-    return request_from_json(carrier, &serve->ceilings, out, err);
+    return request_from_json(carrier, ceilings, out, err);
 }
 
 void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t claim)
@@ -120,7 +120,7 @@ void serve_ask_take(struct serve_conn *conn, struct frame_ask *frame, size_t cla
     conn->run_count++;
     const struct engine_ask_hooks hooks = { on_answer, ask };
     if (frame_session_read(&ask->ask, &ask->what, &err) == 0 &&
-        make_request(serve, &ask->what, &request, &err) == 0) {
+        make_request(conn, &ask->what, &request, &err) == 0) {
         ask->act = act_begin(serve->acts, &ask->what, &request);
         if (engine_ask(serve->engine, &ask->what, &request, &hooks, &begun, &err) == 0)
             return;

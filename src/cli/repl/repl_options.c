@@ -10,8 +10,8 @@ const struct opt cli_repl_options_table[] = {
     CLI_RUN_ROW_TIMEOUT,  CLI_RUN_ROW_MEMORY,  CLI_RUN_ROW_CPUS,
     CLI_RUN_ROW_DISK,     CLI_RUN_ROW_PIDS,    CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
-    CLI_RUN_ROW_RAW,      CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET,
-    CLI_RUN_ROW_HELP,
+    CLI_RUN_ROW_TOOLS,    CLI_RUN_ROW_RAW,     CLI_RUN_ROW_VERBOSE,
+    CLI_RUN_ROW_QUIET,    CLI_RUN_ROW_HELP,
 };
 const size_t cli_repl_options_rows = array_len(cli_repl_options_table);
 
@@ -50,6 +50,7 @@ static int check_named(const struct cli_run_options *o, struct err *err)
         { "pids", o->pids.given },           { "profile", o->profile != NULL },
         { "image", o->image != NULL },       { "file", o->files.count > 0 },
         { "env", o->env.count > 0 },         { "seed", o->seed.given },
+        { "tools", o->tools.count > 0 },
     };
     for (size_t i = 0; i < array_len(fixed); i++) {
         if (!fixed[i].given)

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "box/host/box.h"
 #include "cli/cli.h"
+#include "cli/link/engine_start.h"
 #include "cli/run/curl.h"
 #include "cli/run/job.h"
 #include "cli/run/recorded.h"
@@ -39,6 +40,8 @@ static bool fits(const struct cli_run_inputs *inputs)
 static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
+    if (job->options->tools.count > 0)
+        return cli_session_carry(&job->remote, err) < 0 ? -1 : box_drop_door(err);
     if (!job->options->cold && fits(&job->inputs) && cli_remote_open(&job->remote, err) < 0)
         return -1;
     if (cli_remote_is_open(&job->remote))
@@ -60,6 +63,11 @@ static int prepare(struct cli_job *job, struct err *err)
     if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
         0)
         return -1;
+    if (job->request.tools && !cli_remote_is_open(&job->remote)) {
+        err_set(err, ERR_ABSENT, "no engine is running, so there are no tools");
+        err_hint(err, "name them with --tools, or start an engine: cupel serve");
+        return -1;
+    }
     if (job->request.session && !cli_remote_is_open(&job->remote)) {
         err_set(err, ERR_ABSENT, "no engine is running, so session '%.40s' does not exist",
                 job->request.session);

@@ -13,7 +13,8 @@ const struct opt cli_run_options_table[] = {
     CLI_RUN_ROW_OUT,      CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
     CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
     CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
-    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,     CLI_RUN_ROW_CACHE,
+    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
+    CLI_RUN_ROW_CACHE,    CLI_RUN_ROW_TOOLS,
     CLI_RUN_ROW_REQUEST,  CLI_RUN_ROW_JSON,    CLI_RUN_ROW_INLINE,
     CLI_RUN_ROW_CURL,     CLI_RUN_ROW_COLD,    CLI_RUN_ROW_RECORD,
     CLI_RUN_ROW_RAW,      CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET,
@@ -57,7 +58,7 @@ static int check_request_alone(const struct cli_run_options *o, struct err *err)
         { "env", o->env.count > 0 },         { "stdin", o->stdin_file != NULL },
         { "profile", o->profile != NULL },   { "image", o->image != NULL },
         { "limit", o->limits.count > 0 },    { "seed", o->seed.given },
-        { "cache", o->cache.given },
+        { "cache", o->cache.given },         { "tools", o->tools.count > 0 },
     };
     for (size_t i = 0; i < array_len(fields); i++) {
         if (!fields[i].given)
@@ -100,6 +101,11 @@ static int check_stdin_once(const struct cli_run_options *o, struct err *err)
 
 int cli_run_options_check(const struct cli_run_options *options, struct err *err)
 {
+    if (options->cold && options->tools.count > 0) {
+        err_set(err, ERR_USAGE, "options '--cold' and '--tools' cannot be combined");
+        err_hint(err, "an engine runs the tools: leave '--cold' out");
+        return -1;
+    }
     return check_env(options, err) < 0 ? -1 : check_stdin_once(options, err);
 }
 

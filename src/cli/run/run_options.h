@@ -14,7 +14,7 @@ struct cli_run_options {
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names, inline_artifacts, curl;
-    struct opt_list files, env, limits;
+    struct opt_list files, env, limits, tools;
     struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
 };
@@ -67,6 +67,15 @@ struct cli_run_options {
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_SEED                                                                           \
     { "seed", 0, "N", OPT_NUMBER, CLI_RUN_AT(seed), "fix random numbers and the clock" }
+#define CLI_RUN_ROW_TOOLS                                                                          \
+    {                                                                                              \
+        "tools",                                                                                   \
+        0,                                                                                         \
+        "NAME",                                                                                    \
+        OPT_LIST,                                                                                  \
+        CLI_RUN_AT(tools),                                                                         \
+        "tools that the code may call, see cupel tools"                                            \
+    }
 #define CLI_RUN_ROW_CACHE                                                                          \
     { "cache", 0, "S", OPT_NUMBER, CLI_RUN_AT(cache), "take the same run's result of the last S s" }
 #define CLI_RUN_ROW_REQUEST                                                                        \

@@ -47,6 +47,21 @@ static const char *pick_language(const struct cli_run_options *options,
     return language < 0 ? NULL : request_languages[language].name;
 }
 
+/* Names, also several with commas between. */
+static json_t *tools_json(const struct opt_list *given)
+{
+    json_t *names = json_array();
+    for (size_t i = 0; i < given->count; i++) {
+        for (const char *at = given->at[i]; *at;) {
+            size_t len = strcspn(at, ",");
+            if (len > 0)
+                json_array_append_new(names, json_text((struct str){ at, len }));
+            at += len + (at[len] == ',');
+        }
+    }
+    return names;
+}
+
 /* A text member; command lines and scripts may not be UTF-8. */
 static int set_text(json_t *object, const char *name, struct str text, struct err *err)
 {
@@ -173,6 +188,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
             return -1;
     if (options->seed.given)
         json_object_set_new(root, "seed", number_json(options->seed.value));
+    if (options->tools.count > 0)
+        json_object_set_new(root, "tools", tools_json(&options->tools));
     if (options->cache.given)
         json_object_set_new(root, "cache",
                             json_pack("{s:o}", "ttl_s", number_json(options->cache.value)));

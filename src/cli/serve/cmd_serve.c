@@ -31,6 +31,7 @@
 #include "serve/serve.h"
 #include "serve/stall.h"
 #include "serve/work/work.h"
+#include "tool/call/shed.h"
 
 #define FILES_LEAST 2048
 
@@ -44,6 +45,7 @@ struct door {
     struct serve *serve;
     struct api *api;
     struct api_models *models; /* of tasks; NULL: there is no HTTP door */
+    struct toolhost *tools; /* NULL: the owner has none */
     int state_dir;
     struct serve_socket socket;
     uid_t owner;
@@ -137,11 +139,29 @@ static int open_state(struct door *door, struct err *err)
     return -1;
 }
 
+/* As the caller, whose rights the tools have, and before any thread. A folder or file that is not
+ * named and not there is no fault. */
+static int open_tools(struct door *door, struct err *err)
+{
+    const struct config *config = &door->setup.now.config;
+    own_str usual = toolhost_default_folder();
+    own_str usual_secrets = toolhost_default_secrets();
+    const char *folder = config_text(config, CONFIG_TOOLS);
+    const char *mcp = config_text(config, CONFIG_TOOLS_MCP);
+    const char *secrets = config_text(config, CONFIG_TOOLS_SECRETS);
+    const struct toolhost_options options = { .folder = folder ? folder : usual,
+                                              .mcp_file = mcp,
+                                              .secrets_file = secrets ? secrets : usual_secrets };
+    bool any = folder || mcp || (usual && access(usual, F_OK) == 0);
+    return any ? toolhost_open(&options, &door->tools, err) : 0;
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
     door->owner = geteuid();
-    if (cli_setup_open(&door->options, &door->setup, err) < 0 || open_state(door, err) < 0)
+    if (cli_setup_open(&door->options, &door->setup, err) < 0 || open_state(door, err) < 0 ||
+        open_tools(door, err) < 0)
         return -1;
     if (door->options.fd.given) {
         if (check_fd((int)door->options.fd.value, err) < 0)
@@ -267,6 +287,16 @@ static struct records *open_records(const struct door *door, struct err *err)
     return records;
 }
 
+/* NULL with ERR_NONE: the owner has no tools. */
+static struct shed *open_shed(struct door *door, struct err *err)
+{
+    struct toolhost *tools = take_ptr(door->tools);
+    if (!tools || err->kind == ERR_NONE)
+        return tools ? shed_new(engine_loop(door->engine), tools, err) : NULL;
+    toolhost_close(tools);
+    return NULL;
+}
+
 static struct serve *open_serve(struct door *door, struct serve_stall *stall, struct err *err)
 {
     door->engine = open_engine(door, err);
@@ -286,11 +316,13 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
                                      .cache_ttl_s = config_integer(&door->setup.now.config,
                                                                    CONFIG_CACHE_TTL),
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
+    options.shed = open_shed(door, err);
     if (err->kind == ERR_NONE && cli_interrupt_open(&door->stop_fd, err) == 0) {
         options.stop_fd = door->stop_fd;
         door->serve = serve_open(&options, err);
     }
     if (!door->serve) {
+        shed_free(options.shed);
         records_close(options.records);
         engine_close(door->engine);
         return NULL;
@@ -366,6 +398,7 @@ int cli_cmd_serve(int argc, char **argv)
     cli_listen_close(&door.listen);
     cli_setup_close(&door.setup);
     api_models_close(door.models);
+    toolhost_close(door.tools);
     json_decref(door.missing);
     cli_serve_options_done(&door.options);
     own_close_fd(&door.state_dir);

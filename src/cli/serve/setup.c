@@ -78,6 +78,10 @@ static int take_options(const struct cli_serve_options *flags, struct config *co
                    take_path(config, CONFIG_TLS_CERT, "option --tls-cert", flags->tls_cert, err) <
                        0 ||
                    take_path(config, CONFIG_TLS_KEY, "option --tls-key", flags->tls_key, err) < 0 ||
+                   take_path(config, CONFIG_TOOLS, "option --tools-dir", flags->tools, err) < 0 ||
+                   take_path(config, CONFIG_TOOLS_MCP, "option --mcp", flags->mcp, err) < 0 ||
+                   take_path(config, CONFIG_TOOLS_SECRETS, "option --secrets", flags->secrets,
+                             err) < 0 ||
                    take_number(config, CONFIG_RUNS, &flags->runs, err) < 0 ||
                    take_number(config, CONFIG_QUEUE, &flags->queue, err) < 0 ||
                    take_number(config, CONFIG_POOL, &flags->pool, err) < 0

@@ -26,6 +26,7 @@ static const struct opt new_table[] = {
     CLI_RUN_ROW_PROFILE,
     CLI_RUN_ROW_IMAGE,
     CLI_RUN_ROW_SEED,
+    CLI_RUN_ROW_TOOLS,
     ROWS_COMMON,
 };
 static const struct opt run_table[] = {

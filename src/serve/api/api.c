@@ -24,6 +24,7 @@ const struct http_route api_routes[] = {
     { GET, "/v1/runs/{}", .handle = api_run_show },
     { DELETE, "/v1/runs/{}", .handle = api_run_cancel },
     { GET, "/v1/runs/{}/events", .handle = api_run_events },
+    { POST, "/v1/runs/{}/calls/{}", HTTP_JSON, .handle = api_run_answer },
     { GET, "/v1/runs/{}/stdout", .handle = api_run_stdout },
     { GET, "/v1/runs/{}/stderr", .handle = api_run_stderr },
     { GET, "/v1/runs/{}/record", .handle = api_record_show },
@@ -52,6 +53,8 @@ const struct http_route api_routes[] = {
     { POST, "/v1/tasks/{}/resume", HTTP_JSON, .handle = api_task_resume },
     { POST, "/v1/tasks/{}/replay", HTTP_JSON, .handle = api_task_replay },
     { GET, "/v1/tasks/{}/export", .handle = api_task_export },
+    { POST, "/mcp", HTTP_TEXT, .handle = api_mcp_post },
+    { DELETE, "/mcp", .handle = api_mcp_delete },
     { GET, "/v1/languages", .handle = api_languages },
     { GET, "/v1/images", .handle = api_images },
     { GET, "/v1/profiles", .handle = api_profiles },
@@ -106,6 +109,7 @@ static void drain(void *user)
     api_runs_cancel(api->runs);
     api_tasks_cancel(api->tasks);
     api_replays_cancel(api->replays);
+    api_mcp_end(api->mcp);
     http_drain(api->http);
 }
 
@@ -127,6 +131,7 @@ static void fail(void *user, const struct err *err)
     api_runs_fail(api->runs, err);
     api_tasks_cancel(api->tasks);
     api_replays_cancel(api->replays);
+    api_mcp_end(api->mcp);
     http_drain(api->http);
 }
 
@@ -174,6 +179,7 @@ struct api *api_open(const struct api_options *options, struct err *err)
     take_ceilings(api);
     api->runs = api_runs_new(api);
     api->sessions = api_sessions_new();
+    api->mcp = api_mcp_new(api);
     api->who = who_open(api->loop, options->state_dir, err);
     api->tasks = api_tasks_new(api, options->models, err);
     struct http_options http = http_options_of(api, options);
@@ -202,6 +208,7 @@ void api_close(struct api *api)
 {
     if (!api)
         return;
+    api_mcp_end(api->mcp);
     http_close(api->http);
     api->http = NULL;
     api_tasks_close(api->tasks);
@@ -221,6 +228,7 @@ void api_free(struct api *api)
     api_runs_free(api->runs);
     api_tasks_free(api->tasks);
     api_sessions_free(api->sessions);
+    api_mcp_free(api->mcp);
     api_about_free(api->about);
     api_shelf_free(api->shelf);
     while (api->clients) {

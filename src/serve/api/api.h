@@ -16,6 +16,7 @@ struct api_tasks;
 struct api_replays;
 struct api_models;
 struct api_about;
+struct api_mcp;
 struct api_shelf;
 struct asks;
 struct errands;
@@ -63,6 +64,7 @@ struct api {
     struct api_about *about; /* made when it is first needed */
     struct api_tasks *tasks;
     struct api_replays *replays; /* NULL: no state folder */
+    struct api_mcp *mcp;
     struct api_client *clients; /* one for each owner */
     bool draining;
 };
@@ -87,6 +89,7 @@ API_HANDLER(run_stdout);
 API_HANDLER(run_stderr);
 API_HANDLER(run_artifact);
 API_HANDLER(run_cancel);
+API_HANDLER(run_answer);
 /* records.c */
 API_HANDLER(records_list);
 API_HANDLER(records_stats);
@@ -131,6 +134,9 @@ API_HANDLER(task_export);
 /* replays.c */
 API_HANDLER(run_replay);
 API_HANDLER(replay_show);
+/* mcp.c */
+API_HANDLER(mcp_post);
+API_HANDLER(mcp_delete);
 /* about.c, metrics.c */
 void api_about_free(struct api_about *about);
 API_HANDLER(languages);
@@ -169,6 +175,17 @@ void api_sessions_free(struct api_sessions *sessions);
 int api_session_check(const struct http_exchange *x, const char *id, struct err *err);
 /* The owner of a session, "" where it came by the socket. */
 const char *api_session_owner(const struct api *api, const char *id);
+
+/* Counts one more session in, whose request (NULL: a fork's) the token must be allowed. Then
+ * api_session_note follows, or who_session_ends. */
+int api_session_count(struct api *api, struct who_token *who, json_t *request, struct err *err);
+void api_session_note(struct api *api, const char *id, struct who_token *who);
+
+/* mcp.c */
+struct api_mcp *api_mcp_new(struct api *api);
+/* Every client of MCP is answered. Accepts NULL. */
+void api_mcp_end(struct api_mcp *mcp);
+void api_mcp_free(struct api_mcp *mcp);
 
 /* tasks_table.c */
 struct api_tasks *api_tasks_new(struct api *api, struct api_models *models, struct err *err);

@@ -232,9 +232,16 @@ static int read_request(struct http_exchange *x, json_t *body, struct request *o
                : 0;
 }
 
+/* Of the tools of the engine's owner. */
+static int allows(void *user, const char *tool, struct err *err)
+{
+    const struct api_run *run = user;
+    return who_allows_tool(run->who, tool, err);
+}
+
 /* Takes the request over. NULL with an err. */
 static struct api_run *start(struct http_exchange *x, struct request *request, const char *key,
-                             struct err *err)
+                             bool wait, struct err *err)
 {
     struct api *api = api_of(x);
     const char *owner = who_id(x->who);
@@ -252,7 +259,9 @@ static struct api_run *start(struct http_exchange *x, struct request *request, c
     *request = REQUEST_INIT;
     run->events = events_new((size_t)http_cap(x, HTTP_EVENTS_BYTES));
     run->news = (struct serve_news){ .say = say, .has_room = has_room, .user = run };
-    const struct work_hooks hooks = { .on_event = on_event, .on_end = on_end, .user = run };
+    const struct work_hooks hooks = { .on_event = on_event, .on_end = on_end, .user = run,
+                                      .answers = !wait || http_wants(x) != HTTP_PLAIN,
+                                      .allows = allows };
     const struct work_about about = { .owner = owner, .door = "http" };
     run->work = work_begin(serve_works(api->serve), &run->request, api_client(api, owner), &about,
                            &hooks, err);
@@ -279,7 +288,7 @@ void api_run_begin(struct http_exchange *x, json_t *body, const char *session)
         if (session)
             json_object_set_new(body, "session", json_string(session));
         if (bodies_run(body, &wait, &err) == 0 && read_request(x, body, &request, &err) == 0)
-            run = start(x, &request, key, &err);
+            run = start(x, &request, key, wait, &err);
         if (run)
             memcpy(run->body_sum, sum, sizeof run->body_sum);
     } else if (same > 0 && bodies_run(body, &wait, &err) < 0) {

@@ -145,6 +145,33 @@ void api_run_artifact(struct http_exchange *x)
     reply_file(x, run, one->mime, (struct str){ one->content, one->size_bytes });
 }
 
+/* The client's outcome of a call of a tool. */
+void api_run_answer(struct http_exchange *x)
+{
+    struct err err = ERR_INIT;
+    static const char *const none[] = { NULL };
+    struct api_run *run = runs_find(api_of(x)->runs, x->arg[0]);
+    long long call = strtoll(x->arg[1], NULL, 10);
+    if (http_query_only(x, none, &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    if (!run || !who_may_see(x->who, run->owner)) {
+        api_absent(&err, "run", x->arg[0]);
+        http_reply_err(x, &err);
+        return;
+    }
+    snprintf(x->run, sizeof x->run, "%s", run->id);
+    if (!run->going)
+        api_absent(&err, "call", x->arg[1]);
+    if (!run->going || work_answer(run->work, call, x->json, &err) < 0)
+        http_reply_err(x, &err);
+    else
+        http_reply_json(x, 200,
+                        json_pack("{s:s, s:I, s:s}", "run", run->id, "call", (json_int_t)call,
+                                  "status", "answered"));
+}
+
 void api_run_cancel(struct http_exchange *x)
 {
     struct api_run *run = find(x, RECORDS_OUTCOME, /* is_err= */ false);

@@ -88,7 +88,7 @@ static void look_for_ended(struct api *api)
     }
 }
 
-static void note_new(struct api *api, const char *id, struct who_token *who)
+void api_session_note(struct api *api, const char *id, struct who_token *who)
 {
     struct owned *one = buf_alloc_zero(1, sizeof *one);
     snprintf(one->id, sizeof one->id, "%s", id);
@@ -96,6 +96,16 @@ static void note_new(struct api *api, const char *id, struct who_token *who)
     one->who = who_ref(who);
     one->next = api->sessions->first;
     api->sessions->first = one;
+}
+
+int api_session_count(struct api *api, struct who_token *who, json_t *given, struct err *err)
+{
+    own_request request = REQUEST_INIT;
+    if (given && (request_from_session_json(given, &api->ceilings, &request, err) < 0 ||
+                  who_allows(who, &request, err) < 0))
+        return -1;
+    look_for_ended(api);
+    return who_session_begins(who, err);
 }
 
 /* --- asks --- */
@@ -175,7 +185,7 @@ static void on_answer(void *user, json_t *answer, struct result_artifact *file,
     const char *id = json_string_value(
         json_object_get(json_object_get(answer, "session"), "session"));
     if (ask->counted && !err && id)
-        note_new(ask->api, id, ask->who);
+        api_session_note(ask->api, id, ask->who);
     else if (ask->counted)
         who_session_ends(ask->who);
     act_end(take_ptr(ask->act), id ? api_session_owner(ask->api, id) : "", err ? NULL : answer);

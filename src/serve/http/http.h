@@ -31,6 +31,7 @@ struct who_token;
 enum http_body {
     HTTP_NO_BODY, /* a body is refused */
     HTTP_JSON,    /* x->json, an object; an empty body is an empty object */
+    HTTP_TEXT,    /* x->body, whatever it holds */
     HTTP_BYTES,   /* begin, take */
 };
 
