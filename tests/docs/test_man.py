@@ -34,7 +34,7 @@ WITH_PAGES = [name for name in COMMANDS if f"cupel-{name}" in PAGES]
 
 
 VERBS = {name: re.findall(r"^  (\w+) {2,}\S", cupel("help", name).split("\n\nOptions")[0], re.M)
-         for name in ("session", "runs", "tasks", "images", "token")}
+         for name in ("session", "runs", "tasks", "images", "token", "tools", "mcp")}
 
 
 def help_options(*command):
@@ -80,7 +80,7 @@ def script(shell):
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
     assert set(PAGES) == {"cupel", "cupel-run", "cupel-doctor", "cupel-images", "cupel-languages", "cupel-serve",
                           "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
-                          "cupel-config", "cupel-token", "cupel-runs", "cupel-tasks"}
+                          "cupel-config", "cupel-token", "cupel-tools", "cupel-runs", "cupel-tasks", "cupel-mcp"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
 
 
@@ -127,7 +127,7 @@ def test_the_exit_codes_of_the_page_are_those_of_the_contract():
 
 def test_the_exit_codes_of_refusals_are_those_of_the_program():
     table = re.findall(r'^ *X\(\w+, "\w+", (\d+), \d+\)', (REPO / "src/base/err.h").read_text(), re.M)
-    assert "77" in table, "of refusals that only the HTTP door has"
+    assert "77" in table, "of refusals of the HTTP door and of a tool's policy"
     table = [code for code in table if code != "77"]
     for page in ("cupel", "cupel-run"):
         listed = re.findall(r"^\.It (\d+)$", section(page, "EXIT STATUS"), re.M)
@@ -237,6 +237,7 @@ LINES = {
     "cupel session new -l t": ["typescript"],
     "cupel session run --on-error r": ["rollback"],
     "cupel runs un": ["unpin"],
+    "cupel tools che": ["check"],
 }
 MANY = {
     "cupel ru": ["run", "runs"],

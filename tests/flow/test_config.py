@@ -16,6 +16,7 @@ OTHER = {
     "pool": 0, "profile": "analysis", "model": "ollama/q", "judge": "ollama/j", "planner": "ollama/p",
     "models": ["ollama/a", "ollama/b"], "retention.files_s": 60, "retention.blobs_s": 61,
     "retention.records_s": 62, "retention.records_bytes": 63, "records": False, "durable": True, "cache.ttl_s": 64,
+    "tools.folder": "/t/tools", "tools.mcp": "/t/mcp.json", "tools.secrets": "/t/secrets.json",
     "redact": ["acme-[0-9]{8}"], "log": "off",
 }
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-LATER = {"network": {"allow": ["example.org:443"]}, "tools": ["x"], "wait": True}
+LATER = {"network": {"allow": ["example.org:443"]}, "wait": True}
 # name: (request, what the field must be or contain)
 BAD = {
     "unknown field": ({"code": "1", "colour": "red"}, "colour"),

@@ -12,7 +12,7 @@ from http_contract import DOCUMENT, documented, resolve
 OPERATIONS = [(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item
               if method != "parameters"]
 METHODS = {"get", "put", "post", "delete"}
-NOBODY = {"run": "r_nobody", "session": "s_" + "0" * 24, "task": "t_nobody", "replay": "p_nobody",
+NOBODY = {"run": "r_nobody", "call": "1", "session": "s_" + "0" * 24, "task": "t_nobody", "replay": "p_nobody",
           "sha256": "sha256:" + "0" * 64,
           "path": "a/b"}
 
