@@ -10,6 +10,8 @@ import collect
 import common
 import kill
 import leak
+import mcp
+import tools
 import warm
 
 
@@ -18,7 +20,7 @@ def main():
     print(f"figures of cupel on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
     common.record({"bench": "machine", "what": common.machine(), "at": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
     # warm first: it looks at the load, which the others leave behind.
-    broken = [part.__name__ for part in (warm, ask, cold, collect, kill, leak) if part.main()]
+    broken = [part.__name__ for part in (warm, ask, tools, cold, collect, kill, leak, mcp) if part.main()]
     print(f"\nresults as JSON lines: {common.RESULTS}")
     print("broken: " + ", ".join(broken) if broken else "every promise with a figure was held or not judged")
     return 1 if broken else 0
