@@ -210,7 +210,7 @@ TEST(mcp_wire_kinds)
     for (size_t i = 0; i < array_len(rows); i++) {
         int64_t id = -1;
         own_json message = parsed(rows[i].text);
-        CHECK_INT(mcp_kind_of(message, &id), rows[i].kind);
+        CHECK_INT(mcp_wire_kind_of(message, &id), rows[i].kind);
         CHECK_INT(id, rows[i].id);
     }
 }
