@@ -44,6 +44,11 @@ def same(value):
     return [same(inner) for inner in value] if isinstance(value, list) else value
 
 
+def without_portions(event):
+    """As it is stored: portions of texts have their places alone."""
+    return {**event, "text": ""} if event["event"] in ("text", "output") else event
+
+
 # --- a task and its report ---
 
 def test_a_task_ends_with_an_answer_that_was_computed(ask):
@@ -87,7 +92,7 @@ def test_command_line_and_http_give_the_same_report(ask, player, folder):
     told = [{"event": row["kind"], **row["data"]} for row in recorded
             if row["kind"] not in ("history", "end", "setup", "reply")]
     heard = ask.events(by_http["task"])[:-1]
-    assert same(told) == same(heard)
+    assert same(told) == same([without_portions(event) for event in heard])
 
 
 def test_artifacts_of_a_task_can_be_fetched(ask):

@@ -35,7 +35,7 @@ static void begin(struct place *place, const char *tools)
 {
     struct err err = ERR_INIT;
     own_json list = json_read(str_of(tools), 1 << 20, &err);
-    const struct calls_hooks hooks = { .on_event = on_event, .user = place };
+    const struct calls_hooks hooks = { .on_event = on_event, .user = place, .answers = true };
     *place = (struct place){ .run.lines = BUF_INIT(RUN_LINES_MAX) };
     CHECK_INT(loop_open(&place->loop), 0);
     for (int i = 0; i < RUN_PIPES; i++)
@@ -227,7 +227,7 @@ TEST(tools_that_cannot_be_read_are_refused_by_their_place)
     for (size_t i = 0; i < array_len(rows); i++) {
         struct err err = ERR_INIT;
         struct loop loop;
-        const struct calls_hooks hooks = { .on_event = NULL };
+        const struct calls_hooks hooks = { .answers = true };
         CHECK_INT(loop_open(&loop), 0);
         own_json list = json_read(str_of(rows[i].tools), 1 << 20, &err);
         CHECK(!calls_new(list, &loop, &hooks, &err));
