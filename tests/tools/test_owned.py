@@ -17,7 +17,7 @@ CODE = "import tools\n"
 
 
 @pytest.fixture(scope="module")
-def owned(cupels, place):
+def owned(cupels, place, left_behind):
     """An engine whose owner has tools."""
     cupel = list(cupels.values())[0]
     tools = Tools(cupel, place)
