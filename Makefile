@@ -276,7 +276,8 @@ ecosystem: deps-ecosystem
 	@CUPEL=$(abspath $(B)/cupel) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_notebooks.py
 	@CUPEL=$(abspath $(B)/cupel) tests/ecosystem/run $(abspath $(B))/ecosystem
 	@$(MAKE) --no-print-directory -j2 $(B)/mcp-fixture
-	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_api_clients.py tests/ecosystem/test_mcp_clients.py tests/ecosystem/test_tool_servers.py
+	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_api_clients.py
+	@CUPEL_TESTS=long CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/ecosystem/test_mcp_clients.py tests/ecosystem/test_tool_servers.py
 
 # The long forms: every fault, every mutation, all loads; then two thousand runs and more.
 test-mutation: deps

@@ -174,7 +174,7 @@ def test_a_long_call_without_a_token_gets_an_id_that_a_further_call_follows(talk
     code = "import time\nfor i in range(49): print(i, flush=True); time.sleep(1)\n'end'"
     first = talk.run(code, timeout_s=200)
     facts = first["structuredContent"]
-    assert not first["isError"] and facts["status"] == "running" and "40\n" in facts["stdout"]
+    assert not first["isError"] and facts["status"] == "running" and "20\n" in facts["stdout"]
     whole = talk.call("runs", do="show", id=facts["id"])["structuredContent"]
     assert whole["status"] == "ok" and whole["value"] == "'end'" and whole["id"] == facts["id"]
     assert talk.call("runs", do="show", id=facts["id"])["structuredContent"] == whole

@@ -24,7 +24,7 @@ from edits import EDITS, applied  # noqa: E402
 
 TREE = REPO / "build/mutation"
 BUILD = TREE / "build"
-INPUTS = "Makefile src include drivers policy prompts completions dev".split()  # of the program
+INPUTS = "Makefile src include drivers policy prompts completions dev api".split()  # of the program
 SEEDS = "host static shared gen stamp policyc broker init zygote.so cupel".split()  # of an ordinary build
 PROBE_SECONDS = 150
 POSTURE = "posture"  # in the words of a refusal
