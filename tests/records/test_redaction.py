@@ -174,7 +174,8 @@ def test_a_run_with_a_secret_is_not_cached_and_one_without_is(store):
 def test_sums_of_a_request_with_a_secret_are_keyed(store):
     """A plain sum lets anybody try guesses of a short password."""
     code = "password = 'hunter%d'\nprint(1)" % random.randrange(10**6)
-    first, second, other = (store.run({"code": one, "args": ["--token", fresh("", 30)]}) for one in (code, code, code + "0"))
+    first, second, other = (store.run({"code": one, "args": ["--token", fresh("", 30)]})
+                            for one in (code, code, code + "0"))
     sums = [store.record(one)["result"]["provenance"] for one in (first, second, other)]
     assert sums[0]["code_sha256"] == sums[1]["code_sha256"] != sums[2]["code_sha256"]
     for result, kept in zip((first, second, other), sums):
