@@ -14,7 +14,7 @@ def built(place, name):
 
 
 @contextlib.contextmanager
-def small_state(cupel, place, size="2m"):
+def small_state(cupel, place, size="6m"):
     """A state folder on a file system of its own."""
     folder = place.fresh("state", 0o700)
     owner = cupel.uid if cupel.switch else 2 ** 31 - 2 ** 16  # as root: the doors' private uid
