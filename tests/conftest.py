@@ -41,15 +41,17 @@ def pytest_terminal_summary(terminalreporter):
 
 
 class Times:
-    """Notes how long each test took, with its fixtures."""
+    """Notes how long each test took, with its fixtures, and which failed."""
 
-    took = {}
+    took, failed = {}, set()
 
     def pytest_runtest_logreport(self, report):
         self.took[report.nodeid] = self.took.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     def pytest_sessionfinish(self):
-        Path(TIMES).write_text(json.dumps(self.took))
+        Path(TIMES).write_text(json.dumps({"took": self.took, "failed": sorted(self.failed)}))
 
 
 @pytest.fixture(scope="session")
