@@ -538,4 +538,24 @@ EDITS = {
     # a token may ask for any limit
     "TOKEN_LIMITS": [("src/serve/who/who_allows.c", "if (most == TOKENS_NO_BOUND || wanted <= most)",
                       "if (most == TOKENS_NO_BOUND || wanted > 0)")],
+    # ---- tools ----
+    # a policy may deny, and the call goes on
+    "TOOL_POLICY": [never("src/tool/call/call.c", "*out_verdict == TOOL_DENY)")],
+    # arguments are any
+    "TOOL_ARGUMENTS": [never("src/tool/call/call.c", "schema_check(tool->of.input, arguments, &err) < 0)")],
+    # a run may call without end
+    "TOOL_CALLS": [never("src/tool/call/call.c", "tool->made >= tool->of.calls_max)")],
+    # all calls of a tool run at once
+    "TOOL_AT_ONCE": [("src/tool/call/call.c", "|| tool->running >= tool->of.at_once)",
+                      "|| tool->running > 1000 * tool->of.at_once)")],
+    # each token may use each tool of the service
+    "TOOL_TOKEN": [("src/tool/call/choose.c",
+                    "if (calls->hooks.allows && calls->hooks.allows(calls->hooks.user, name.at, &refused) < 0) {",
+                    "if (calls->hooks.allows && calls->hooks.allows(calls->hooks.user, name.at, &refused) > 0) {")],
+    # a tool that fetches may reach any address
+    "TOOL_ADDRESS": [never("src/net/http.c", "!is_within(exchange->call->reach, place))")],
+    # files of tools that others may write or open are read
+    "TOOL_FILE_MODE": [never("src/tool/host/owned.c", "info.st_mode & kinds[kind].refused)")],
+    # so are those of another user
+    "TOOL_FILE_OWNER": [never("src/tool/host/owned.c", "info.st_uid != geteuid() && info.st_uid != 0)")],
 }

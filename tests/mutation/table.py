@@ -289,8 +289,29 @@ TOKENS = [
     Mutant("TOKEN_LIMITS", tenancy("what_a_token_may_not_ask_for_is_403")),
 ]
 
+def tool(file, test, who="root"):
+    return f"tests/tools/test_{file}.py::test_{test}" + (f"[{who}]" if who else "")
+
+
+GATE = tool("bridge_python", "the_gate_holds_policy_caps_and_output_schema", None)
+
+TOOLS = [
+    Mutant("TOOL_POLICY", GATE),
+    Mutant("TOOL_ARGUMENTS", tool("bridge_hostile", "a_forged_call_is_the_box_own_and_passes_the_same_gate", None)),
+    Mutant("TOOL_CALLS", GATE),
+    Mutant("TOOL_AT_ONCE",
+           tool("bridge_python", "tasks_wait_in_parallel_and_a_tool_runs_as_often_at_once_as_it_may", None)),
+    Mutant("TOOL_TOKEN", tool("owned", "a_token_has_the_tools_that_it_names", None)),
+    Mutant("TOOL_ADDRESS",
+           tool("http_tools", "private_addresses_are_refused_unless_the_file_says_so", "root-127.0.0.1"),
+           tool("http_tools", "a_name_is_judged_by_the_address_that_is_connected_to")),
+    Mutant("TOOL_FILE_MODE", tool("commands", "a_file_that_others_may_write_is_refused"),
+           tool("commands", "a_bad_secrets_file_is_a_fault_that_repeats_nothing_of_it", "root-open")),
+    Mutant("TOOL_FILE_OWNER", tool("commands", "a_file_of_another_user_is_refused")),
+]
+
 LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that it disturbs others
 
-MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + TOKENS + LAST
+MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + TOKENS + TOOLS + LAST
 LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
 QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()
