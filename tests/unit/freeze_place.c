@@ -89,11 +89,16 @@ void place_turn(struct place *place, int64_t ms)
     loop_set_timer(loop, &place->tick, LOOP_NEVER);
 }
 
-void place_end(struct place *place)
+void place_end_somehow(struct place *place)
 {
     for (int64_t ms = 0; place->run && ms < WAIT_MS; ms += 100)
         place_turn(place, 100);
     CHECK(!place->run);
+}
+
+void place_end(struct place *place)
+{
+    place_end_somehow(place);
     CHECK_TEXT(place->err.text, "");
 }
 

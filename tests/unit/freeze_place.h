@@ -28,7 +28,8 @@ const char *place_session(struct place *place, const char *language);
 void place_turn(struct place *place, int64_t ms);
 /* Turns until the code has written more; fails the test if it ends before. */
 void place_hear(struct place *place);
-/* Turns until the run has ended. */
+/* Turns until the run has ended; with a result. */
+void place_end_somehow(struct place *place);
 void place_end(struct place *place);
 void place_freeze(struct place *place, bool frozen);
 /* Nothing comes from the code any more; what was on its way is read first. */
