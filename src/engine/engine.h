@@ -108,6 +108,12 @@ int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *out
                        struct err *err);
 /* Calls that were refused before a door heard of them. */
 uint64_t engine_calls_refused(const struct engine_run *run);
+/* Stops every process of the run's box, or lets them go on. The run's time limit stands still
+ * meanwhile; processor time counts always. Asks the broker and does not wait: the code may go on
+ * for a moment. An interrupt lets it go on; a kill ends it at once, and so does a freeze of more
+ * than an hour (BOX_FROZEN_MAX_S). Idempotent. -1: the code does not run (to go on is no error
+ * then), or the broker is gone. */
+int engine_run_freeze(struct engine_run *run, bool frozen, struct err *err);
 /* Stops now, like two interrupts. */
 void engine_cancel(struct engine_run *run);
 

@@ -113,6 +113,12 @@ static void on_sweep(const struct box_call *call, const int *fds)
     broker_sweep(&broker, call->box, /* asked= */ true);
 }
 
+static void on_freeze(const struct box_call *call, const int *fds)
+{
+    (void)fds;
+    broker_freeze(&broker, call->box, call->freeze.on);
+}
+
 static void on_kill(const struct box_call *call, const int *fds)
 {
     (void)fds;
@@ -150,6 +156,7 @@ static const struct {
     [BOX_OP_PREPARE] = { on_keep, USED_BOX, 0 },
     [BOX_OP_FORK_INTO] = { on_keep, USED_BOX, 0 },
     [BOX_OP_SWEEP] = { on_sweep, USED_BOX, 0 },
+    [BOX_OP_FREEZE] = { on_freeze, USED_BOX, 0 },
 };
 
 static bool names_are_plain(const struct box_plants *plants)
@@ -328,7 +335,8 @@ static void look(void)
 
 static int patience_ms(const struct waits *waits)
 {
-    int due_ms = broker_due_patience_ms(&broker);
+    int due_ms = broker_due_patience_ms(&broker), freeze_ms = broker_freeze_patience_ms(&broker);
+    due_ms = freeze_ms < due_ms ? freeze_ms : due_ms;
     return waits->patience_ms >= 0 && waits->patience_ms < due_ms ? waits->patience_ms : due_ms;
 }
 
@@ -360,6 +368,7 @@ int main(void)
             broker_tell_rest(&broker);
         if (ready > 0 && waits.at[0].revents & ~POLLOUT)
             on_engine();
+        broker_freeze_look(&broker);
         broker_due_look(&broker); /* last: the engine's own calls come first */
     }
 }

@@ -67,6 +67,18 @@ struct broker_sweep {
     pid_t pid; /* a child in the box's pid namespace that kills; 0: none */
 };
 
+/* A box whose code stands still. */
+#define BROKER_STOPPED_BEFORE 32
+struct broker_freeze {
+    int64_t since_ns; /* 0: it is not frozen */
+    bool by_group; /* by its v2 group; else by signals */
+    bool still; /* by signals: every thread was seen stopped */
+    int64_t look_ns, states_ns; /* the next looks, at CPU time and at every thread */
+    int64_t cpu_us; /* of all its processes when they stood still */
+    pid_t before[BROKER_STOPPED_BEFORE]; /* processes that the code itself had stopped */
+    unsigned before_count;
+};
+
 /* A quick estimate of a box that no cgroup counts. */
 struct broker_glance {
     int64_t bytes; /* upper bound, unless `more` */
@@ -85,6 +97,7 @@ struct broker_box {
     struct park_pages cell_pages; /* pages that its cells will write, from its zygote */
     struct broker_keep keep;
     struct broker_sweep sweep;
+    struct broker_freeze freeze;
     enum broker_stage stage;
     int word; /* the awaited report comes from here; FORKING: from the zygote */
     int64_t word_until_ns; /* deadline of the awaited report */
@@ -218,7 +231,21 @@ void broker_sweep_or_kill(struct broker *broker, uint32_t id);
 bool broker_sweep_active(const struct broker *broker);
 /* Is the process the broker's own, or parked? No sweep may kill it. */
 bool broker_sweep_spares(const struct broker_box *box, pid_t pid);
+/* Call `enough` for each process that a sweep would kill until it returns true; false: it never
+ * did. */
+bool broker_sweep_each(const struct broker_box *box,
+                       bool (*enough)(const struct broker_box *box, pid_t pid));
+/* Signal a process if it still is one of the box. False. */
+bool broker_sweep_signal(const struct broker_box *box, pid_t pid, int number);
 void broker_sweep_look(struct broker *broker);
+
+/* Stop the code of a box, or let it go on. */
+void broker_freeze(struct broker *broker, uint32_t id, bool on);
+/* Its processes have been killed: nothing is frozen any more. */
+void broker_freeze_forget(struct broker_box *box);
+/* End boxes that are frozen for too long or whose code goes on; milliseconds until then. */
+void broker_freeze_look(struct broker *broker);
+int broker_freeze_patience_ms(const struct broker *broker);
 
 /* End overdue boxes; milliseconds until the next check. */
 void broker_due_look(struct broker *broker);

@@ -100,9 +100,8 @@ static bool is_kept(const struct broker_box *box, pid_t pid)
     return tracer && strtol(tracer + strlen("\nTracerPid:\t"), NULL, 10) == box->keep.keeper;
 }
 
-/* Call `enough` for each remaining process until it returns true; false: it never did. */
-static bool for_each_left(const struct broker_box *box,
-                          bool (*enough)(const struct broker_box *box, pid_t pid))
+bool broker_sweep_each(const struct broker_box *box,
+                       bool (*enough)(const struct broker_box *box, pid_t pid))
 {
     bool found = false;
     own_dirp proc = opendir("/proc");
@@ -128,18 +127,23 @@ static bool is_swept(const struct broker_box *box)
     if (box->occupant || box->sweep.pid || box->stage != BROKER_STILL)
         return false;
     int dir = listing(&box->cgroup);
-    return dir < 0 ? !for_each_left(box, one_is_enough) : !group_has_left(box, dir, 0);
+    return dir < 0 ? !broker_sweep_each(box, one_is_enough) : !group_has_left(box, dir, 0);
 }
 
 /* --- killing --- */
 
 /* The number may belong to another process by now: check the one that the pidfd holds. */
-static bool kill_by_name(const struct broker_box *box, pid_t pid)
+bool broker_sweep_signal(const struct broker_box *box, pid_t pid, int number)
 {
     own_fd held = (int)syscall(SYS_pidfd_open, pid, 0);
     if (held >= 0 && is_inside(box, pid))
-        syscall(SYS_pidfd_send_signal, held, SIGKILL, NULL, 0);
+        syscall(SYS_pidfd_send_signal, held, number, NULL, 0);
     return false;
+}
+
+static bool kill_by_name(const struct broker_box *box, pid_t pid)
+{
+    return broker_sweep_signal(box, pid, SIGKILL);
 }
 
 static void kill_others(uid_t own) __attribute__((noreturn));
@@ -159,7 +163,7 @@ static void send_killer(struct broker *broker, uint32_t id)
     bool all_known = box->keep.ordered == box->keep.answered;
     if (broker_keep_sweep(box)) {
         if (all_known && ++box->sweep.rounds > ROUNDS)
-            for_each_left(box, kill_by_name);
+            broker_sweep_each(box, kill_by_name);
         box->sweep.again_ns = clock_now_ns() + AGAIN_ONE_UID_MS * CLOCK_MS;
         return;
     }
@@ -199,6 +203,7 @@ static void finish(const struct broker *broker, struct broker_box *box)
     bool asked = box->sweep.asked;
     box->sweep.on = box->sweep.asked = false;
     take_last_oom(box);
+    broker_freeze_forget(box);
     if (!asked)
         return;
     broker_box_stats(box, &news.stats);

@@ -288,6 +288,16 @@ void cgroup_ease(struct cgroup *group, bool on)
         io_write_text(v2, "cpu.max", on ? "max" : quota); /* absent without that controller */
 }
 
+int cgroup_freeze(struct cgroup *group, bool on)
+{
+    if (group->dir[BOX_CG_V2] < 0) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    group->lifted = true; /* it may end frozen: not for another box */
+    return io_write_text(group->dir[BOX_CG_V2], "cgroup.freeze", on ? "1" : "0");
+}
+
 /* --- reuse --- */
 
 #define LEFT_OVER_MAX (4ll << 20) /* bytes still charged to an empty group: kernel objects */

@@ -52,6 +52,11 @@ int cgroup_set_memory(struct cgroup *group, int64_t bytes);
 /* Lift the CPU limit so that processes die quickly; `on` false restores it. */
 void cgroup_ease(struct cgroup *group, bool on);
 
+/* Stop every process of the group, or let them go on, by v2's freezer: frozen processes still die.
+ * v1's freezer is never used: it would keep them from dying. -1 with errno: there is no v2 group,
+ * or the kernel is older than Linux 5.2. */
+int cgroup_freeze(struct cgroup *group, bool on);
+
 /* Empty groups for later boxes with the same limits: making and removing groups is a large part of
  * the cost of a box. */
 #define CGROUP_SHELF 16

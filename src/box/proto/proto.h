@@ -18,6 +18,7 @@
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */
 #define BOX_EXEC_STRINGS 2048 /* args and env together */
 #define BOX_STATES 24 /* states that a session can keep */
+#define BOX_FROZEN_MAX_S 3600 /* a box that stays frozen longer is ended */
 
 /* The channel between an occupant and the engine: two pipes, not a socket. A socket could carry
  * descriptors, and the last close of one can block for as long as its sender wants. Arrays of both
@@ -95,6 +96,7 @@ enum box_op {
     BOX_OP_FORK_INTO, /* a state becomes that of another box's waiting occupant: FORKED_INTO,
                        * told for the first box */
     BOX_OP_SWEEP,     /* kill all but init and the states: SWEPT, once they are gone */
+    BOX_OP_FREEZE,    /* stop the code of the box, or let it go on; no answer */
 };
 
 /* cupel's own read-only files, under BOX_PLANT_DIR. */
@@ -148,6 +150,9 @@ struct box_call {
             uint32_t to; /* FORK_INTO: the other box */
             uint64_t ticket; /* of the state: set by PARK, checked by all others */
         } keep; /* PARK, WAKE, DROP, PREPARE, FORK_INTO; fds: WAKE: the occupant's ends */
+        struct {
+            uint32_t on; /* 0: go on */
+        } freeze;
         struct {
             uint32_t plain; /* no suspicion against the box: leave its limits as they are */
         } kill;
@@ -204,8 +209,9 @@ enum box_started {
 };
 #define BOX_NEWS_FDS (BOX_STARTED_COUNTERS + BOX_COUNTERS)
 
-/* The limit for which the broker ended a box by itself (box/proto/due.h). */
-enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU };
+/* The limit for which the broker ended a box by itself (box/proto/due.h). LOOSE: its code went on
+ * while it was frozen. */
+enum box_overdue { BOX_OVERDUE_NOT, BOX_OVERDUE_WALL, BOX_OVERDUE_CPU, BOX_OVERDUE_LOOSE };
 
 /* Parts of a state that are lost when the session returns to it. */
 #define BOX_LOST(X)                                                                \

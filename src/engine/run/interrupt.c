@@ -53,6 +53,7 @@ static void interrupt(struct engine_run *run)
 /* A cell over its time has its interrupt already. */
 void run_wish_to_stop(struct engine_run *run)
 {
+    run_thaw(run);
     if (++run->interrupts > 1)
         run_kill(run, run->facts.timed_out ? RESULT_TIMEOUT : RESULT_INTERRUPTED);
     else if (!run->facts.timed_out)

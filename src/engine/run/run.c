@@ -268,6 +268,7 @@ static bool may_be_final(const struct engine_run *run)
 
 void run_is_done(struct engine_run *run)
 {
+    run_thaw(run); /* its last word was on the way; the rest needs live processes */
     if (run->session) {
         run->cell_ops->done(run);
         return;
@@ -297,7 +298,7 @@ bool run_final_if_clean(struct engine_run *run)
     run->clean = true;
     run->facts.exited = true;
     run->facts.exit_code = run->driver.done_code;
-    run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
+    run->result.wall_ms = run_wall_ms(run, clock_now_ns());
     end_with_result(run, NULL);
     return true;
 }

@@ -69,6 +69,11 @@ struct engine_run {
     int counter[BOX_COUNTERS];
     struct loop_timer timer;
     int64_t began_ns, started_ns, deadline_ns, cpu_look_ns, again_ns, hear_ns, finished_ns;
+    struct {
+        int64_t since_ns; /* 0: it is not frozen */
+        int64_t deadline_ns, again_ns; /* as they were then */
+        int64_t total_ns; /* of earlier freezes */
+    } frozen;
     struct result result;
     struct result_facts facts;
     char *line; /* for the driver; to_driver is the unsent rest */
@@ -107,6 +112,8 @@ void run_on_news(struct engine_run *run, const struct box_news *news);
 void run_kill(struct engine_run *run, enum result_status why);
 /* Its earliest deadline. */
 void run_set_timer(struct engine_run *run);
+/* The broker's deadline, `late_ns` after ours, in case the engine hangs. */
+void run_set_due(const struct engine_run *run, int64_t late_ns);
 /* Writes what the pipe takes now. True: nothing is left, or no reader. */
 bool run_write_some(int fd, struct str *left);
 /* Calls back at that time, to go on with output that waits for its turn. */
@@ -122,6 +129,16 @@ int run_say_line(struct engine_run *run, struct str line);
 /* The driver took such a line; `bytes` is its length. */
 void run_on_call(struct engine_run *run, size_t bytes);
 void run_on_call_over(struct engine_run *run);
+
+/* freeze.c */
+/* The run's own time, without that in which it was frozen. */
+double run_wall_ms(const struct engine_run *run, int64_t now_ns);
+/* Frozen code goes on. */
+void run_thaw(struct engine_run *run);
+/* It is killed: nothing is frozen any more. */
+void run_forget_freeze(struct engine_run *run);
+/* Frozen for too long: kills. */
+void run_is_frozen_out(struct engine_run *run);
 
 /* outputs.c */
 void run_outputs_init(struct engine_run *run);

@@ -45,6 +45,7 @@ void run_kill(struct engine_run *run, enum result_status why)
         return;
     run->killed = true;
     run->facts.killed_for = why;
+    run_forget_freeze(run);
     run->deadline_ns = clock_now_ns() + WEDGED_MS * CLOCK_MS;
     run->cpu_look_ns = run->again_ns = LOOP_NEVER;
     run_set_timer(run);
@@ -190,12 +191,11 @@ static void on_listener(struct loop_source *source, uint32_t events)
 
 /* --- time --- */
 
-/* The broker's deadline, in case the engine hangs. */
-static void set_due(const struct engine_run *run)
+void run_set_due(const struct engine_run *run, int64_t late_ns)
 {
     bool counts = run->counter[BOX_COUNTER_CPU] >= 0;
     int64_t most_us = run->stats.cpu_us_at_start + run_limit(run, LIMITS_CPU) * 1000;
-    due_set(run->engine->house.broker.due, run->box, run->deadline_ns + run_grace_ns(run),
+    due_set(run->engine->house.broker.due, run->box, run->deadline_ns + late_ns,
             counts ? most_us : 0);
 }
 
@@ -234,6 +234,10 @@ static void on_timer(struct loop_timer *timer)
     int64_t now = run->engine->loop.now_ns; /* an end up to then is known */
     if (now >= run->deadline_ns && run->killed) {
         on_wedged(run);
+        return;
+    }
+    if (now >= run->deadline_ns && run->frozen.since_ns) {
+        run_is_frozen_out(run);
         return;
     }
     if (now >= run->deadline_ns) {
@@ -304,11 +308,17 @@ static void on_exited(struct engine_run *run, const struct box_news *news)
     run->facts.exit_code = news->by_signal ? -1 : news->status;
     run->facts.signal = news->by_signal ? news->status : 0;
     run->facts.disk_full = news->stats.blocks_free == 0 || news->stats.inodes_free == 0;
-    run->result.wall_ms = clock_ms_between(run->started_ns, clock_now_ns());
+    run->result.wall_ms = run_wall_ms(run, clock_now_ns());
     /* Background processes end with the run, or the dead session. */
-    run_kill(run, news->overdue == BOX_OVERDUE_WALL  ? RESULT_TIMEOUT
-                  : news->overdue == BOX_OVERDUE_CPU ? RESULT_CPU_LIMIT
-                                                     : RESULT_OK);
+    static const enum result_status why[] = {
+        [BOX_OVERDUE_NOT] = RESULT_OK,
+        [BOX_OVERDUE_WALL] = RESULT_TIMEOUT,
+        [BOX_OVERDUE_CPU] = RESULT_CPU_LIMIT,
+        [BOX_OVERDUE_LOOSE] = RESULT_KILLED,
+    };
+    if (news->overdue == BOX_OVERDUE_LOOSE)
+        run_say(run, "cupel: the code did not stand still while a call waited, and was ended\n");
+    run_kill(run, news->overdue < array_len(why) ? why[news->overdue] : RESULT_INTERNAL);
 }
 
 /* May end the run. */
@@ -355,7 +365,7 @@ static void begin(struct engine_run *run, const struct box_news *news)
     note_walls(run, news->walls);
     if (run->hooks.on_event)
         run->hooks.on_event(run->hooks.user, &started);
-    set_due(run);
+    run_set_due(run, run_grace_ns(run));
     plan_cpu_look(run);
 }
 

@@ -239,7 +239,7 @@ void session_cell_on_done(struct session *session)
     run->facts.exit_code = run->driver.done_code;
     run->facts.disk_full = run->stats.blocks_free == 0 || run->stats.inodes_free == 0;
     take_back(session);
-    run->result.wall_ms = clock_ms_between(run->started_ns, run->finished_ns);
+    run->result.wall_ms = run_wall_ms(run, run->finished_ns);
     bool failed = run->driver.error.kind != RESULT_E_NONE || run->driver.done_code != 0;
     bool unwanted = run->request->on_error == REQUEST_ROLLBACK && failed;
     if (unwanted && states->is_protected) {
