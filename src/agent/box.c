@@ -114,6 +114,12 @@ static json_t *request_of(const struct agent_box *box, struct err *err)
     return request;
 }
 
+/* A wish above the session's own limit could be above the operator's ceiling. 0: not known. */
+static int64_t least(int64_t wanted, int64_t most)
+{
+    return most > 0 && most < wanted ? most : wanted;
+}
+
 static void set_limit(json_t *request, const char *name, json_t *value)
 {
     json_t *limits = json_object_get(request, "limits");
@@ -145,7 +151,8 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s, str
     if (timeout_s > 0)
         set_limit(request, "timeout_s", json_real(timeout_s));
     if (box->artifact_bytes > 0)
-        set_limit(request, "artifact_bytes", json_integer(box->artifact_bytes));
+        set_limit(request, "artifact_bytes",
+                  json_integer(least(box->artifact_bytes, box->artifact_most)));
     json_t *frame = json_pack("{s:s, s:o, s:b, s:b}", "op", "run", "request", request, "content", 1,
                               "events", output != NULL);
     if (box->task) /* for the run's record */
@@ -177,6 +184,8 @@ int agent_box_open(struct agent_box *box, struct err *err)
     snprintf(box->session, sizeof box->session, "%s", id);
     box->timeout_s = json_number_value(json_object_get(limits, "timeout_s"));
     box->memory_bytes = json_integer_value(json_object_get(limits, "memory_bytes"));
+    box->artifact_most = json_integer_value(json_object_get(limits, "artifact_bytes"));
+    box->input_most = json_integer_value(json_object_get(limits, "input_bytes"));
     return 0;
 }
 
@@ -284,7 +293,7 @@ json_t *agent_box_look(struct agent_box *box, const char *code, double timeout_s
     json_object_del(request, "profile");
     json_object_del(request, "limits");
     if (request && bytes > LOOK_BYTES_USUAL)
-        set_limit(request, "input_bytes", json_integer((json_int_t)bytes));
+        set_limit(request, "input_bytes", json_integer(least((int64_t)bytes, box->input_most)));
     return run_fresh(box, request, code, timeout_s, err);
 }
 

@@ -20,6 +20,7 @@ struct agent_box {
     int64_t artifact_bytes; /* maximum of a cell's artifacts; 0: the session's limit */
     double timeout_s;     /* of a cell, from the engine; 0 before agent_box_open */
     int64_t memory_bytes; /* likewise */
+    int64_t artifact_most, input_most; /* limits of the session, likewise */
     struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;
 };

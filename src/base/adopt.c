@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,4 +62,31 @@ void adopt_end_all(void)
         adopt_kill_children(NULL, 0);
         poll(NULL, 0, round < ROUNDS / 2 ? 1 : 10);
     }
+}
+
+void adopt_begin_program(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    setpgid(0, 0);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int adopt_attend(int control, pid_t pid)
+{
+    int status = 0;
+    own_fd held = pidfd_open(pid, 0);
+    struct pollfd watched[] = { { held, POLLIN, 0 }, { control, POLLIN, 0 } };
+    while (held >= 0 && poll(watched, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (held < 0 || !watched[0].revents)
+        kill(pid, SIGKILL);
+    /* The program is not reaped yet, so its number and group are still valid. */
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    adopt_end_all();
+    return status;
 }

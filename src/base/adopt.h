@@ -21,5 +21,10 @@ size_t adopt_kill_children(const pid_t *but, size_t count);
 /* Kill until no descendant is left: a dead process's children become ours. Does not wait for a
  * program of another user, which we cannot kill. */
 void adopt_end_all(void);
+/* In a child that becomes a program: a group of its own, and no signal ignored or blocked. */
+void adopt_begin_program(void);
+/* For the parent of that child: waits for its end, or kills it when `control` is readable or at its
+ * end. Then ends all descendants. Returns the status, as waitpid gives it. */
+int adopt_attend(int control, pid_t pid);
 
 #endif

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,35 +52,12 @@ struct helper {
 
 static attr_noreturn void become(char **argv, const int *fds)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    setpgid(0, 0);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    adopt_begin_program();
     for (int i = 0; i < 3; i++)
         if (dup2(fds[i], i) < 0)
             _exit(126);
     execvp(argv[0], argv);
     _exit(errno == ENOENT ? 127 : 126);
-}
-
-/* Waits for the program's end, or kills it on a message (or the end) of the socket. */
-static int attend(int sock, pid_t pid)
-{
-    int status = 0;
-    own_fd held = pidfd_open(pid, 0);
-    struct pollfd watched[] = { { held, POLLIN, 0 }, { sock, POLLIN, 0 } };
-    while (held >= 0 && poll(watched, 2, -1) < 0 && errno == EINTR)
-        ;
-    if (held < 0 || !watched[0].revents)
-        kill(pid, SIGKILL);
-    /* The program is not reaped yet, so its number and group are still valid. */
-    kill(-pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    adopt_end_all();
-    return status;
 }
 
 /* The helper's parent: kills the descendants of a killed helper. */
@@ -124,7 +100,7 @@ static struct news run(int sock, char **argv, const int *fds)
     if (pid > 0)
         setpgid(pid, pid);
     close_all(fds, 3);
-    news.status = pid > 0 ? attend(sock, pid) : 0;
+    news.status = pid > 0 ? adopt_attend(sock, pid) : 0;
     return news;
 }
 

@@ -166,6 +166,8 @@ static void take_ceilings(struct api *api)
     api->ceilings.limits = api->options.ceilings;
     api->ceilings.cache_ttl_s = api->options.cache_ttl_s;
     api->ceilings.profile = api->options.profile ? limits_profile_find(api->options.profile) : NULL;
+    api->guest_ceilings = api->ceilings;
+    api->guest_ceilings.blobs = false;
 }
 
 struct api *api_open(const struct api_options *options, struct err *err)

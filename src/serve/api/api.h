@@ -55,6 +55,7 @@ struct api {
     struct http *http;
     struct who *who;
     struct request_ceilings ceilings;
+    struct request_ceilings guest_ceilings; /* of guests, whose requests name no blobs */
     struct errands *errands; /* the disk's thread; NULL, as the next three: no state folder */
     struct asks *asks; /* questions to the records */
     struct blobs *blobs;

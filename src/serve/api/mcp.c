@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "mcp/tool.h"
 #include "serve/api/api.h"
+#include "serve/api/guest.h"
 #include "serve/mcp/hall.h"
 
 #define HALLS_MAX 64 /* tokens that use MCP at the same time */
@@ -31,36 +32,6 @@ struct api_mcp {
 };
 
 /* --- the token's rights --- */
-
-static int begins(void *user, const struct request *request, struct err *err)
-{
-    return who_allows(user, request, err) < 0
-               ? -1
-               : who_run_begins(user, request->limits.value[LIMITS_CPU], err);
-}
-
-static void ends(void *user, const struct request *request, double cpu_ms)
-{
-    who_run_ends(user, request->limits.value[LIMITS_CPU], cpu_ms);
-}
-
-static void gone(void *user)
-{
-    who_unref(user);
-}
-
-static int connect_engine(struct api *api, struct who_token *who, struct err *err)
-{
-    const struct serve_guest guest = {
-        .client = &api_client(api, who_id(who))->client, .owner = who_id(who),
-        .door = "http", .ceilings = &api->ceilings,
-        .begins = begins, .ends = ends, .gone = gone, .user = who_ref(who),
-    };
-    int fd = serve_connect(api->serve, &guest, err);
-    if (fd < 0)
-        who_unref(who);
-    return fd;
-}
 
 static bool may_use(void *user, const char *session)
 {
@@ -148,7 +119,7 @@ static struct owner *owner_new(struct api_mcp *all, struct who_token *who, struc
     struct api *api = all->api;
     if (make_room(all, err) < 0)
         return NULL;
-    const int fd = connect_engine(api, who, err);
+    const int fd = guest_connect(api, GUEST_MCP, who, err);
     if (fd < 0)
         return NULL;
     struct embed_link link;

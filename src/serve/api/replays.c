@@ -17,6 +17,7 @@
 #include "contract/frame.h"
 #include "contract/result.h"
 #include "replay/remake.h"
+#include "serve/api/guest.h"
 
 static void replay_free(struct api_replay *replay)
 {
@@ -26,38 +27,6 @@ static void replay_free(struct api_replay *replay)
     json_decref(replay->answer);
     who_unref(replay->who);
     free(replay);
-}
-
-/* --- the engine's side --- */
-
-static int begins(void *user, const struct request *request, struct err *err)
-{
-    return who_allows(user, request, err) < 0
-               ? -1
-               : who_run_begins(user, request->limits.value[LIMITS_CPU], err);
-}
-
-static void ends(void *user, const struct request *request, double cpu_ms)
-{
-    who_run_ends(user, request->limits.value[LIMITS_CPU], cpu_ms);
-}
-
-static void gone(void *user)
-{
-    who_unref(user);
-}
-
-static int connect_engine(struct api *api, struct who_token *who, struct err *err)
-{
-    const struct serve_guest guest = {
-        .client = &api_client(api, who_id(who))->client, .owner = who_id(who),
-        .door = "http",
-        .begins = begins, .ends = ends, .gone = gone, .user = who_ref(who),
-    };
-    int fd = serve_connect(api->serve, &guest, err);
-    if (fd < 0)
-        who_unref(who);
-    return fd;
 }
 
 /* --- answers --- */
@@ -306,7 +275,7 @@ void api_run_replay(struct http_exchange *x)
         return;
     }
     struct api_replay *replay = replay_new(x, &wish);
-    replay->engine = connect_engine(api, x->who, &err);
+    replay->engine = guest_connect(api, GUEST_REPLAY, x->who, &err);
     if (replay->engine < 0 || replays_start(replay, &err) < 0) {
         if (replay->counted)
             who_session_ends(x->who);

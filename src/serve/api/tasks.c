@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "serve/api/guest.h"
 
 #define REPORT_MAX ((size_t)1 << 30)
 
@@ -258,7 +259,7 @@ static int equip(struct api_task *task, struct tasks_question *out, struct err *
     task->counted = true;
     out->past = json_array_size(task->past) ? json_deep_copy(task->past) : NULL;
     if (api_models_choose(tasks->models, &task->turns[0].request.models, &out->models, err) == 0)
-        out->engine = tasks_connect(tasks->api, task->who, err);
+        out->engine = guest_connect(tasks->api, GUEST_TASK, task->who, err);
     if (out->engine >= 0)
         return 0;
     tasks_models_close(&out->models);

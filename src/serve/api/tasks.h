@@ -117,9 +117,6 @@ void tasks_store_file(struct http_exchange *x, const char *id, const char *path)
 /* tasks_revive.c: a task from {"row","events","request"}; NULL: it cannot be. */
 struct api_task *tasks_revive(struct http_exchange *x, const json_t *stored, struct err *err);
 
-/* tasks_guest.c: a connection to the engine, whose runs are the token's. */
-int tasks_connect(struct api *api, struct who_token *who, struct err *err);
-
 /* tasks_table.c */
 struct api_task *tasks_add(struct api_tasks *tasks, struct who_token *who);
 /* Frees it: no thread runs. */

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "serve/api/guest.h"
 #include "serve/api/tasks.h"
 
 /* --- resume --- */
@@ -85,7 +86,7 @@ static int begin_replay(struct api_task *task, struct err *err)
     if (who_session_begins(task->who, err) < 0)
         return -1;
     task->counted = true;
-    question.engine = tasks_connect(tasks->api, task->who, err);
+    question.engine = guest_connect(tasks->api, GUEST_TASK, task->who, err);
     return question.engine < 0 ? -1 : tasks_thread_begin(task->thread, &question, err);
 }
 

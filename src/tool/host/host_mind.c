@@ -4,12 +4,10 @@
  * forked by the guard. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,12 +77,7 @@ static void set_limits(const struct program_limits *limits)
 static attr_noreturn void become(const struct host_program *program, const struct words *words,
                                  const int *streams, int failed)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    setpgid(0, 0);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    adopt_begin_program();
     set_limits(&program->limits);
     bool placed = true;
     for (int i = 0; i < 3; i++)
@@ -95,24 +88,6 @@ static attr_noreturn void become(const struct host_program *program, const struc
     if (write(failed, &error, sizeof error) < 0)
         _exit(126);
     _exit(127);
-}
-
-/* Waits for the program's end, or kills it at the end of the control descriptor. */
-static int attend(int control, pid_t pid)
-{
-    int status = 0;
-    own_fd held = pidfd_open(pid, 0);
-    struct pollfd watched[] = { { held, POLLIN, 0 }, { control, POLLIN, 0 } };
-    while (held >= 0 && poll(watched, 2, -1) < 0 && errno == EINTR)
-        ;
-    if (held < 0 || !watched[0].revents)
-        kill(pid, SIGKILL);
-    /* The program is not reaped yet, so its number and group are still valid. */
-    kill(-pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    adopt_end_all();
-    return status;
 }
 
 /* execvpe looks in the PATH of the process that calls it. */
@@ -143,7 +118,7 @@ static struct program_end run(const struct host_program *program, const int *fds
     for (int i = WORDS; i < HOST_PROGRAM_FDS; i++)
         close(fds[i]);
     if (pid > 0)
-        end.status = attend(fds[CONTROL], pid);
+        end.status = adopt_attend(fds[CONTROL], pid);
     int32_t error;
     if (pid > 0 && read(failed[0], &error, sizeof error) == (ssize_t)sizeof error)
         end.error = error;
