@@ -36,6 +36,9 @@ struct mcp_options {
     size_t kept_bytes;            /* of results that are kept for later calls */
     /* A new link to an engine, when the last one has ended. NULL: there is none. */
     int (*reopen)(void *user, struct embed_link *out, struct err *err);
+    /* A stored run of this client, by its whole id, or with `path` one of its files: mcp_found
+     * tells it, now or later. NULL: nothing is stored. */
+    void (*find)(void *user, uint64_t ticket, const char *run, const char *path);
     /* May the client use this session? NULL: any. */
     bool (*may_use)(void *user, const char *session);
     /* Before a session is made from a request (NULL: by fork). -1: refused. Then one of the two
@@ -59,6 +62,10 @@ int mcp_fd(const struct mcp *mcp); /* -1: the connection has ended */
 short mcp_events(const struct mcp *mcp);
 int64_t mcp_due_ns(const struct mcp *mcp); /* 0: none */
 void mcp_ready(struct mcp *mcp);
+/* The answer to options.find: a record (store/records/look.h), or the bytes of the file; both stay
+ * the caller's. `err` not NULL: neither. Does nothing where nobody waits for it any more. */
+void mcp_found(struct mcp *mcp, uint64_t ticket, const json_t *record, struct str bytes,
+               const struct err *err);
 /* Nothing is under way: no call, no run, no session that begins or ends. */
 bool mcp_is_quiet(const struct mcp *mcp);
 /* No request of a client waits. */

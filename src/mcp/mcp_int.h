@@ -60,6 +60,13 @@ struct mcp_run {
     char note[256];        /* for the answer */
 };
 
+/* The door's answer. */
+struct mcp_found {
+    const json_t *record;
+    struct str bytes;
+    const struct err *err; /* NULL: it did */
+};
+
 struct mcp_call {
     struct mcp_call *next;
     struct mcp *mcp;
@@ -75,6 +82,8 @@ struct mcp_call {
 
     struct embed_call of; /* a question to the engine */
     void (*then)(struct mcp_call *call);
+    uint64_t ticket; /* of what the door looks for; 0: nothing */
+    void (*found)(struct mcp_call *call, const struct mcp_found *found);
     bool counted; /* a session was counted for it */
     char session[32];
     struct mcp_default *own; /* the session is this one */
@@ -93,6 +102,7 @@ struct mcp {
     size_t call_count;
     struct mcp_run *runs;
     size_t errands; /* questions that nobody waits for */
+    uint64_t last_ticket;
     struct mcp_batch *batches;
 };
 
@@ -155,6 +165,14 @@ void mcp_run_free(struct mcp_run *run);
 void mcp_run_over(struct mcp_run *run);
 /* The call's time without an answer is over: tells what there is. */
 void mcp_run_tell_running(struct mcp_call *call);
+
+/* stored.c: runs that are not kept here any more. */
+bool mcp_stored_may_be(const struct mcp *mcp, struct str id);
+/* The run's answer, as run_code gave it. */
+void mcp_stored_show(struct mcp_call *call, const char *id);
+/* `found` follows with the record, or with the bytes of a file. */
+void mcp_stored_find(struct mcp_call *call, const char *id, const char *path,
+                     void (*found)(struct mcp_call *call, const struct mcp_found *found));
 
 /* files.c, resources.c */
 void mcp_tool_read(struct mcp_call *call);

@@ -136,26 +136,49 @@ static void read_of_session(struct mcp_call *call, const char *owner, const char
     }
 }
 
-static bool answer_picture(struct mcp_call *call, const struct mcp_run *run, const char *path)
+/* The index of a picture that a run showed, by its path. */
+static bool is_picture(const char *path, uint64_t *out_index)
+{
+    return strncmp(path, &MCP_SHOWN[1], sizeof MCP_SHOWN - 2) == 0 &&
+           str_to_u64(str_of(path + sizeof MCP_SHOWN - 2), out_index);
+}
+
+static bool answer_picture(struct mcp_call *call, const json_t *result, const char *path)
 {
     uint64_t index = 0;
     const char *mime = NULL;
-    if (strncmp(path, &MCP_SHOWN[1], sizeof MCP_SHOWN - 2) != 0 ||
-        !str_to_u64(str_of(path + sizeof MCP_SHOWN - 2), &index))
+    if (!is_picture(path, &index))
         return false;
-    const json_t *results = json_object_get(run->of.answer, "results");
+    const json_t *results = json_object_get(result, "results");
     struct str base64 = mcp_picture_of(json_array_get(results, (size_t)index), &mime);
     if (!mime)
         return false;
-    json_t *result = json_pack("{s:[{s:s, s:s, s:o}]}", "contents", "uri", uri_of(call), "mimeType",
-                               mime, "blob", json_stringn(base64.at, base64.len));
-    add_life(call, result);
-    mcp_call_result(call, result);
+    json_t *all = json_pack("{s:[{s:s, s:s, s:o}]}", "contents", "uri", uri_of(call), "mimeType",
+                            mime, "blob", json_stringn(base64.at, base64.len));
+    add_life(call, all);
+    mcp_call_result(call, all);
     return true;
+}
+
+/* Of a run that is stored: the uri says once more which file. */
+static void have_stored(struct mcp_call *call, const struct mcp_found *found)
+{
+    char owner[MCP_OWNER_ROOM];
+    own_str path = NULL;
+    const json_t *made = json_object_get(found->record, "result");
+    if (found->err)
+        refuse(call, uri_of(call), found->err->text);
+    else if (mcp_uri_read(uri_of(call), owner, &path) < 0)
+        refuse(call, uri_of(call), "there is no such resource");
+    else if (!found->record)
+        answer_bytes(call, found->bytes, result_mime(str_of(path)));
+    else if (!answer_picture(call, made, path))
+        refuse(call, uri_of(call), "there is no such resource");
 }
 
 static void read_of_run(struct mcp_call *call, const char *owner, const char *path)
 {
+    uint64_t index;
     const struct mcp_run *run = mcp_run_find(call->mcp, str_of(owner));
     for (size_t i = 0; run && i < run->of.artifact_count; i++) {
         const struct embed_artifact *one = &run->of.artifacts[i];
@@ -168,7 +191,9 @@ static void read_of_run(struct mcp_call *call, const char *owner, const char *pa
             answer_bytes(call, buf_str(&one->content), result_mime(name));
         return;
     }
-    if (!run || !answer_picture(call, run, path))
+    if (!run && mcp_stored_may_be(call->mcp, str_of(owner)))
+        mcp_stored_find(call, owner, is_picture(path, &index) ? NULL : path, have_stored);
+    else if (!run || !answer_picture(call, run->of.answer, path))
         refuse(call, uri_of(call), "there is no such resource");
 }
 

@@ -130,9 +130,15 @@ void mcp_tool_runs(struct mcp_call *call)
     struct str id = json_get_str(call->args, "id");
     struct mcp_run *run = mcp_run_find(call->mcp, id);
     struct err err = ERR_INIT;
+    if (!run && mcp_stored_may_be(call->mcp, id)) {
+        mcp_stored_show(call, id.at);
+        return;
+    }
     if (!run) {
         err_set(&err, ERR_ABSENT, "there is no run '%.80s' here", id.at);
-        err_hint(&err, "only the last %d results are kept, as long as the server runs",
+        err_hint(&err,
+                 "the id is the one that run_code returned; the last %d results are kept, "
+                 "and those that are recorded",
                  MCP_KEPT_RUNS);
         mcp_call_refuse(call, &err);
         return;

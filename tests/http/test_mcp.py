@@ -206,3 +206,18 @@ def test_a_cancelled_request_ends_and_its_session_goes_on(server):
     assert got and got[0][::2] == (202, "")
     assert web.call("run_code", code="x")["structuredContent"]["value"] == "3"
     web.send(None, "DELETE")
+
+
+def test_a_stored_run_is_shown_to_its_own_token_alone(server):
+    web = Web(server, "mcp-stored").begin()
+    with server.client("mcp-stored") as rest:
+        run = rest.post("/v1/run", {"code": "open('a.txt', 'w').write('mine'); 6 * 7"}).json["run"]
+        assert host.wait_until(lambda: rest.get(f"/v1/runs/{run}/record").status == 200, 20)
+    shown = web.call("runs", do="show", id=run)
+    assert not shown["isError"] and shown["structuredContent"]["value"] == "42", shown
+    uri = next(part["uri"] for part in shown["content"] if part["type"] == "resource_link")
+    assert web.ask("resources/read", {"uri": uri})[1]["result"]["contents"][0]["text"] == "mine"
+    for name, options in (("mcp-other", ()), ("mcp-boss", ("--operator",))):
+        other = Web(server, name, *options).begin()
+        assert "absent" in text(other.call("runs", do="show", id=run))
+        assert "error" in other.ask("resources/read", {"uri": uri})[1]

@@ -16,6 +16,7 @@
 #include "box/host/slot.h"
 #include "cli/link/engine_start.h"
 #include "cli/mcp/mcp_options.h"
+#include "cli/mcp/stored.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/term.h"
 #include "mcp/tool.h"
@@ -32,6 +33,7 @@
 struct talk {
     struct mcp *mcp;
     struct mcp_peer *peer; /* NULL: it has ended */
+    struct cli_mcp_stored *stored; /* NULL: there is no state folder */
     struct buf in, out;
     size_t looked;  /* bytes of `in` without a line's end */
     size_t written; /* of `out` */
@@ -170,6 +172,7 @@ static int turn(struct talk *talk, int64_t until_ns, struct err *err)
         { .fd = talk->closed ? -1 : STDOUT_FILENO, .events = unread(talk) > 0 ? POLLOUT : 0 },
         { .fd = mcp_fd(talk->mcp), .events = mcp_events(talk->mcp) },
         { .fd = talk->stop_fd, .events = POLLIN },
+        { .fd = cli_mcp_stored_fd(talk->stored), .events = POLLIN },
     };
     int n = poll(ready, array_len(ready), due ? clock_poll_ms(due) : -1);
     if (n < 0 && errno != EINTR)
@@ -180,6 +183,8 @@ static int turn(struct talk *talk, int64_t until_ns, struct err *err)
     talk->closed = talk->closed || (ready[1].revents & (POLLERR | POLLNVAL));
     if (ready[0].revents)
         read_some(talk);
+    if (ready[4].revents)
+        cli_mcp_stored_take(talk->stored);
     mcp_ready(talk->mcp);
     write_some(talk);
     return 0;
@@ -222,19 +227,32 @@ static int reopen(void *user, struct embed_link *out, struct err *err)
     return -1;
 }
 
+static void find_stored(void *user, uint64_t ticket, const char *run, const char *path)
+{
+    const struct talk *talk = user;
+    cli_mcp_stored_find(talk->stored, ticket, run, path);
+}
+
 static int prepare(struct talk *talk, const struct cli_mcp_options *options, struct err *err)
 {
     struct embed_link link = EMBED_LINK_INIT;
+    struct err unheard = ERR_INIT; /* without a state folder there are no records */
     own_str languages = mcp_host_languages();
+    talk->stored = cli_mcp_stored_open(&unheard);
     const struct mcp_options how = {
         .tools = mcp_tools, .definitions = mcp_definitions, .languages = languages,
         .timeout_s = options->timeout.given ? options->timeout.value : TIMEOUT_S,
         .kept_bytes = KEPT_BYTES, .reopen = box_is_root() ? NULL : reopen,
+        .find = talk->stored ? find_stored : NULL, .user = talk,
     };
     if (cli_interrupt_open(&talk->stop_fd, err) < 0 || reopen(NULL, &link, err) < 0)
         return -1;
     talk->mcp = mcp_open(&how, &link, err);
-    return talk->mcp ? box_drop_door(err) : -1;
+    if (!talk->mcp || box_drop_door(err) < 0)
+        return -1;
+    if (talk->stored)
+        cli_mcp_stored_ready(talk->stored, talk->mcp);
+    return 0;
 }
 
 int cli_mcp_stdio(const struct cli_mcp_options *options)
@@ -250,6 +268,7 @@ int cli_mcp_stdio(const struct cli_mcp_options *options)
         if (go(&talk, &err) < 0)
             code = cli_term_refuse(&err, /* json= */ false);
     }
+    cli_mcp_stored_close(talk.stored);
     mcp_close(talk.mcp);
     buf_done(&talk.in);
     buf_done(&talk.out);

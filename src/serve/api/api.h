@@ -187,6 +187,16 @@ struct api_mcp *api_mcp_new(struct api *api);
 /* Every client of MCP is answered. Accepts NULL. */
 void api_mcp_end(struct api_mcp *mcp);
 void api_mcp_free(struct api_mcp *mcp);
+/* A request that waits: of which token's client, and which of its requests. */
+struct api_mcp_place {
+    uint64_t serial, ticket;
+};
+/* The answer to api_mcp_find (see mcp_found); dropped where nobody waits any more. */
+void api_mcp_found(struct api_mcp *mcp, const struct api_mcp_place *place, const json_t *record,
+                   struct str bytes, const struct err *err);
+/* mcp_stored.c: looks in the store, then api_mcp_found. */
+void api_mcp_find(struct api *api, const char *owner, const struct api_mcp_place *place,
+                  const char *run, const char *path);
 
 /* tasks_table.c */
 struct api_tasks *api_tasks_new(struct api *api, struct api_models *models, struct err *err);

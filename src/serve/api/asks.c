@@ -101,17 +101,20 @@ static void answer(struct ask *ask)
         asks_reply(ask, 200, "application/json");
 }
 
-/* The exchange keeps the question while it sends a long answer from it. */
+/* An exchange keeps the question while it sends a long answer from it. */
 static void done(struct errand *errand)
 {
     struct ask *ask = loop_owner(errand, struct ask, errand);
     struct asks_line *line = ask->line;
     line->running = NULL;
     ask->runs = false;
-    if (ask->x && !line->asks->closing)
+    if (ask->x && !line->asks->closing) {
         answer(ask);
-    else
+    } else {
+        if (ask->told && !line->asks->closing)
+            ask->told(ask);
         ask_free(ask);
+    }
     start_next(line);
 }
 
@@ -192,31 +195,55 @@ static int check_store(const struct asks *asks, struct err *err)
     return -1;
 }
 
-void asks_add(struct http_exchange *x, enum asks_lane lane, const struct ask *question)
+/* A copy of the question at the end of its lane; NULL: refused, and it stays the caller's. */
+static struct ask *queue(struct asks *asks, struct api_client *client, enum asks_lane lane,
+                         const struct ask *question, struct err *err)
 {
-    struct asks *asks = api_of(x)->asks;
-    struct api_client *client = api_client(api_of(x), who_id(x->who));
-    struct err err = ERR_INIT;
     struct asks_line *line = asks ? &asks->lines[lane] : NULL;
-    if (check_store(asks, &err) < 0 || check_room(line, client, &err) < 0) {
+    if (check_store(asks, err) < 0 || check_room(line, client, err) < 0) {
         if (asks)
             asks->refused++;
-        if (question->free_user)
-            question->free_user(question->user);
-        http_reply_err(x, &err);
-        return;
+        return NULL;
     }
     struct ask *ask = buf_alloc(sizeof *ask);
     *ask = *question;
-    ask->x = x;
     ask->line = line;
     ask->client = client;
     *line->end = ask;
     line->end = &ask->next;
     line->waiting++;
+    return ask;
+}
+
+void asks_add(struct http_exchange *x, enum asks_lane lane, const struct ask *question)
+{
+    struct api_client *client = api_client(api_of(x), who_id(x->who));
+    struct err err = ERR_INIT;
+    struct ask *ask = queue(api_of(x)->asks, client, lane, question, &err);
+    if (!ask) {
+        if (question->free_user)
+            question->free_user(question->user);
+        http_reply_err(x, &err);
+        return;
+    }
+    ask->x = x;
     x->state = ask;
     x->gone = on_gone;
-    start_next(line);
+    start_next(ask->line);
+}
+
+void asks_add_told(struct api *api, const char *owner, enum asks_lane lane,
+                   const struct ask *question)
+{
+    struct ask refused = *question;
+    struct ask *ask = queue(api->asks, api_client(api, owner), lane, question, &refused.err);
+    if (ask) {
+        start_next(ask->line);
+        return;
+    }
+    refused.told(&refused);
+    if (refused.free_user)
+        refused.free_user(refused.user);
 }
 
 /* --- replies --- */
@@ -276,6 +303,11 @@ void asks_close(struct asks *asks)
     for (int i = 0; i < ASKS_LANES; i++) {
         errands_close(asks->lines[i].errands);
         db_close(asks->lines[i].db);
+        while (asks->lines[i].first) { /* without exchanges */
+            struct ask *ask = asks->lines[i].first;
+            asks->lines[i].first = ask->next;
+            ask_free(ask);
+        }
     }
     free(asks);
 }

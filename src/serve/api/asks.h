@@ -22,6 +22,8 @@ struct ask {
     int (*work)(struct ask *ask, struct db *db);
     /* In the loop, while the client is there: NULL replies with `out` as JSON. Not after an err. */
     void (*reply)(struct ask *ask);
+    /* In the loop, of a question without an exchange: the answer, or `err`. */
+    void (*told)(struct ask *ask);
     void (*free_user)(void *user); /* or NULL */
     void *user;
     struct buf out;
@@ -46,6 +48,10 @@ struct asks *asks_open(struct api *api, struct err *err);
 void asks_close(struct asks *asks);
 /* Takes over user, also when it refuses. The reply comes later, or at once as a refusal. */
 void asks_add(struct http_exchange *x, enum asks_lane lane, const struct ask *question);
+/* The same without an exchange, for that owner: `told` hears of it, later or at once, except where
+ * the service ends before. */
+void asks_add_told(struct api *api, const char *owner, enum asks_lane lane,
+                   const struct ask *question);
 /* Replies with all of `out`, which the exchange keeps until the client has read it. */
 void asks_reply(struct ask *ask, unsigned status, const char *mime);
 /* {"waiting","answered","refused","slow"} for metrics. */

@@ -21,12 +21,14 @@ struct owner {
     struct api *api;
     struct who_token *who;
     struct mcp_hall *hall;
+    uint64_t serial; /* no two have the same */
 };
 
 struct api_mcp {
     struct api *api;
     struct owner *owners;
     size_t count;
+    uint64_t last_serial;
     struct loop_timer sweep;
     char *languages;
 };
@@ -55,6 +57,23 @@ static void session_failed(void *user)
 {
     const struct owner *owner = user;
     who_session_ends(owner->who);
+}
+
+static void find_stored(void *user, uint64_t ticket, const char *run, const char *path)
+{
+    const struct owner *owner = user;
+    api_mcp_find(owner->api, who_id(owner->who), &(struct api_mcp_place){ owner->serial, ticket },
+                 run, path);
+}
+
+void api_mcp_found(struct api_mcp *all, const struct api_mcp_place *place, const json_t *record,
+                   struct str bytes, const struct err *err)
+{
+    struct owner *owner = all->owners;
+    while (owner && owner->serial != place->serial)
+        owner = owner->next;
+    if (owner && owner->hall)
+        mcp_hall_found(owner->hall, place->ticket, record, bytes, err);
 }
 
 /* --- owners --- */
@@ -127,11 +146,12 @@ static struct owner *owner_new(struct api_mcp *all, struct who_token *who, struc
     struct owner *owner = buf_alloc_zero(1, sizeof *owner);
     owner->api = api;
     owner->who = who_ref(who);
+    owner->serial = ++all->last_serial;
     const struct mcp_options options = {
         .tools = mcp_tools, .definitions = mcp_definitions, .languages = all->languages,
-        .timeout_s = timeout_s(api), .kept_bytes = KEPT_BYTES, .may_use = may_use,
-        .session_begins = session_begins, .session_made = session_made,
-        .session_failed = session_failed, .user = owner,
+        .timeout_s = timeout_s(api), .kept_bytes = KEPT_BYTES, .find = find_stored,
+        .may_use = may_use, .session_begins = session_begins,
+        .session_made = session_made, .session_failed = session_failed, .user = owner,
     };
     owner->hall = mcp_hall_new(api->loop, &options, &link, err);
     if (!owner->hall) {

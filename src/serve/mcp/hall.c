@@ -136,6 +136,13 @@ bool mcp_hall_is_quiet(const struct mcp_hall *hall)
     return mcp_is_quiet(hall->mcp);
 }
 
+void mcp_hall_found(struct mcp_hall *hall, uint64_t ticket, const json_t *record, struct str bytes,
+                    const struct err *err)
+{
+    mcp_found(hall->mcp, ticket, record, bytes, err);
+    look(hall);
+}
+
 /* --- conversations --- */
 
 static void end_talk(struct mcp_hall *hall, struct talk *talk)

@@ -23,6 +23,10 @@ bool mcp_hall_sweep(struct mcp_hall *hall, int64_t now_ns);
 int64_t mcp_hall_used_ns(const struct mcp_hall *hall);
 bool mcp_hall_is_quiet(const struct mcp_hall *hall);
 
+/* The answer to options.find; see mcp_found. */
+void mcp_hall_found(struct mcp_hall *hall, uint64_t ticket, const json_t *record, struct str bytes,
+                    const struct err *err);
+
 /* POST: x->body is a message. DELETE: the end of a conversation. */
 void mcp_hall_post(struct mcp_hall *hall, struct http_exchange *x);
 void mcp_hall_delete(struct mcp_hall *hall, struct http_exchange *x);
