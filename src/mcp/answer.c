@@ -94,7 +94,7 @@ struct making {
 static void leave_out(struct making *making, size_t index, const char *mime, struct str base64)
 {
     char path[64];
-    snprintf(path, sizeof path, "%s%zu", MCP_SHOWN + 1, index);
+    snprintf(path, sizeof path, "%s%zu", &MCP_SHOWN[1], index);
     own_str uri = mcp_uri_make(making->id, str_of(path));
     buf_printf(&making->text, "picture %zu (%s, %zu bytes) is too large to show: %s\n", index + 1,
                mime, base64.len / 4 * 3, uri);

@@ -189,11 +189,10 @@ static bool on_renewed(struct driver *driver, json_t *line)
 
 static bool on_answer(struct driver *driver, json_t *line)
 {
-    json_t *answer = driver_names_answer(line);
-    if (!answer || driver->answer)
+    if (driver->answer)
         return false;
-    driver->answer = answer;
-    return true;
+    driver->answer = driver_names_answer(line);
+    return driver->answer != NULL;
 }
 
 static bool on_check(struct driver *driver, json_t *line)

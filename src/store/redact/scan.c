@@ -107,13 +107,12 @@ static bool begins_word(struct str text, size_t at, unsigned flags)
         return true;
     if (at >= 6 && end[-6] == '\\' && end[-5] == 'u' && is_hex(end[-1]) && is_hex(end[-2]))
         return true;
-    if (end[-1] != 'm')
+    if (end[-1] != 'm' || at < 2)
         return false;
-    size_t back = 2;
-    while (back < at && back < 24 &&
-           ((end[-back] >= '0' && end[-back] <= '9') || end[-back] == ';'))
-        back++;
-    return end[-back] == '[';
+    const char *back = end - 2, *first = text.at + (at > 24 ? at - 24 : 0);
+    while (back > first && ((*back >= '0' && *back <= '9') || *back == ';'))
+        back--;
+    return *back == '[';
 }
 
 static size_t sieve_next(const struct redact *redact, struct str text, size_t from)
