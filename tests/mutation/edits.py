@@ -310,7 +310,7 @@ EDITS = {
     # a box is killed within its limits
     "LIFT": [("src/box/broker/broker_box.c", "    if (lift)\n", "    if (0 && lift)\n")],
     "WALL_TIMER": [
-        ("src/engine/run/watch.c", "run->deadline_ns + run_grace_ns(run)", "LOOP_NEVER"),
+        ("src/engine/run/watch.c", "run->deadline_ns + late_ns", "LOOP_NEVER"),
         never("src/engine/run/watch.c", "now >= run->deadline_ns) {"),
     ],
     "CPU_TIMER": [

@@ -84,7 +84,7 @@ def test_no_box_is_ever_in_a_frozen_group(cupels):
     finally:
         front.terminate()
         front.communicate(timeout=10)
-    sources = [path for path in (host.REPO / "src").rglob("*.c") if "FROZEN" in path.read_text()]
+    sources = [path for path in (host.REPO / "src").rglob("*.c") if "freezer.state" in path.read_text()]
     assert not sources, f"the old freezer is used by {sources}"
 
 

@@ -141,7 +141,7 @@ void broker_freeze(struct broker *broker, uint32_t id, bool on)
 {
     struct broker_box *box = &broker->box[id];
     struct broker_freeze *freeze = &box->freeze;
-    if (on == (freeze->since_ns > 0) || box->killed_at_ns || box->sweep.on)
+    if (on == (freeze->since_ns != 0) || box->killed_at_ns || box->sweep.on)
         return;
     if (on) {
         *freeze = (struct broker_freeze){ .since_ns = clock_now_ns() };

@@ -57,7 +57,7 @@ static int thaw(struct engine_run *run, struct err *err)
 
 int engine_run_freeze(struct engine_run *run, bool frozen, struct err *err)
 {
-    if (frozen == (run->frozen.since_ns > 0))
+    if (frozen == (run->frozen.since_ns != 0))
         return 0;
     if (frozen && (run->stage != RUN_GOING || run->killed || run->over)) {
         err_set(err, ERR_ABSENT, "the code does not run");
