@@ -64,9 +64,11 @@ void adopt_end_all(void)
     }
 }
 
-void adopt_begin_program(void)
+void adopt_begin_program(pid_t parent)
 {
     sigset_t none;
+    if (adopt_end_with_parent() < 0 || getppid() != parent)
+        _exit(126);
     sigemptyset(&none);
     setpgid(0, 0);
     for (int number = 1; number < NSIG; number++)

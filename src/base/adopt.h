@@ -2,6 +2,7 @@
 #ifndef BASE_ADOPT_H
 #define BASE_ADOPT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -21,8 +22,16 @@ size_t adopt_kill_children(const pid_t *but, size_t count);
 /* Kill until no descendant is left: a dead process's children become ours. Does not wait for a
  * program of another user, which we cannot kill. */
 void adopt_end_all(void);
-/* In a child that becomes a program: a group of its own, and no signal ignored or blocked. */
-void adopt_begin_program(void);
+/* The kernel kills this process when its parent dies. The call is no wall: dev/check-layers exempts
+ * it. */
+static inline attr_must_use int adopt_end_with_parent(void)
+{
+    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
+/* In a child of `parent` that becomes a program: a group of its own, no signal ignored or blocked.
+ * It dies with its parent, also where all that would kill it die in the same moment. */
+void adopt_begin_program(pid_t parent);
 /* For the parent of that child: waits for its end, or kills it when `control` is readable or at its
  * end. Then ends all descendants. Returns the status, as waitpid gives it. */
 int adopt_attend(int control, pid_t pid);

@@ -50,9 +50,9 @@ struct helper {
 
 /* ---- the helper's side ---- */
 
-static attr_noreturn void become(char **argv, const int *fds)
+static attr_noreturn void become(pid_t parent, char **argv, const int *fds)
 {
-    adopt_begin_program();
+    adopt_begin_program(parent);
     for (int i = 0; i < 3; i++)
         if (dup2(fds[i], i) < 0)
             _exit(126);
@@ -93,9 +93,9 @@ static void close_all(const int *fds, size_t count)
 /* Runs a program to its end. */
 static struct news run(int sock, char **argv, const int *fds)
 {
-    pid_t pid = fork();
+    pid_t self = getpid(), pid = fork();
     if (pid == 0)
-        become(argv, fds);
+        become(self, argv, fds);
     struct news news = { .error = pid < 0 ? errno : 0 };
     if (pid > 0)
         setpgid(pid, pid);

@@ -421,6 +421,18 @@ def test_whichever_process_is_killed_nothing_is_left(tools, victim):
     assert wait_until(lambda: are_gone(pids.values()), 20)
 
 
+def test_when_all_are_killed_at_once_the_program_ends_too(tools):
+    tools.tool("waits", "touch ready; exec sleep 9878", cwd=str(tools.root))
+    child, pids = started(tools, "waits")
+    assert wait_until(lambda: running("9878"), 20), "the control: it runs"
+    for pid in pids.values():
+        os.kill(pid, signal.SIGSTOP)  # none has the time to end the program
+    for pid in pids.values():
+        os.kill(pid, signal.SIGKILL)
+    child.communicate(timeout=60)
+    assert wait_until(lambda: not running("9878"), 20)
+
+
 def test_ctrl_c_ends_the_tool_too(tools):
     tools.tool("waits", "setsid sleep 9876 & touch ready; sleep 9876", cwd=str(tools.root))
     child, _ = started(tools, "waits")

@@ -95,6 +95,19 @@ def test_arguments_results_policies_and_secrets_are_guarded(bridge, owned):
     assert bridge.run(CODE + "tools.mail.send(key='k')", ["mail.send"])["text"] == "True"
 
 
+def test_a_file_that_changes_denies_the_next_call_of_a_running_engine(bridge, owned):
+    owned.tools.tool("changes", "echo 1")
+    with Engine(owned.tools.cupel, owned.path + "2", args=owned.tools.options()) as engine, engine.client() as one:
+        bridge = Bridge(one)
+        assert bridge.run(CODE + "tools.changes()", ["changes"])["text"] == "1"
+        owned.tools.tool("changes", "echo 2")
+        assert bridge.run(CODE + "tools.changes()", ["changes"])["text"] == "2"
+        owned.tools.tool("changes", "echo 3", policy="deny")
+        assert bridge.run(failure("tools.changes()"), ["changes"])["stdout"].startswith("ToolDenied ")
+        (owned.tools.folder / "changes.json").unlink()
+        assert "there is no tool" in bridge.run(failure("tools.changes()"), ["changes"])["stdout"]
+
+
 def test_a_session_has_them_and_its_undo_keeps_the_list(client):
     cells = Cells(client, ["up"])
     assert cells.value(CODE + "s = tools.up(q='a')\ns") == repr({"Q": "A"})

@@ -74,10 +74,10 @@ static void set_limits(const struct program_limits *limits)
 }
 
 /* Becomes the program, or tells why not through `failed`, which exec closes. */
-static attr_noreturn void become(const struct host_program *program, const struct words *words,
-                                 const int *streams, int failed)
+static attr_noreturn void become(pid_t minder, const struct host_program *program,
+                                 const struct words *words, const int *streams, int failed)
 {
-    adopt_begin_program();
+    adopt_begin_program(minder);
     set_limits(&program->limits);
     bool placed = true;
     for (int i = 0; i < 3; i++)
@@ -108,9 +108,9 @@ static struct program_end run(const struct host_program *program, const int *fds
     take_path(words.env);
     if (pipe2(failed, O_CLOEXEC) < 0)
         return (struct program_end){ .error = errno };
-    pid_t pid = fork();
+    pid_t self = getpid(), pid = fork();
     if (pid == 0)
-        become(program, &words, fds + STREAMS, failed[1]);
+        become(self, program, &words, fds + STREAMS, failed[1]);
     struct program_end end = { .error = pid < 0 ? errno : 0 };
     if (pid > 0)
         setpgid(pid, pid);

@@ -118,6 +118,10 @@ static json_t *call_source(const struct catalog_tool *found, const struct job *j
     struct err err = ERR_INIT;
     const struct tool *tool = &found->tool;
     json_t *arguments = json_object_get(job->frame, "arguments");
+    /* The parent judged by the policy that the file had when it listed the tools. */
+    if (tool_judge(tool, arguments) == TOOL_DENY)
+        return outcome_error(OUTCOME_DENIED, "the policy of tool '%s' denies this call",
+                             tool->name);
     if (tool->key_argument && context->idempotency_key &&
         !json_object_get(arguments, tool->key_argument))
         json_object_set_new(arguments, tool->key_argument, json_string(context->idempotency_key));
