@@ -47,6 +47,18 @@ static int later_first(const void *one, const void *other)
     return a->index < b->index ? 1 : -1;
 }
 
+/* The usable rows; `out` has room for all of them. */
+static size_t sort(const json_t *rows, struct place *out)
+{
+    size_t i, count = 0;
+    json_t *row;
+    json_array_foreach (rows, i, row)
+        if (is_usable(row))
+            out[count++] = (struct place){ i, row };
+    qsort(out, count, sizeof *out, later_first);
+    return count;
+}
+
 static void push(struct past_calls *past, json_t *row)
 {
     own_str key = key_of(json_get_str(row, "tool"), json_object_get(row, "arguments"));
@@ -63,15 +75,10 @@ struct past_calls *past_calls_new(const json_t *rows)
 {
     struct past_calls *past = buf_alloc_zero(1, sizeof *past);
     struct place *places = buf_alloc_zero(json_array_size(rows) + 1, sizeof *places);
-    size_t i, count = 0;
-    json_t *row;
+    size_t count = sort(rows, places);
     past->queues = json_object();
-    json_array_foreach (rows, i, row)
-        if (is_usable(row))
-            places[count++] = (struct place){ i, row };
     past->counts.unusable = json_array_size(rows) - count;
-    qsort(places, count, sizeof *places, later_first);
-    for (i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         push(past, places[i].row);
     free(places);
     return past;
@@ -104,6 +111,21 @@ const json_t *past_calls_find(struct past_calls *past, struct str tool, const js
 const json_t *past_calls_take(struct past_calls *past, struct str tool, const json_t *arguments)
 {
     return json_object_get(past_calls_find(past, tool, arguments), "outcome");
+}
+
+json_t *past_calls_left(const struct past_calls *past)
+{
+    const char *key;
+    json_t *queue;
+    own_json rows = json_array();
+    json_t *left = json_array();
+    json_object_foreach (past->queues, key, queue)
+        json_array_extend(rows, queue);
+    struct place *places = buf_alloc_zero(json_array_size(rows) + 1, sizeof *places);
+    for (size_t count = sort(rows, places); count > 0; count--)
+        json_array_append(left, places[count - 1].row);
+    free(places);
+    return left;
 }
 
 struct past_calls_counts past_calls_count(const struct past_calls *past)

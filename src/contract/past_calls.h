@@ -30,6 +30,8 @@ struct past_calls_counts {
     size_t left; /* recorded, and not asked for */
     size_t unusable; /* rows that were left out */
 };
+/* The rows that nobody asked for, in the order of `number`: a new array. */
+json_t *past_calls_left(const struct past_calls *past);
 struct past_calls_counts past_calls_count(const struct past_calls *past);
 
 #endif

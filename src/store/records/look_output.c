@@ -1,10 +1,12 @@
-/* Bytes of records: outputs, artifacts, inputs. Any process with a connection. */
+/* Bytes of records: outputs, artifacts, inputs, calls of tools. Any process with a connection. */
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "store/records/catalog.h"
 #include "store/records/contents.h"
 #include "store/records/look_int.h"
+
+#define CALLS_MAX ((size_t)96 << 20) /* bytes: with their markers */
 
 /* The sum of a content of the run; 1: it is there, 0: it has none of that kind. */
 static int find_use(struct db *db, int64_t n, const char *kind, struct str path,
@@ -71,6 +73,34 @@ int look_output(struct db *db, int state_dir, const char *owner, const char *id,
         got = add_text(db, n, is_err, out, err);
     db_bound_ms(db, 0);
     return got;
+}
+
+static json_t *read_calls(struct str text, struct err *err)
+{
+    struct err why = ERR_INIT;
+    json_t *calls = json_read(text, CALLS_MAX, &why);
+    if (!json_is_object(calls)) {
+        err_set(err, ERR_HOST, "the stored calls of the run are damaged");
+        json_decref(take_ptr(calls));
+    }
+    return calls;
+}
+
+json_t *look_calls(struct db *db, const char *owner, const char *id, struct err *err)
+{
+    char sum[HASH_HEX_ROOM] = "";
+    own_buf text = BUF_INIT(CALLS_MAX);
+    json_t *calls = NULL;
+    if (records_catch_up(db, err) < 0)
+        return NULL;
+    int64_t n = look_find(db, owner, id, err);
+    int got = n < 0 ? -1 : find_use(db, n, "calls", STR(""), sum, err);
+    if (got == 0)
+        calls = json_null();
+    else if (got > 0 && contents_read(db, db_state_dir(db), sum, &text, err) == 0)
+        calls = read_calls(buf_str(&text), err);
+    db_bound_ms(db, 0);
+    return calls;
 }
 
 /* An artifact, an input, or the whole of an output, which the result lists as a file: that is
