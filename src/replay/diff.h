@@ -27,11 +27,8 @@
 #define DIFF_BRIEF 300  /* bytes of a value */
 #define DIFF_MAX 1000   /* differences; the last row counts the rest: field "more" */
 
-/* The member of a record that has its calls whole, as look_calls gives them; without it, or with
- * null, those of the result are compared. */
-#define DIFF_CALLS "calls_whole"
-
-/* [DIFFERENCE]; empty: they are the same. Records may be hostile: an edited store. */
+/* [DIFFERENCE]; empty: they are the same. Calls of tools are those of LOOK_CALLS (look.h), or of
+ * the result. Records may be hostile: an edited store. */
 json_t *diff_records(const json_t *was, const json_t *is);
 
 /* --- private to diff*.c --- */

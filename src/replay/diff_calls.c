@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "contract/past_calls.h"
 #include "replay/diff.h"
+#include "store/records/look.h"
 
 static const char *kind_of(const json_t *outcome)
 {
@@ -128,7 +129,7 @@ static void diff_tools(struct diff *diff, const json_t *was, const json_t *is)
 
 void diff_calls(struct diff *diff, const json_t *was, const json_t *is)
 {
-    const json_t *a = json_object_get(was, DIFF_CALLS), *b = json_object_get(is, DIFF_CALLS);
+    const json_t *a = json_object_get(was, LOOK_CALLS), *b = json_object_get(is, LOOK_CALLS);
     const json_t *x = json_object_get(json_object_get(was, "result"), "calls");
     const json_t *y = json_object_get(json_object_get(is, "result"), "calls");
     bool whole = json_is_true(json_object_get(a, "whole")) &&

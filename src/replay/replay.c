@@ -136,22 +136,14 @@ static void explain(const struct replay *how, const json_t *record, struct err *
     err_hint(err, "--any-image (\"any_image\": true over HTTP) runs it on the image as it is now");
 }
 
-/* A run that was not recorded has none. */
-static json_t *calls_of(struct db *db, const char *owner, const json_t *record)
-{
-    struct err absent = ERR_INIT;
-    json_t *calls = look_calls(db, owner, text_of(record, "run"), &absent);
-    return calls ? calls : json_null();
-}
-
 /* [DIFFERENCE], of the calls of tools too. */
 static json_t *differences_of(const struct replay *how, const json_t *record, json_t *stored,
                               json_t *result)
 {
     own_json was = json_copy((json_t *)(uintptr_t)record);
     own_json is = record_of(how, record, result);
-    json_object_set(was, DIFF_CALLS, stored);
-    json_object_set_new(is, DIFF_CALLS, calls_of(how->db, how->owner, result));
+    json_object_set(was, LOOK_CALLS, stored);
+    look_add_calls(how->db, how->owner, is, NULL);
     return diff_records(was, is);
 }
 
@@ -399,8 +391,8 @@ json_t *replay_run(const struct replay *how, const char *id, struct err *err)
 
 json_t *replay_compare(struct db *db, json_t *was, json_t *is)
 {
-    json_object_set_new(was, DIFF_CALLS, calls_of(db, /* owner= */ NULL, was));
-    json_object_set_new(is, DIFF_CALLS, calls_of(db, /* owner= */ NULL, is));
+    look_add_calls(db, /* owner= */ NULL, was, NULL);
+    look_add_calls(db, /* owner= */ NULL, is, NULL);
     json_t *differences = diff_records(was, is);
     return json_pack("{s:O?, s:O?, s:b, s:o}", "run", json_object_get(was, "run"), "with",
                      json_object_get(is, "run"), "same", json_array_size(differences) == 0,

@@ -10,6 +10,7 @@
 #include "replay/diff.h"
 #include "replay/lineage.h"
 #include "replay/remake.h"
+#include "store/records/look.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -28,7 +29,7 @@ static void as_calls(const json_t *record, const json_t *secrets)
     const struct remake remake = { .content = content, .secrets = secrets };
     own_replay_calls calls = { 0 };
     own_json frame = json_pack("{s:{s:s}}", "request", "code", "1");
-    if (replay_calls_open(&calls, &remake, record, json_object_get(record, DIFF_CALLS), NULL,
+    if (replay_calls_open(&calls, &remake, record, json_object_get(record, LOOK_CALLS), NULL,
                           &err) < 0 &&
         (err.kind == ERR_NONE || !*err.text))
         abort();

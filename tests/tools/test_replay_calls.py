@@ -1,8 +1,12 @@
 """A replay answers the calls of a run's tools from the record: nobody is asked again (docs/records.md)."""
+import contextlib
 import hashlib
+import io
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -366,3 +370,71 @@ def test_the_report_of_a_run_lists_its_calls(bridge, runs):
                     r'^ +6  math.add .*, verdict deny\n        error: ', r"^  and 16 more calls$"):
         assert re.search(pattern, part, re.M), (pattern, part)
     assert "\x1b" not in said and all(len(line) < 140 for line in part.splitlines()), part
+
+
+# ---- exports ----
+FORMS = """import asyncio, tools
+from tools import stock, echo, ToolDenied
+from tools.stock import find
+print(stock.find("tea"), find("tea", 3), find({"word": "rice"}), find(word="x", limit=10), find(**{"word": "y"}))
+try:
+    echo("denied")
+except ToolDenied as e:
+    print(type(e).__module__, e, e.tool, e.reason)
+async def many():
+    return await asyncio.gather(*[tools.aio.echo(value=n) for n in (1, 2, "é\\U0001f600\\0\\u2028'\\"\\\\")])
+print(asyncio.run(many()), tools.get("math.add")(1, 2), len(tools.list()))
+print([(one.name, len(one.data)) for one in echo("file").files])
+print([echo(5) for _ in range(3)])"""
+
+
+def test_an_exported_script_stands_in_for_its_tools(bridge, runs, tmp_path):
+    answers = iter("abc")
+    first = run(bridge, FORMS, answer=lambda call: {"value": next(answers)} if call["arguments"] == {"value": 5}
+                else answer(call))
+    assert first["error"] is None, first
+    script = tmp_path / "run.py"
+    script.write_text(runs.ask("export", first["run"], "--as", "script").stdout)
+    said = subprocess.run([sys.executable, script], capture_output=True, encoding="utf-8", timeout=60)
+    assert (said.returncode, said.stdout) == (0, first["stdout"]), said
+    notebook = json.loads(runs.ask("export", first["run"], "--as", "notebook").stdout)
+    assert [cell["id"] for cell in notebook["cells"]] == ["about", "tools", "run"]
+    space, out = {}, io.StringIO()
+    with contextlib.redirect_stdout(out):
+        for cell in notebook["cells"][1:]:
+            exec("".join(cell["source"]), space)
+    assert out.getvalue() == first["stdout"]
+    other = script.read_text().replace('find("tea", 3)', 'find("tea", 4)')
+    said = subprocess.run([sys.executable, "-"], input=other, capture_output=True, encoding="utf-8", timeout=60)
+    assert said.returncode == 1 and "the record has no such call" in said.stderr, said
+
+
+def test_an_exported_cell_stands_in_for_the_tools_of_all_cells(client, runs, tmp_path):
+    cells = Cells(client)
+    for code in ("import tools\na = tools.echo('one')", "b = tools.other()", "a"):
+        own = {"tools": [tool("other")]} if "other" in code else {}
+        cells.cell(code, lambda call: {"value": call["tool"]}, **own)
+    last = cells.cell("print(a, b, tools.echo('one'))", lambda call: {"value": "again"})
+    assert last["stdout"] == "echo other again\n", last
+    script = tmp_path / "cell.py"
+    script.write_text(runs.ask("export", last["run"], "--as", "script").stdout)
+    said = subprocess.run([sys.executable, script], capture_output=True, encoding="utf-8", timeout=60)
+    assert (said.returncode, said.stdout) == (0, last["stdout"]), said
+    cells.end()
+
+
+def test_an_export_that_cannot_stand_in_for_tools_says_so(bridge, runs):
+    words = "Its code calls tools, which are not here: 'cupel runs replay' answers the calls."
+    first = run(bridge, "await tools.echo({value: 1})", language="javascript")
+    for form in ("script", "notebook"):
+        assert words in runs.ask("export", first["run"], "--as", form).stdout
+    first = run(bridge, "import tools; tools.echo(1)")
+    put_calls(runs, first["run"], '{"whole": false, "tools": [], "calls": []}')
+    said = runs.ask("export", first["run"], "--as", "script").stdout
+    assert words in said and "_recorded_tools" not in said
+    first = run(bridge, "import tools; print(tools.echo(1))")
+    put_calls(runs, first["run"], json.dumps({"whole": True, "calls": [], "tools": [
+        {**ECHO, "description": "\"\"\"\n])\nprint('out')\n\\u000aprint(1)\r\u2028print(2)"}]}))
+    said = runs.ask("export", first["run"], "--as", "script").stdout
+    done = subprocess.run([sys.executable, "-"], input=said, capture_output=True, encoding="utf-8", timeout=60)
+    assert done.stdout == "" and "the record has no such call" in done.stderr, done

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "replay/diff.h"
+#include "store/records/look.h"
 
 static const char base[] =
     "{'run':'r_a','status':'ok','started_at':1.5,'engine':'cupel 1','owner':'','session':null,"
@@ -211,7 +212,7 @@ TEST(replay_diff_passes_over_addresses_and_cell_numbers)
 static json_t *with_calls(const char *calls, bool whole)
 {
     own_json list = json_of(calls);
-    return whole ? json_pack("{s:{s:b, s:[{s:s, s:s}], s:O}}", DIFF_CALLS, "whole", 1, "tools",
+    return whole ? json_pack("{s:{s:b, s:[{s:s, s:s}], s:O}}", LOOK_CALLS, "whole", 1, "tools",
                              "name", "t", "description", "d", "calls", list)
                  : json_pack("{s:{s:O}}", "result", "calls", list);
 }
@@ -270,7 +271,7 @@ TEST(replay_diff_compares_definitions_of_tools)
     own_json was = with_calls("[]", true);
     own_json is = with_calls("[]", true);
     own_json none = json_object();
-    json_t *tools = json_object_get(json_object_get(is, DIFF_CALLS), "tools");
+    json_t *tools = json_object_get(json_object_get(is, LOOK_CALLS), "tools");
     json_object_set_new(json_array_get(tools, 0), "description", json_string("other"));
     json_array_append_new(tools, json_pack("{s:s, s:s}", "name", "u", "effect", "read"));
     own_json list = diff_records(was, is);

@@ -1,4 +1,4 @@
-/* Bytes of records: outputs, artifacts, inputs, calls of tools. Any process with a connection. */
+/* Bytes of records: outputs, artifacts, inputs. Any process with a connection. */
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -6,11 +6,8 @@
 #include "store/records/contents.h"
 #include "store/records/look_int.h"
 
-#define CALLS_MAX ((size_t)96 << 20) /* bytes: with their markers */
-
-/* The sum of a content of the run; 1: it is there, 0: it has none of that kind. */
-static int find_use(struct db *db, int64_t n, const char *kind, struct str path,
-                    char out[HASH_HEX_ROOM], struct err *err)
+int look_use(struct db *db, int64_t n, const char *kind, struct str path, char out[HASH_HEX_ROOM],
+             struct err *err)
 {
     struct db_query *query = db_ask(
         db, "SELECT sha256 FROM uses WHERE n = ?1 AND kind = ?2 AND path = ?3", err);
@@ -66,7 +63,7 @@ int look_output(struct db *db, int state_dir, const char *owner, const char *id,
     if (records_catch_up(db, err) < 0)
         return -1;
     int64_t n = look_find(db, owner, id, err);
-    int got = n < 0 ? -1 : find_use(db, n, is_err ? "stderr" : "stdout", STR(""), sum, err);
+    int got = n < 0 ? -1 : look_use(db, n, is_err ? "stderr" : "stdout", STR(""), sum, err);
     if (got > 0)
         got = contents_read(db, state_dir, sum, out, err);
     else if (got == 0)
@@ -75,46 +72,18 @@ int look_output(struct db *db, int state_dir, const char *owner, const char *id,
     return got;
 }
 
-static json_t *read_calls(struct str text, struct err *err)
-{
-    struct err why = ERR_INIT;
-    json_t *calls = json_read(text, CALLS_MAX, &why);
-    if (!json_is_object(calls)) {
-        err_set(err, ERR_HOST, "the stored calls of the run are damaged");
-        json_decref(take_ptr(calls));
-    }
-    return calls;
-}
-
-json_t *look_calls(struct db *db, const char *owner, const char *id, struct err *err)
-{
-    char sum[HASH_HEX_ROOM] = "";
-    own_buf text = BUF_INIT(CALLS_MAX);
-    json_t *calls = NULL;
-    if (records_catch_up(db, err) < 0)
-        return NULL;
-    int64_t n = look_find(db, owner, id, err);
-    int got = n < 0 ? -1 : find_use(db, n, "calls", STR(""), sum, err);
-    if (got == 0)
-        calls = json_null();
-    else if (got > 0 && contents_read(db, db_state_dir(db), sum, &text, err) == 0)
-        calls = read_calls(buf_str(&text), err);
-    db_bound_ms(db, 0);
-    return calls;
-}
-
 /* An artifact, an input, or the whole of an output, which the result lists as a file: that is
  * stored as an output, because it is redacted. */
 static int find_file(struct db *db, int64_t n, struct str path, char out[HASH_HEX_ROOM],
                      struct err *err)
 {
-    int got = find_use(db, n, "artifact", path, out, err);
+    int got = look_use(db, n, "artifact", path, out, err);
     if (got == 0)
-        got = find_use(db, n, "input", path, out, err);
+        got = look_use(db, n, "input", path, out, err);
     if (got == 0 && str_is(path, ".cupel/stdout"))
-        got = find_use(db, n, "stdout", STR(""), out, err);
+        got = look_use(db, n, "stdout", STR(""), out, err);
     if (got == 0 && str_is(path, ".cupel/stderr"))
-        got = find_use(db, n, "stderr", STR(""), out, err);
+        got = look_use(db, n, "stderr", STR(""), out, err);
     return got;
 }
 
