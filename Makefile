@@ -167,6 +167,7 @@ $(B)/shared/%.o: %.c $(B)/stamp/flags | $(B)/gen/box/wall/filter.h
 $(B)/host/src/box/host/programs.o: $(B)/broker $(B)/init
 $(B)/host/src/image/extras.o: dev/image-packages
 $(B)/host/src/agent/prompts.o: $(wildcard prompts/*)
+$(B)/host/src/store/records/export_tools.o: src/store/records/standin.py
 $(B)/host/src/serve/api/about.o: api/openapi.json
 $(B)/host/src/mcp/definitions.o: api/mcp-tools.json
 COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))

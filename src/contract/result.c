@@ -108,6 +108,7 @@ void result_done(struct result *result)
     json_decref(result->lost);
     json_decref(result->late);
     json_decref(result->calls);
+    buf_done(&result->calls_whole);
     buf_done(&result->out.head);
     buf_done(&result->out.tail);
     buf_done(&result->err_stream.head);

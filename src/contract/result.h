@@ -188,6 +188,7 @@ struct result {
     json_t *late;       /* of a cell: output of earlier cells since their ends; or NULL */
     json_t *calls;      /* of tools, in the order of their ends; NULL: it had no tools */
     uint64_t calls_more, calls_refused; /* that are not listed; that were refused */
+    struct buf calls_whole; /* JSON for the record (store/records/look.h); empty: none */
     bool recorded;      /* it is in the store */
     double cached_age_s; /* since it ran; negative: it ran for this request */
     json_t *names; /* {"added","changed","removed","more"}: a validated box claim; or NULL */

@@ -31,8 +31,7 @@ json_t *diff_add(struct diff *diff, const char *field, const char *kind, json_t 
 
 /* --- values --- */
 
-/* A small value itself; the start of the text of a large one. */
-static json_t *brief(const json_t *value)
+json_t *diff_brief(const json_t *value)
 {
     own_buf text = BUF_INIT(SIZE_MAX / 4);
     if (!value || json_add(&text, value) < 0)
@@ -89,7 +88,7 @@ void diff_value(struct diff *diff, const char *field, const json_t *was, const j
         return;
     }
     find_place(&was, &is, &path);
-    json_t *row = diff_add(diff, field, "value", brief(was), brief(is));
+    json_t *row = diff_add(diff, field, "value", diff_brief(was), diff_brief(is));
     if (row && path.len > 0)
         json_object_set_new(row, "path", json_text(buf_str(&path)));
 }
@@ -195,8 +194,8 @@ static void diff_names(struct diff *diff, const char *field, const json_t *was, 
             json_array_foreach (sides[!side], j, other)
                 found |= json_equal(name, other);
             if (!found)
-                diff_add(diff, field, side ? "added" : "gone", side ? NULL : brief(name),
-                         side ? brief(name) : NULL);
+                diff_add(diff, field, side ? "added" : "gone", side ? NULL : diff_brief(name),
+                         side ? diff_brief(name) : NULL);
         }
     }
 }
@@ -262,12 +261,12 @@ static void diff_bundle(struct diff *diff, size_t index, const json_t *was, cons
         if (other)
             diff_form(diff, field, mime, value, other);
         else
-            diff_add(diff, field, "gone", brief(value), NULL);
+            diff_add(diff, field, "gone", diff_brief(value), NULL);
     }
     json_object_foreach ((json_t *)(uintptr_t)is, mime, value) {
         snprintf(field, sizeof field, "results[%zu].%.100s", index, mime);
         if (!json_object_get(was, mime))
-            diff_add(diff, field, "added", NULL, brief(value));
+            diff_add(diff, field, "added", NULL, diff_brief(value));
     }
 }
 
@@ -310,7 +309,7 @@ static void diff_error(struct diff *diff, const json_t *was, const json_t *is)
         own_json a = was ? shown_of(was, shown) : NULL;
         own_json b = is ? shown_of(is, shown) : NULL;
         if (was || is)
-            diff_add(diff, "error", was ? "gone" : "added", brief(a), brief(b));
+            diff_add(diff, "error", was ? "gone" : "added", diff_brief(a), diff_brief(b));
         return;
     }
     for (size_t i = 0; members[i]; i++) {
@@ -345,6 +344,7 @@ json_t *diff_records(const json_t *was, const json_t *is)
     struct diff diff = { .list = json_array() };
     const json_t *a = json_object_get(was, "result"), *b = json_object_get(is, "result");
     diff_request(&diff, was, is);
+    diff_calls(&diff, was, is);
     diff_member(&diff, "status", was, is, "status");
     if (json_is_object(a) && json_is_object(b)) {
         diff_result(&diff, a, b);

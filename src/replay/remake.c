@@ -275,17 +275,6 @@ static int refuse_record(const char *what, struct err *err)
     return -1;
 }
 
-/* The answers were the client's: the code would meet no tools, or others. */
-static int refuse_tools(const json_t *recorded, struct err *err)
-{
-    if (json_array_size(json_object_get(recorded, "tools")) == 0)
-        return 0;
-    err_set(err, ERR_CONFLICT, "the run had tools, which a replay has not");
-    err_hint(err, "send the request again with a client that answers the calls; 'calls' of the "
-                  "record has what they gave");
-    return -1;
-}
-
 bool remake_is_whole(const json_t *row)
 {
     const json_t *redacted = json_object_get(row, "redacted");
@@ -309,7 +298,7 @@ json_t *remake_run(const struct remake *given, const json_t *record, const char 
         refuse_record("request", err);
         return NULL;
     }
-    if (refuse_tools(recorded, err) < 0 || copy_parts(remake, recorded, parts, request, err) < 0 ||
+    if (copy_parts(remake, recorded, parts, request, err) < 0 ||
         add_files(remake, json_object_get(recorded, "files"), request, err) < 0 ||
         add_stdin(remake, json_object_get(recorded, "stdin"), frame, request, err) < 0)
         return NULL;
@@ -321,6 +310,14 @@ json_t *remake_run(const struct remake *given, const json_t *record, const char 
     else
         set_image(remake, recorded, remake_digest(record), request);
     return take_ptr(frame);
+}
+
+json_t *remake_calls(const struct remake *given, const json_t *record, const json_t *stored,
+                     struct err *err)
+{
+    struct remake with = *given;
+    with.whole = remake_is_whole(record);
+    return fill(&with, "calls", stored, err);
 }
 
 json_t *remake_text(const struct remake *remake, const char *part, struct str text, struct err *err)

@@ -33,6 +33,9 @@ bool remake_is_whole(const json_t *row);
  * NULL: a run of its own. A new object; NULL with an err that names the part. */
 json_t *remake_run(const struct remake *remake, const json_t *record, const char *session,
                    struct err *err);
+/* The stored calls of tools (look_calls) without markers. A new object; NULL with an err. */
+json_t *remake_calls(const struct remake *remake, const json_t *record, const json_t *stored,
+                     struct err *err);
 /* The request of a new session: `recorded` is that of its act, `files` those of the act. `digest`
  * pins the image; NULL: none. */
 json_t *remake_session(const struct remake *remake, const json_t *recorded, const json_t *files,

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "replay/calls.h"
 #include "replay/diff.h"
 #include "replay/lineage.h"
 #include "replay/remake.h"
@@ -41,14 +42,22 @@ static bool pause_for(const struct replay *how, int round)
     return poll(&cancel, 1, PAUSE_MS << (round < 4 ? round : 4)) == 0;
 }
 
-/* Sends a frame and waits for its end. */
+static void on_news(struct embed_call *call, const struct frame_news *news, struct str text)
+{
+    (void)text;
+    if (call->user)
+        replay_calls_hear(call->user, call, news);
+}
+
+/* Sends a frame and waits for its end. `calls` answers those of a run; NULL: it makes none. */
 static json_t *talk(const struct replay *how, const json_t *frame, bool is_run, double seconds,
-                    struct err *err)
+                    struct replay_calls *calls, struct err *err)
 {
     const int64_t until = clock_now_ns() + PATIENCE_S * CLOCK_S;
     for (int round = 0;; round++) {
         struct embed_call call = { .is_run = is_run, .collects = true,
-                                   .until_ns = clock_now_ns() + (int64_t)(seconds * 1e9) };
+                                   .until_ns = clock_now_ns() + (int64_t)(seconds * 1e9),
+                                   .on_news = on_news, .user = calls };
         *err = ERR_INIT;
         if (embed_client_begin(how->engine, &call, (json_t *)(uintptr_t)frame, err) < 0)
             return NULL;
@@ -75,7 +84,7 @@ static json_t *ask(const struct replay *how, json_t *made, struct err *err)
         err_set(err, ERR_CONFLICT, "a text of the record is not UTF-8");
         return NULL;
     }
-    return talk(how, frame, /* is_run= */ false, ASK_S, err);
+    return talk(how, frame, /* is_run= */ false, ASK_S, /* calls= */ NULL, err);
 }
 
 /* --- one run --- */
@@ -127,30 +136,60 @@ static void explain(const struct replay *how, const json_t *record, struct err *
     err_hint(err, "--any-image (\"any_image\": true over HTTP) runs it on the image as it is now");
 }
 
-/* {"run","replayed_as","same","differences"} of a record, run again in `session` (NULL: none). */
-static json_t *again(const struct replay *how, const json_t *record, const char *session,
-                     struct err *err)
+/* [DIFFERENCE], of the calls of tools too. */
+static json_t *differences_of(const struct replay *how, const json_t *record, json_t *stored,
+                              json_t *result)
+{
+    own_json was = json_copy((json_t *)(uintptr_t)record);
+    own_json is = record_of(how, record, result);
+    json_object_set(was, LOOK_CALLS, stored);
+    look_add_calls(how->db, how->owner, is, NULL);
+    return diff_records(was, is);
+}
+
+/* The frame of a run, sent and answered. */
+static json_t *result_of(const struct replay *how, const json_t *record, const char *session,
+                         struct replay_calls *calls, struct err *err)
 {
     const struct remake remake = remake_with(how);
     own_json frame = remake_run(&remake, record, session, err);
-    if (!frame || supplied_check(how->supplied, frame, err) < 0)
+    if (!frame)
+        return NULL;
+    replay_calls_give(calls, frame);
+    if (supplied_check(how->supplied, frame, err) < 0 ||
+        (calls->whole && supplied_check(how->supplied, calls->whole, err) < 0))
         return NULL;
     const json_t *limits = json_object_get(json_object_get(frame, "request"), "limits");
     double seconds = json_number_value(json_object_get(limits, "timeout_s"));
     json_object_set_new(frame, "op", json_string("run"));
     json_object_set_new(frame, "replay_of", json_text(str_of(text_of(record, "run"))));
-    own_json result = talk(how, frame, /* is_run= */ true,
-                           (seconds > 0 && seconds < 1e6 ? seconds : 3600) + AROUND_S, err);
-    if (!result) {
+    json_t *result = talk(how, frame, /* is_run= */ true,
+                          (seconds > 0 && seconds < 1e6 ? seconds : 3600) + AROUND_S, calls, err);
+    if (calls->err.kind != ERR_NONE) {
+        *err = calls->err;
+        json_decref(take_ptr(result));
+    } else if (!result) {
         explain(how, record, err);
-        return NULL;
-    }
-    if (is_cancelled(how)) { /* its end is ours, not the code's */
+    } else if (is_cancelled(how)) { /* its end is ours, not the code's */
         err_set(err, ERR_CANCELLED, "the replay was stopped");
-        return NULL;
+        json_decref(take_ptr(result));
     }
-    own_json now = record_of(how, record, result);
-    json_t *differences = diff_records(record, now);
+    return result;
+}
+
+/* {"run","replayed_as","same","differences"} of a record, run again in `session` (NULL: none). */
+static json_t *again(const struct replay *how, const json_t *record, const char *session,
+                     struct err *err)
+{
+    const struct remake remake = remake_with(how);
+    own_replay_calls calls = { 0 };
+    own_json stored = look_calls(how->db, how->owner, text_of(record, "run"), err);
+    if (!stored || replay_calls_open(&calls, &remake, record, stored, how->engine, err) < 0)
+        return NULL;
+    own_json result = result_of(how, record, session, &calls, err);
+    if (!result)
+        return NULL;
+    json_t *differences = differences_of(how, record, stored, result);
     return json_pack("{s:O, s:O?, s:b, s:o}", "run", json_object_get(record, "run"), "replayed_as",
                      json_object_get(result, "run"), "same", json_array_size(differences) == 0,
                      "differences", differences);
@@ -206,8 +245,8 @@ static void end_session(const struct replay *how, const char *session)
     struct replay calm = *how;
     calm.cancel_fd = -1; /* also after a cancel */
     own_json frame = json_pack("{s:s, s:s, s:s}", "op", "session", "do", "end", "session", session);
-    json_decref(
-        talk(&calm, frame, /* is_run= */ false, is_cancelled(how) ? END_S : ASK_S, &unheard));
+    json_decref(talk(&calm, frame, /* is_run= */ false, is_cancelled(how) ? END_S : ASK_S,
+                     /* calls= */ NULL, &unheard));
 }
 
 static int refuse_not_stored(const json_t *act, struct err *err)
@@ -263,7 +302,7 @@ static int pad(const struct replay *how, const char *session, json_int_t *last, 
     for (; *last + 1 < cell; ++*last) {
         own_json frame = json_pack("{s:s, s:{s:s, s:s}}", "op", "run", "request", "session",
                                    session, "code", "");
-        own_json result = talk(how, frame, /* is_run= */ true, ASK_S, err);
+        own_json result = talk(how, frame, /* is_run= */ true, ASK_S, /* calls= */ NULL, err);
         if (!result)
             return -1;
     }
@@ -350,8 +389,10 @@ json_t *replay_run(const struct replay *how, const char *id, struct err *err)
     return report;
 }
 
-json_t *replay_compare(const json_t *was, const json_t *is)
+json_t *replay_compare(struct db *db, json_t *was, json_t *is)
 {
+    look_add_calls(db, /* owner= */ NULL, was, NULL);
+    look_add_calls(db, /* owner= */ NULL, is, NULL);
     json_t *differences = diff_records(was, is);
     return json_pack("{s:O?, s:O?, s:b, s:o}", "run", json_object_get(was, "run"), "with",
                      json_object_get(is, "run"), "same", json_array_size(differences) == 0,

@@ -4,6 +4,7 @@
  *
  * REPORT: {"run","replayed_as","session":"s_..."|null,"same","differences":[DIFFERENCE],
  *          "cells":[{"cell","run","replayed_as","same","differences"}]}
+ *   A run's calls of tools are answered from its record (replay/calls.h).
  *   cells: of a session's cell, those before it that it needs. `same` is about the run alone. */
 #ifndef REPLAY_REPLAY_H
 #define REPLAY_REPLAY_H
@@ -37,7 +38,7 @@ json_t *replay_run(const struct replay *how, const char *id, struct err *err);
  * *out_gap says what is missing. A new array; NULL with an err. */
 json_t *replay_steps(struct db *db, const char *owner, const json_t *record, struct err *out_gap,
                      struct err *err);
-/* {"run","with","same","differences"} of two records. */
-json_t *replay_compare(const json_t *was, const json_t *is);
+/* {"run","with","same","differences"} of two records, which get their calls of tools. */
+json_t *replay_compare(struct db *db, json_t *was, json_t *is);
 
 #endif

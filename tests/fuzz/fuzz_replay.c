@@ -6,9 +6,11 @@
 
 #include "base/json.h"
 #include "contract/request.h"
+#include "replay/calls.h"
 #include "replay/diff.h"
 #include "replay/lineage.h"
 #include "replay/remake.h"
+#include "store/records/look.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -18,6 +20,31 @@ static int content(void *user, const char *sha256, struct buf *out, struct err *
 {
     (void)user;
     return sha256[0] == 'f' ? err_set(err, ERR_ABSENT, "not stored") : buf_add_text(out, sha256);
+}
+
+/* The record's own member stands for the stored calls. */
+static void as_calls(const json_t *record, const json_t *secrets)
+{
+    struct err err = ERR_INIT;
+    const struct remake remake = { .content = content, .secrets = secrets };
+    own_replay_calls calls = { 0 };
+    own_json frame = json_pack("{s:{s:s}}", "request", "code", "1");
+    if (replay_calls_open(&calls, &remake, record, json_object_get(record, LOOK_CALLS), NULL,
+                          &err) < 0 &&
+        (err.kind == ERR_NONE || !*err.text))
+        abort();
+    replay_calls_give(&calls, frame);
+    struct past_calls_counts counts = { 0 };
+    if (calls.past)
+        counts = past_calls_count(calls.past);
+    own_json left = calls.past ? past_calls_left(calls.past) : json_array();
+    if (json_array_size(left) != counts.left)
+        abort();
+    own_request request = REQUEST_INIT;
+    err = ERR_INIT;
+    if (request_from_json(json_object_get(frame, "request"), &ceilings, &request, &err) < 0 &&
+        err.kind != ERR_INPUT)
+        abort();
 }
 
 static void as_record(const json_t *record)
@@ -32,6 +59,7 @@ static void as_record(const json_t *record)
     own_json back = diff_records(secrets, record);
     if (json_array_size(other) > DIFF_MAX + 1 || json_array_size(back) > DIFF_MAX + 1)
         abort();
+    as_calls(record, secrets);
     own_json frame = remake_run(&remake, record, NULL, &err);
     if (!frame) {
         if (err.kind == ERR_NONE || !*err.text)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 import host
+from test_calls import ECHO, answer_all
 
 AHEAD_S = (2, 10, 40)  # for a run to end before its code behaves differently
 NOBODY = "r_" + "0" * 24
@@ -51,6 +52,23 @@ def test_each_member_of_a_difference_is_told(http):
     text, denied, file = report["differences"]
     assert (text["line"], text["before"], text["was_more"], text["is_more"]) == (2, "ahead\n", 4, 4)
     assert denied["call"] == "unshare" and file["path"] == "f"
+
+
+def test_calls_of_tools_are_answered_from_the_record(http):
+    code = "import tools\nprint(tools.echo(6))\ntools.echo(7)"
+    with http.follow("/v1/run", {"code": code, "tools": [ECHO]}) as stream:
+        first = answer_all(http, stream)["result"]
+    report = replay(http, first["run"])
+    assert report["same"], report
+    again = http.get(f"/v1/runs/{report['replayed_as']}").json
+    assert again["stdout"] == "6\n" and len(again["calls"]) == 2
+    one = http.session(tools=[ECHO])
+    for _ in range(2):
+        with http.follow(f"/v1/sessions/{one}/run", {"code": code}) as stream:
+            last = answer_all(http, stream)["result"]
+    http.delete(f"/v1/sessions/{one}")
+    report = replay(http, last["run"])
+    assert report["same"] and [row["same"] for row in report["cells"]] == [True], report
 
 
 def test_a_replay_can_be_looked_at_later(http):

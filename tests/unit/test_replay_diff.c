@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "replay/diff.h"
+#include "store/records/look.h"
 
 static const char base[] =
     "{'run':'r_a','status':'ok','started_at':1.5,'engine':'cupel 1','owner':'','session':null,"
@@ -207,9 +208,85 @@ TEST(replay_diff_passes_over_addresses_and_cell_numbers)
     }
 }
 
+/* A record with a tool and these calls, whole or as a result lists them. */
+static json_t *with_calls(const char *calls, bool whole)
+{
+    own_json list = json_of(calls);
+    return whole ? json_pack("{s:{s:b, s:[{s:s, s:s}], s:O}}", LOOK_CALLS, "whole", 1, "tools",
+                             "name", "t", "description", "d", "calls", list)
+                 : json_pack("{s:{s:O}}", "result", "calls", list);
+}
+
+#define CALL(number, arguments, outcome)                                                         \
+    "{'number':" #number ",'tool':'t','arguments':" arguments ",'outcome':" outcome              \
+    ",'verdict':'allow','ms':" #number ",'line':1}"
+#define GONE "{'error':{'kind':'cancelled','message':'"
+
+TEST(replay_diff_compares_calls_of_tools)
+{
+    static const struct {
+        const char *was, *is, *want;
+    } rows[] = {
+        { "[]", "[]", "" },
+        { "[" CALL(1, "{'a':1}", "{'value':1}") "," CALL(2, "{}", "{'value':2}") "]",
+          "[" CALL(1, "{}", "{'value':2}") "," CALL(2, "{'a':1}", "{'value':1}") "]", "" },
+        { "[" CALL(1, "{}", "{'value':1}") "," CALL(2, "{}", "{'value':2}") "]",
+          "[" CALL(2, "{}", "{'value':2}") "," CALL(1, "{}", "{'value':1}") "]", "" },
+        { "[" CALL(1, "{}", "{'value':1}") "]", "[]", "calls gone" },
+        { "[]", "[" CALL(1, "{}", "{'value':1}") "]", "calls added" },
+        { "[" CALL(1, "{}", "{'value':1}") "]", "[" CALL(1, "{'a':1}", "{'value':1}") "]",
+          "calls gone, calls added" },
+        { "[" CALL(1, "{}", "{'value':1}") "]", "[" CALL(1, "{}", "{'value':2}") "]",
+          "calls[1].outcome value" },
+        { "[" CALL(7, "{}", "{'value':1}") "]",
+          "[" CALL(1, "{}", "{'error':{'kind':'denied','message':'no'}}") "]",
+          "calls[7].outcome value" },
+        { "[" CALL(1, "{}", GONE "the run ended'}}") "]",
+          "[" CALL(1, "{}", GONE "nobody waited'}}") "]", "" },
+        { "[" CALL(1, "{}", GONE "the run ended'}}") "]", "[" CALL(1, "{}", "{'value':1}") "]",
+          "calls[1].outcome value" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        for (int whole = 0; whole < 2; whole++) {
+            own_json was = with_calls(rows[i].was, whole);
+            own_json is = with_calls(rows[i].is, whole);
+            own_json list = diff_records(was, is);
+            own_str got = summary(list);
+            CHECK_TEXT(got, rows[i].want);
+        }
+    }
+    own_json long_one = with_calls("[{'number':1,'tool':'t','arguments':null,'arguments_bytes':9,"
+                                   "'outcome':null,'outcome_bytes':5}]",
+                                   false);
+    own_json other = with_calls("[{'number':1,'tool':'t','arguments':null,'arguments_bytes':9,"
+                                "'outcome':null,'outcome_bytes':6}]",
+                                false);
+    own_json list = diff_records(long_one, other);
+    own_str got = summary(list);
+    CHECK_TEXT(got, "calls[1].outcome value");
+}
+
+TEST(replay_diff_compares_definitions_of_tools)
+{
+    own_json was = with_calls("[]", true);
+    own_json is = with_calls("[]", true);
+    own_json none = json_object();
+    json_t *tools = json_object_get(json_object_get(is, LOOK_CALLS), "tools");
+    json_object_set_new(json_array_get(tools, 0), "description", json_string("other"));
+    json_array_append_new(tools, json_pack("{s:s, s:s}", "name", "u", "effect", "read"));
+    own_json list = diff_records(was, is);
+    own_str got = summary(list);
+    CHECK_TEXT(got, "tools.t value, tools.u added");
+    own_json less = diff_records(was, none);
+    own_str gone = summary(less);
+    CHECK_TEXT(gone, "tools.t gone");
+}
+
 TEST(replay_diff_takes_records_of_any_shape)
 {
     static const char *const rows[] = {
+        "{'calls_whole':{'whole':true,'tools':[7,{'name':3}],'calls':[7,{'tool':'t'},{'tool':'t',"
+        "'arguments':{},'outcome':{},'number':'x'}]},'result':{'calls':'x'}}",
         "{}", "{'result':[],'request':7}", "{'result':{'results':{},'artifacts':'x','error':3}}",
         "{'request':{'code':7,'env':[],'files':[1,null,{'path':3}],'language':9,'seed':'x'}}",
         "{'result':{'stdout':7,'stdout_base64':7,'results':[7,[],null],'denied':[[]]}}",

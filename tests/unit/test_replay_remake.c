@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "contract/request.h"
+#include "replay/calls.h"
 #include "replay/remake.h"
 
 #define SUM(digit) digit digit digit digit digit digit digit digit
@@ -171,4 +172,64 @@ TEST(replay_remake_of_a_session_has_its_parts_and_files)
     const struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(8) << 30 };
     own_request request = REQUEST_INIT;
     CHECK_INT(request_from_session_json(made_of, &ceilings, &request, &err), 0);
+}
+
+TEST(replay_calls_are_definitions_that_ask_nobody)
+{
+    struct err err = ERR_INIT;
+    own_replay_calls calls = { 0 };
+    own_json record = json_of("{'redacted':1,'request':{'code':'1','tools':['db.*']}}");
+    own_json stored = json_of(
+        "{'whole':true,'tools':[{'name':'db.find','description':'d','input_schema':"
+        "{'type':'object'},'effect':'irreversible','policy':'ask','command':['x'],'caps':"
+        "{'calls':1}}],'calls':[{'number':1,'tool':'db.find','arguments':{'k':"
+        "'[redacted:jwt:deadbeef]'},'outcome':{'value':1}}]}");
+    own_json secrets = json_of("{'deadbeef':'tok'}");
+    struct remake remake = { .content = content };
+    CHECK_INT(replay_calls_open(&calls, &remake, record, stored, NULL, &err), -1);
+    CHECK_TEXT(err.field, "calls");
+    remake.secrets = secrets;
+    CHECK_INT(replay_calls_open(&calls, &remake, record, stored, NULL, &err), 0);
+    own_json frame = json_of("{'request':{'code':'1'}}");
+    replay_calls_give(&calls, frame);
+    own_str text = json_write(frame, JSON_COMPACT | JSON_SORT_KEYS);
+    CHECK_TEXT(text, "{\"events\":true,\"request\":{\"code\":\"1\",\"tools\":[{\"caps\":{"
+                     "\"at_once\":64,\"calls\":1000000,\"result_bytes\":16777216,"
+                     "\"timeout_s\":3600},\"description\":\"d\",\"effect\":\"irreversible\","
+                     "\"input_schema\":{\"type\":\"object\"},\"name\":\"db.find\","
+                     "\"policy\":\"allow\"}]}}");
+    own_json asked = json_of("{'k':'tok'}");
+    CHECK(past_calls_take(calls.past, STR("db.find"), asked) != NULL);
+}
+
+TEST(replay_calls_that_are_not_stored_are_refused)
+{
+    static const struct {
+        const char *record, *stored, *want;
+        enum err_kind kind;
+    } rows[] = {
+        { "{'request':{'tools':['a']}}", NULL,
+          "the run had tools, and its record does not have their calls", ERR_ABSENT },
+        { "{'request':{}}", "{'whole':false,'tools':[],'calls':[]}",
+          "the calls of the run's tools have more than 16 MiB: its record does not have them",
+          ERR_CONFLICT },
+        { "{'request':{}}", "{}",
+          "the calls of the run's tools have more than 16 MiB: its record does not have them",
+          ERR_CONFLICT },
+        { "{'request':{'tools':[]}}", NULL, "", ERR_NONE },
+        { "{}", NULL, "", ERR_NONE },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        struct err err = ERR_INIT;
+        own_replay_calls calls = { 0 };
+        own_json record = json_of(rows[i].record);
+        own_json given = rows[i].stored ? json_of(rows[i].stored) : json_null();
+        const struct remake remake = { .content = content };
+        int rc = replay_calls_open(&calls, &remake, record, given, NULL, &err);
+        CHECK_INT(rc, rows[i].kind == ERR_NONE ? 0 : -1);
+        CHECK_TEXT(err.text, rows[i].want);
+        CHECK_INT(err.kind, rows[i].kind);
+        CHECK(rc == 0 || err.hint[0]);
+        CHECK(calls.tools == NULL);
+    }
 }

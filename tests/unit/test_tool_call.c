@@ -31,11 +31,12 @@ static void on_event(void *user, const struct engine_event *event)
              (long long)event->number, tool ? tool : "");
 }
 
-static void begin(struct place *place, const char *tools)
+static void begin_as(struct place *place, const char *tools, bool records)
 {
     struct err err = ERR_INIT;
     own_json list = json_read(str_of(tools), 1 << 20, &err);
-    const struct calls_hooks hooks = { .on_event = on_event, .user = place, .answers = true };
+    const struct calls_hooks hooks = { .on_event = on_event, .user = place, .answers = true,
+                                       .records = records };
     *place = (struct place){ .run.lines = BUF_INIT(RUN_LINES_MAX) };
     CHECK_INT(loop_open(&place->loop), 0);
     for (int i = 0; i < RUN_PIPES; i++)
@@ -45,6 +46,11 @@ static void begin(struct place *place, const char *tools)
     CHECK_TEXT(err.text, "");
     if (place->calls)
         calls_of_run(place->calls, &place->run);
+}
+
+static void begin(struct place *place, const char *tools)
+{
+    begin_as(place, tools, /* records= */ false);
 }
 
 /* As the engine tells it: the run waits for the call. */
@@ -235,4 +241,57 @@ TEST(tools_that_cannot_be_read_are_refused_by_their_place)
         CHECK_TEXT(err.field, rows[i].field);
         loop_close(&loop);
     }
+}
+
+TEST(call_is_kept_whole_for_the_record)
+{
+    struct place place;
+    struct err err;
+    begin_as(&place, "[" ECHO("") "]", /* records= */ true);
+    own_buf outcome = BUF_INIT(1 << 20);
+    buf_printf(&outcome, "{\"value\":\"%0*d\"}", 100000, 7);
+    call(&place, 1, "echo", "{\"x\":1}");
+    CHECK_INT(answer(&place, 1, outcome.at, &err), 0);
+    call(&place, 2, "no\n\"tool", "{}");
+    call(&place, 3, "echo", "{\"x\":\"word\"}");
+    call(&place, 4, "echo", "{\"x\":4}");
+    finish(&place); /* nobody answered the fourth */
+    own_json whole = json_read(buf_str(&place.result.calls_whole), 1 << 20, &err);
+    const json_t *calls = json_object_get(whole, "calls");
+    const json_t *tools = json_object_get(whole, "tools"), *first = json_array_get(calls, 0);
+    CHECK(json_is_true(json_object_get(whole, "whole")));
+    CHECK_INT(json_array_size(calls), 4);
+    CHECK_TEXT(json_string_value(json_object_get(json_array_get(tools, 0), "name")), "echo");
+    CHECK(json_object_get(json_array_get(tools, 0), "input_schema") != NULL);
+    CHECK_INT(json_string_length(json_object_get(json_object_get(first, "outcome"), "value")),
+              100000);
+    CHECK(json_is_false(json_object_get(first, "unheard")));
+    CHECK_TEXT(json_string_value(json_object_get(json_array_get(calls, 1), "tool")), "no\n\"tool");
+    CHECK_TEXT(json_string_value(json_object_get(json_array_get(calls, 2), "verdict")), "deny");
+    CHECK(json_is_true(json_object_get(json_array_get(calls, 3), "unheard")));
+    CHECK(json_is_null(listed(&place, 0, "outcome")));
+    done(&place);
+    begin(&place, "[" ECHO("") "]"); /* without a record, nothing is kept */
+    call(&place, 1, "echo", "{\"x\":1}");
+    CHECK_INT(answer(&place, 1, "{\"value\":1}", &err), 0);
+    finish(&place);
+    CHECK_INT(place.result.calls_whole.len, 0);
+    done(&place);
+}
+
+TEST(calls_beyond_sixteen_mebibytes_are_not_kept)
+{
+    struct place place;
+    struct err err;
+    begin_as(&place, "[" ECHO("") "]", /* records= */ true);
+    own_buf outcome = BUF_INIT(1 << 20);
+    buf_printf(&outcome, "{\"value\":\"%0*d\"}", 1000000, 7);
+    for (int i = 1; i <= 18; i++) {
+        call(&place, i, "echo", "{\"x\":1}");
+        CHECK_INT(answer(&place, i, outcome.at, &err), 0);
+    }
+    finish(&place);
+    CHECK_TEXT(place.result.calls_whole.at, "{\"tools\":[],\"calls\":[],\"whole\":false}");
+    CHECK_INT(json_array_size(place.result.calls), 18);
+    done(&place);
 }

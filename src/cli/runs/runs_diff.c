@@ -104,8 +104,26 @@ static void add_value(struct buf *out, enum cli_term_style look, const json_t *v
     buf_add_text(out, style(CLI_PLAIN));
 }
 
+/* A call of a tool that one side does not have: "call not recorded: stock.find {"word":"tea"}". */
+static void add_call(struct buf *out, const json_t *row)
+{
+    bool added = strcmp(text_of(row, "kind"), "added") == 0;
+    const json_t *call = json_object_get(row, added ? "is" : "was");
+    const json_t *arguments = json_object_get(call, "arguments");
+    buf_printf(out, "%scall %s%s: %s", style(CLI_BOLD), added ? "not recorded" : "not made",
+               style(CLI_PLAIN), style(added ? CLI_GREEN : CLI_RED));
+    cli_visible_line(str_of(text_of(call, "tool")), VALUE_WIDTH, out);
+    buf_printf(out, "%s ", style(CLI_PLAIN));
+    add_value(out, CLI_PLAIN, arguments);
+    buf_add_text(out, "\n");
+}
+
 static void add_row(struct buf *out, const json_t *row)
 {
+    if (strcmp(text_of(row, "field"), "calls") == 0) {
+        add_call(out, row);
+        return;
+    }
     const char *kind = text_of(row, "kind"), *const names[] = { "path", "call" };
     buf_add_text(out, style(CLI_BOLD));
     cli_visible_line(str_of(text_of(row, "field")), VALUE_WIDTH, out);
@@ -156,7 +174,7 @@ int cli_runs_diff(struct cli_runs *runs, struct err *err)
     own_json is = was ? cli_runs_find(runs, runs->options.rest.at[1], err) : NULL;
     if (!is)
         return -1;
-    own_json report = replay_compare(was, is);
+    own_json report = replay_compare(runs->db, was, is);
     int code = json_is_true(json_object_get(report, "same")) ? 0 : 1;
     if (runs->options.json)
         return cli_term_json(report) == 0 ? code : 125;

@@ -10,6 +10,7 @@
 #include "cli/term/term.h"
 #include "replay/replay.h"
 #include "store/records/export.h"
+#include "store/records/look.h"
 
 #define EXPORT_MAX ((size_t)1 << 30)
 
@@ -85,6 +86,8 @@ int cli_runs_export(struct cli_runs *runs, struct err *err)
     bool is_cell = json_is_string(json_object_get(record, "session"));
     if (is_cell && form != RECORDS_EXPORT_JSON && !(before = steps_before(runs, record, err)))
         return -1;
+    if (form != RECORDS_EXPORT_JSON)
+        look_add_calls(runs->db, /* owner= */ NULL, record, before);
     if (records_export_write(form, record, before, &text, err) < 0)
         return -1;
     if (to_stdout(o)) {

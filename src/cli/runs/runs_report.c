@@ -248,6 +248,7 @@ void cli_runs_report(const json_t *record, double now, struct buf *out)
     cli_runs_report_head(record, now, out);
     cli_runs_report_code(record, out);
     add_inputs(json_object_get(record, "request"), out);
+    cli_runs_report_calls(result, out);
     add_stream(record, "stdout", out);
     add_stream(record, "stderr", out);
     add_values(result, out);

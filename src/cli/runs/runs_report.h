@@ -12,6 +12,7 @@ void cli_runs_report(const json_t *record, double now, struct buf *out);
 /* Its parts. */
 void cli_runs_report_head(const json_t *record, double now, struct buf *out);
 void cli_runs_report_code(const json_t *record, struct buf *out);
+void cli_runs_report_calls(const json_t *result, struct buf *out);
 void cli_runs_report_cost(const json_t *record, struct buf *out);
 void cli_runs_report_origin(const json_t *record, struct buf *out);
 

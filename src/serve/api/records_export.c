@@ -25,6 +25,8 @@ static int work_export(struct ask *ask, struct db *db)
         if (!before)
             return -1;
     }
+    if (question->format != RECORDS_EXPORT_JSON)
+        look_add_calls(db, owner, record, before);
     return records_export_write((enum records_export_form)question->format, record, before,
                                 &ask->out, &ask->err);
 }

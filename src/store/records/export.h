@@ -29,7 +29,8 @@ extern const struct records_export_row records_export_rows[RECORDS_EXPORT_FORMS]
 int records_export_find(const char *name);
 int records_export_of_file(const char *path);
 
-/* `before`: of a session's cell, the steps before it (replay/lineage.h), or all that look_session
+/* The export stands in for the tools of a run by its LOOK_CALLS (look.h), which the caller adds.
+ * `before`: of a session's cell, the steps before it (replay/lineage.h), or all that look_session
  * gives; the record itself may be among them. NULL: none. JSON has the record alone. */
 int records_export_write(enum records_export_form form, const json_t *record, const json_t *before,
                          struct buf *out, struct err *err);

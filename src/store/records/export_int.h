@@ -27,6 +27,16 @@ static inline bool records_export_is_act(const json_t *entry)
     return json_object_get(entry, "act") != NULL;
 }
 
+/* Did its code, or that of a cell before it, have tools? Can the export stand in for them: is it
+ * Python, and are all of the calls there? */
+bool records_export_has_tools(const json_t *record, const json_t *before);
+bool records_export_stands_in(const json_t *record, const json_t *before);
+/* Appends the Python that does. */
+int records_export_tools(const json_t *record, const json_t *before, struct buf *out);
+#define RECORDS_EXPORT_NO_TOOLS                                                               \
+    "Its code calls tools, which are not here: 'cupel runs replay' answers the calls."
+#define RECORDS_EXPORT_TOOLS "Its code calls tools: each call gets the outcome that was recorded."
+
 int records_export_notebook(const json_t *record, const json_t *before, struct buf *out);
 int records_export_script(const json_t *record, const json_t *before, struct buf *out);
 

@@ -6,6 +6,8 @@
 #include "base/own.h"
 #include "store/records/export_int.h"
 
+#define TOOLS_MAX ((size_t)512 << 20)
+
 static json_t *text_of(const json_t *value)
 {
     return json_is_string(value) ? json_text(json_str(value)) : json_string("");
@@ -157,14 +159,34 @@ static void add_cells(json_t *cells, const json_t *record, const json_t *before)
     json_array_append_new(cells, code_cell(record, "run", ++count));
 }
 
+/* A cell that stands in for the tools. */
+static int add_tools(json_t *cells, const json_t *record, const json_t *before)
+{
+    own_buf text = BUF_INIT(TOOLS_MAX);
+    if (!records_export_stands_in(record, before))
+        return 0;
+    if (records_export_tools(record, before, &text) < 0)
+        return -1;
+    return json_array_append_new(cells,
+                                 json_pack("{s:s, s:s, s:{}, s:n, s:o, s:[]}", "cell_type", "code",
+                                           "id", "tools", "metadata", "execution_count", "source",
+                                           lines_of(buf_str(&text)), "outputs"));
+}
+
 int records_export_notebook(const json_t *record, const json_t *before, struct buf *out)
 {
     const struct records_export_language *language = records_export_language_of(record);
     own_buf about = BUF_INIT(16u << 20);
     buf_add_text(&about, "A run recorded by cupel.\n\n");
     records_export_facts(record, add_fact, &about);
+    if (records_export_has_tools(record, before))
+        buf_printf(&about, "\n%s\n",
+                   records_export_stands_in(record, before) ? RECORDS_EXPORT_TOOLS
+                                                            : RECORDS_EXPORT_NO_TOOLS);
     json_t *cells = json_array();
     json_array_append_new(cells, markdown("about", buf_str(&about)));
+    if (add_tools(cells, record, before) < 0)
+        return json_decref(cells), -1;
     add_cells(cells, record, before);
     own_json notebook = json_pack("{s:o, s:{s:{s:s, s:s}, s:{s:s}}, s:i, s:i}", "cells", cells,
                                   "metadata", "kernelspec", "display_name", language->kernel_name,

@@ -125,6 +125,18 @@ static bool any_magics(const json_t *record, const json_t *before)
     return has_magics(record);
 }
 
+static void add_tools(struct script *script, const json_t *record, const json_t *before)
+{
+    bool stands_in = records_export_stands_in(record, before);
+    if (!records_export_has_tools(record, before))
+        return;
+    line(script, stands_in ? RECORDS_EXPORT_TOOLS : RECORDS_EXPORT_NO_TOOLS);
+    if (!stands_in)
+        return;
+    script->failed |= buf_add_text(script->out, "\n");
+    script->failed |= records_export_tools(record, before, script->out);
+}
+
 int records_export_script(const json_t *record, const json_t *before, struct buf *out)
 {
     struct script script = { records_export_language_of(record), out, 0 };
@@ -138,6 +150,7 @@ int records_export_script(const json_t *record, const json_t *before, struct buf
         line(&script, "Its files belong beside this script: cupel runs artifacts RUN PATH... -o .");
     if (strcmp(script.language->name, "python") == 0 && any_magics(record, before))
         line(&script, "Lines that begin with % or ! need IPython: export it as a notebook.");
+    add_tools(&script, record, before);
     add_before(&script, record, before);
     if (has_cells)
         add_rule(&script, record);

@@ -50,6 +50,19 @@ int look_artifact(struct db *db, int state_dir, const char *owner, const char *i
                   struct buf *out, struct err *err);
 int look_content(struct db *db, int state_dir, const char *sha256, struct buf *out,
                  struct err *err);
+/* The calls of tools that a run made, whole, as its engine kept them for a replay; JSON null where
+ * it had no tools, or they are not stored:
+ *   {"whole":true,"tools":[{"name","description","input_schema","output_schema"?,"effect"}],
+ *    "calls":[{"number","tool","line","verdict","ms","unheard","arguments","outcome"}]}
+ * "whole" is false where they were too long, and both lists are empty then. "unheard": the code
+ * did not wait for the outcome. The text may be that of an edited store. */
+json_t *look_calls(struct db *db, const char *owner, const char *id, struct err *err);
+/* The member that look_add_calls adds: what look_calls gives. */
+#define LOOK_CALLS "calls_whole"
+#define LOOK_CALLS_MAX ((size_t)64 << 20) /* bytes of all that it adds */
+/* To a RECORD, and to those of its `steps` (look_session; or NULL), whose runs had tools. Calls
+ * that are not stored, or have no room, are left out. */
+void look_add_calls(struct db *db, const char *owner, json_t *record, json_t *steps);
 /* Figures over a window (since_ms to until_ms of the filter; from the first run where that is 0):
  *   {"since","until","runs","statuses":{STATUS:N},"languages":{LANGUAGE:N},
  *    "failures":[{"status","kind","name","count","example":RUN,"last_at","text"}],

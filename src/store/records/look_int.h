@@ -60,6 +60,11 @@ json_t *look_stored(struct db_query *query, int column); /* JSON that this progr
 json_t *look_row(struct db_query *query, const struct look_member *members, size_t count,
                  int first);
 
+/* --- look_output.c --- */
+/* The sum of a content of the run; 1: it is there, 0: it has none of that kind. */
+int look_use(struct db *db, int64_t n, const char *kind, struct str path, char out[HASH_HEX_ROOM],
+             struct err *err);
+
 /* --- look_show.c --- */
 json_t *look_record(struct db *db, int64_t n, struct err *err);
 

@@ -6,9 +6,8 @@
 #include "store/records/contents.h"
 #include "store/records/look_int.h"
 
-/* The sum of a content of the run; 1: it is there, 0: it has none of that kind. */
-static int find_use(struct db *db, int64_t n, const char *kind, struct str path,
-                    char out[HASH_HEX_ROOM], struct err *err)
+int look_use(struct db *db, int64_t n, const char *kind, struct str path, char out[HASH_HEX_ROOM],
+             struct err *err)
 {
     struct db_query *query = db_ask(
         db, "SELECT sha256 FROM uses WHERE n = ?1 AND kind = ?2 AND path = ?3", err);
@@ -64,7 +63,7 @@ int look_output(struct db *db, int state_dir, const char *owner, const char *id,
     if (records_catch_up(db, err) < 0)
         return -1;
     int64_t n = look_find(db, owner, id, err);
-    int got = n < 0 ? -1 : find_use(db, n, is_err ? "stderr" : "stdout", STR(""), sum, err);
+    int got = n < 0 ? -1 : look_use(db, n, is_err ? "stderr" : "stdout", STR(""), sum, err);
     if (got > 0)
         got = contents_read(db, state_dir, sum, out, err);
     else if (got == 0)
@@ -78,13 +77,13 @@ int look_output(struct db *db, int state_dir, const char *owner, const char *id,
 static int find_file(struct db *db, int64_t n, struct str path, char out[HASH_HEX_ROOM],
                      struct err *err)
 {
-    int got = find_use(db, n, "artifact", path, out, err);
+    int got = look_use(db, n, "artifact", path, out, err);
     if (got == 0)
-        got = find_use(db, n, "input", path, out, err);
+        got = look_use(db, n, "input", path, out, err);
     if (got == 0 && str_is(path, ".cupel/stdout"))
-        got = find_use(db, n, "stdout", STR(""), out, err);
+        got = look_use(db, n, "stdout", STR(""), out, err);
     if (got == 0 && str_is(path, ".cupel/stderr"))
-        got = find_use(db, n, "stderr", STR(""), out, err);
+        got = look_use(db, n, "stderr", STR(""), out, err);
     return got;
 }
 

@@ -25,7 +25,7 @@ static size_t bytes_of_request(const struct request *request)
 
 static size_t bytes_of_end(const struct records_job *job)
 {
-    size_t bytes = job->json.len;
+    size_t bytes = job->json.len + (job->result ? job->result->calls_whole.len : 0);
     for (size_t i = 0; job->result && i < job->result->artifact_count; i++)
         bytes += (size_t)job->result->artifacts[i].size_bytes;
     return bytes;

@@ -168,6 +168,20 @@ static void prepare_artifacts(const struct redact *redact, struct records_row *r
     }
 }
 
+/* The calls of tools, for a replay. The result has the same secrets, where it lists the calls. */
+static void prepare_calls(const struct redact *redact, struct records_row *row,
+                          const struct result *result)
+{
+    struct buf text = BUF_INIT(RECORDS_TEXT_MAX);
+    if (result->calls_whole.len == 0)
+        return;
+    size_t found = redact_json_text(redact, buf_str(&result->calls_whole), &text), len = text.len;
+    row->redacted = found > row->redacted ? found : row->redacted;
+    struct records_use *use = add_use(row, "calls", STR(""), buf_str(&text));
+    use->owned = buf_take(&text);
+    use->bytes = (struct str){ use->owned, len };
+}
+
 static void prepare_failure(const struct redact *redact, struct records_job *job)
 {
     own_json refusal = result_refusal(&job->failure);
@@ -214,6 +228,7 @@ static int prepare_end(const struct redact *redact, struct records_job *job, str
     };
     prepare_artifacts(redact, row, result);
     row->redacted += redact_json_text(redact, job->json, &row->json);
+    prepare_calls(redact, row, result);
     if (job->record->redacted > 0 && hide_sums(redact, row, err) < 0)
         return -1;
     row->bytes += (int64_t)row->json.len;

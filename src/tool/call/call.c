@@ -31,8 +31,11 @@ struct calls *calls_new(const json_t *tools, struct loop *loop, const struct cal
     calls->end = &calls->open;
     calls->list = json_array();
     calls->told = json_array();
-    if (calls_choose(calls, tools, err) == 0)
+    if (calls_choose(calls, tools, err) == 0) {
+        if (hooks->records)
+            calls_whole_begin(calls);
         return calls;
+    }
     calls_free(calls);
     return NULL;
 }
@@ -68,6 +71,7 @@ void calls_free(struct calls *calls)
     for (size_t i = 0; i < calls->tool_count; i++)
         tool_done(&calls->tools[i].of);
     free(calls->tools);
+    buf_done(&calls->whole);
     json_decref(calls->told);
     json_decref(calls->list);
     free(calls);
@@ -175,7 +179,8 @@ static void finish(struct calls *calls, struct calls_one *one, json_t *made, boo
                                              .arguments = one->arguments,
                                              .outcome = outcome,
                                              .verdict = TOOL_ALLOW,
-                                             .began_ns = one->began_ns });
+                                             .began_ns = one->began_ns,
+                                             .unheard = !told });
     free_one(one);
     go_on(calls, tool);
 }
@@ -253,7 +258,7 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
         calls->refused++;
         engine_tool_answer(calls->run, number, outcome, &ignored);
         calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, verdict,
-                                                 now });
+                                                 now, /* unheard= */ false });
         return;
     }
     struct calls_one *one = buf_alloc_zero(1, sizeof *one);
@@ -376,4 +381,5 @@ void calls_end(struct calls *calls, struct result *result)
     result->calls = json_incref(calls->list);
     result->calls_more = calls->more;
     result->calls_refused = calls->refused;
+    calls_whole_end(calls, &result->calls_whole);
 }

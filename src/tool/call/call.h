@@ -23,6 +23,7 @@ struct calls_hooks {
     void *user;
     struct shed *shed; /* the owner's tools; NULL: none */
     bool answers;      /* the client hears of calls, and answers those of its own tools */
+    bool records;      /* calls_end gives them whole, for the record */
 };
 
 /* The gate for a run with these tools; `tools` must stay. NULL with ERR_INPUT: a bad definition, a
@@ -43,7 +44,7 @@ void calls_event(struct calls *calls, const struct engine_event *event);
  * waits, or the outcome has no such form, and the call still waits; or the outcome breaks the
  * tool's caps or schema, and the call has failed. */
 int calls_answer(struct calls *calls, int64_t number, const json_t *outcome, struct err *err);
-/* The run is over: what still waits is cancelled. Fills `calls` of the result. */
+/* The run is over: what still waits is cancelled. Fills the calls of the result. */
 void calls_end(struct calls *calls, struct result *result);
 
 #endif

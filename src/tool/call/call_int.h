@@ -10,6 +10,7 @@
 #define CALLS_LISTED_MAX 1000 /* calls in the list of a result */
 #define CALLS_PART_MAX ((size_t)16 << 10) /* bytes of arguments or outcome in the list */
 #define CALLS_LIST_BYTES ((size_t)4 << 20) /* of all of them */
+#define CALLS_WHOLE_BYTES ((size_t)16 << 20) /* of tools and calls for the record */
 
 struct calls_tool {
     struct tool of;
@@ -41,6 +42,8 @@ struct calls {
     json_t *list;
     size_t list_bytes;
     uint64_t more, refused; /* calls that are not listed; that were refused */
+    struct buf whole; /* for the record, its end is missing; empty: nobody wants it */
+    bool whole_is_full;
 };
 
 /* call.c */
@@ -57,8 +60,16 @@ struct calls_entry {
     const json_t *outcome;
     enum tool_verdict verdict;
     int64_t began_ns;
+    bool unheard; /* the code did not wait for the outcome */
 };
 /* A call has its outcome: lists it, and tells the door. */
 void calls_note(struct calls *calls, const struct calls_entry *entry);
+
+/* whole.c: tools and calls as the record has them. */
+void calls_whole_begin(struct calls *calls);
+/* `arguments` and `outcome` are the texts of those of the entry. */
+void calls_whole_add(struct calls *calls, const struct calls_entry *entry, double ms,
+                     const char *arguments, const char *outcome);
+void calls_whole_end(struct calls *calls, struct buf *out);
 
 #endif

@@ -32,9 +32,9 @@ void calls_say_call(struct calls *calls, const struct calls_one *one)
 }
 
 /* The member, or its length in bytes if it is long. */
-static size_t put(json_t *entry, const char *name, const char *length, const json_t *value)
+static size_t put(json_t *entry, const char *name, const char *length, const json_t *value,
+                  const char *text)
 {
-    own_str text = json_write(value, JSON_COMPACT | JSON_ENCODE_ANY);
     size_t bytes = text ? strlen(text) : SIZE_MAX;
     bool fits = bytes <= CALLS_PART_MAX;
     if (fits)
@@ -53,9 +53,12 @@ void calls_note(struct calls *calls, const struct calls_entry *entry)
                                 "tool", json_text(entry->tool), "line", line_json(entry->line),
                                 "verdict", tool_verdict_name(entry->verdict), "ms",
                                 (double)(int64_t)(ms * 1000) / 1000);
+    own_str arguments = json_write(entry->arguments, JSON_COMPACT);
+    own_str outcome = json_write(entry->outcome, JSON_COMPACT);
     size_t bytes = entry->tool.len + 64;
-    bytes += put(listed, "arguments", "arguments_bytes", entry->arguments);
-    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome);
+    bytes += put(listed, "arguments", "arguments_bytes", entry->arguments, arguments);
+    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, outcome);
+    calls_whole_add(calls, entry, ms, arguments, outcome);
     if (json_array_size(calls->list) >= CALLS_LISTED_MAX ||
         calls->list_bytes + bytes > CALLS_LIST_BYTES) {
         calls->more++;
