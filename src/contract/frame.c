@@ -67,7 +67,7 @@ int frame_add_result(struct buf *to, const char *id, struct str json, size_t max
 
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
-    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_COUNT
+    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
@@ -77,7 +77,7 @@ static const char *const member_names[M_COUNT] = { "op",     "id",      "request
                                                    "input",  "text",    "end",
                                                    "replay_of", "task", "step",
                                                    "call",   "value",   "files",
-                                                   "error" };
+                                                   "error",  "names" };
 
 static const struct {
     const char *name;
@@ -101,6 +101,7 @@ static const struct {
                             BIT(M_OP) | BIT(M_ID) | BIT(M_CALL) | BIT(M_VALUE) | BIT(M_FILES) |
                                 BIT(M_ERROR),
                             BIT(M_ID) | BIT(M_CALL), "op, id, call, value, files, error" },
+    [FRAME_TOOLS] = { "tools", BIT(M_OP) | BIT(M_ID) | BIT(M_NAMES), 0, "op, id, names" },
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
@@ -122,7 +123,8 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
         }
     }
     return frame_refuse("op", value,
-                        "one of run, cancel, interrupt, input, tool_result, ping, info, session",
+                        "one of run, cancel, interrupt, input, tool_result, tools, ping, info, "
+                        "session",
                         value ? "unknown" : "required", err);
 }
 
@@ -201,6 +203,22 @@ static int take_tool_result(struct frame_ask *out, struct err *err)
     return frame_refuse("value", NULL, "value or error", "required, or 'error'", err);
 }
 
+static int take_names(struct frame_ask *out, struct err *err)
+{
+    const char *bound = "at most 128 names or patterns of 1 to 64 bytes";
+    size_t i;
+    json_t *name;
+    out->names = out->op == FRAME_TOOLS ? json_object_get(out->root, "names") : NULL;
+    bool fits = !out->names ||
+                (json_is_array(out->names) && json_array_size(out->names) <= REQUEST_TOOLS_MAX);
+    json_array_foreach (fits ? out->names : NULL, i, name) {
+        const struct str text = json_is_string(name) ? json_str(name) : STR_NONE;
+        fits = fits && text.len > 0 && text.len <= REQUEST_TOOL_NAME_MAX &&
+               !memchr(text.at, 0, text.len);
+    }
+    return fits ? 0 : frame_refuse("names", out->names, bound, "not a list of names", err);
+}
+
 /* "r_" or "t_" and 24 hexadecimal digits. */
 static int take_record(const json_t *root, enum member member, const char *prefix, char *out,
                        struct err *err)
@@ -257,7 +275,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
                     take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
                     take_input(out, err) == 0 && take_tool_result(out, err) == 0 &&
-                    take_about(out, err) == 0)
+                    take_names(out, err) == 0 && take_about(out, err) == 0)
                ? 0
                : -1;
 }

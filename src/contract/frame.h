@@ -37,13 +37,13 @@ int frame_add(struct buf *to, const json_t *value, size_t max);
 int frame_add_result(struct buf *to, const char *id, struct str json, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
-                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_OPS };
+                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_TOOLS, FRAME_OPS };
 
 /* A client's frame. The strings live in root. */
 struct frame_ask {
     json_t *root;
     enum frame_op op;
-    struct str id; /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
+    struct str id; /* run, cancel, interrupt, tools; 1 to FRAME_ID_MAX bytes */
     json_t *request; /* run, session: the contract's request, not yet checked */
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
@@ -51,6 +51,7 @@ struct frame_ask {
     struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
     bool end; /* input: there is no more */
     int64_t call; /* tool_result: the number of the call */
+    json_t *names; /* tools: names and patterns, texts; NULL: all */
     json_t *outcome; /* tool_result: {"value"} or {"error"}, not yet checked */
     /* run, for its record: the run that it repeats; the task that it serves, and its step. */
     char replay_of[FRAME_RECORD_LEN + 1], task[FRAME_RECORD_LEN + 1]; /* "": none */

@@ -292,6 +292,26 @@ void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t 
     embed_client_ready(client);
 }
 
+json_t *embed_tools(struct embed_client *client, const json_t *names, int64_t wait_ms,
+                    struct err *err)
+{
+    struct embed_call call = { .until_ns = clock_now_ns() + wait_ms * CLOCK_MS };
+    own_json frame = json_pack("{s:s}", "op", "tools");
+    if (names)
+        json_object_set(frame, "names", (json_t *)(uintptr_t)names);
+    if (embed_client_begin(client, &call, frame, err) < 0)
+        return NULL;
+    while (!call.done)
+        embed_client_poll(client, NULL, 0);
+    *err = call.err;
+    json_t *answer = json_incref(call.answer);
+    embed_call_done(client, &call);
+    if (err->kind == ERR_NONE)
+        return answer;
+    json_decref(answer);
+    return NULL;
+}
+
 json_t *embed_file(const char *path, struct str bytes, bool readonly)
 {
     json_t *row = json_pack("{s:s}", "path", path);

@@ -87,6 +87,12 @@ int64_t embed_client_due_ns(const struct embed_client *client);
  * revents are filled; then embed_client_ready. */
 void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t count);
 
+/* Ask for the tools of the engine's owner, of those whose names fit `names` (an array of names and
+ * patterns; NULL: all), and wait at most `wait_ms`: the answer, {"tools", "more"} as in
+ * docs/protocol.md, or NULL. The caller has no other call under way that may take long. */
+json_t *embed_tools(struct embed_client *client, const json_t *names, int64_t wait_ms,
+                    struct err *err);
+
 /* A file as a request names it; NULL if its path is not UTF-8 text. */
 json_t *embed_file(const char *path, struct str bytes, bool readonly);
 

@@ -124,6 +124,8 @@ TEST(frames_without_members_are_enough)
     } rows[] = {
         { "{\"op\":\"ping\"}", FRAME_PING },
         { "{\"op\":\"info\"}", FRAME_INFO },
+        { "{\"op\":\"tools\"}", FRAME_TOOLS },
+        { "{\"op\":\"tools\",\"id\":\"x\",\"names\":[\"a.*\"]}", FRAME_TOOLS },
         { "{\"id\":\"x\",\"op\":\"cancel\"}", FRAME_CANCEL },
         { "{\"op\":\"interrupt\",\"id\":\"x\"}", FRAME_INTERRUPT },
     };
@@ -151,6 +153,11 @@ TEST(frame_refused_names_the_field_and_keeps_the_id)
         { "{\"op\":\"run\",\"id\":\"a\\u0000b\",\"request\":{}}", "id", false },
         { "{\"op\":\"cancel\",\"id\":\"x\",\"request\":{}}", "request", true },
         { "{\"op\":\"ping\",\"id\":\"x\"}", "id", true },
+        { "{\"op\":\"tools\",\"id\":\"x\",\"names\":\"a\"}", "names", true },
+        { "{\"op\":\"tools\",\"names\":[\"a\",7]}", "names", false },
+        { "{\"op\":\"tools\",\"names\":[\"\"]}", "names", false },
+        { "{\"op\":\"tools\",\"names\":[\"a\\u0000\"]}", "names", false },
+        { "{\"op\":\"tools\",\"request\":{}}", "request", false },
         { "{\"op\":\"run\",\"id\":\"x\",\"id\":\"y\",\"request\":{}}", "id", false },
     };
     for (size_t i = 0; i < array_len(rows); i++) {

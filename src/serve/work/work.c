@@ -73,9 +73,12 @@ json_t *works_describe(const struct works *works)
     return out;
 }
 
-const json_t *works_tools(const struct works *works)
+json_t *works_list_tools(const struct works *works, const json_t *names, struct str words,
+                         int (*allows)(void *user, const char *tool, struct err *err), void *user)
 {
-    return shed_definitions(works->shed);
+    const struct shed_want want = { .names = names, .words = words, .allows = allows,
+                                    .user = user };
+    return shed_list(works->shed, &want);
 }
 
 struct records *works_records(const struct works *works)

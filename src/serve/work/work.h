@@ -36,8 +36,10 @@ struct work_hooks {
 
 /* Takes over `records` and `shed`, which may be NULL. */
 struct works *works_new(struct engine *engine, struct records *records, struct shed *shed);
-/* Definitions of the owner's tools; borrowed, NULL: none. */
-const json_t *works_tools(const struct works *works);
+/* The tools of the engine's owner whose names fit `names` (texts; NULL: all), that have `words` and
+ * that `allows` (NULL: any) does not refuse: {"tools", "more"}. */
+json_t *works_list_tools(const struct works *works, const json_t *names, struct str words,
+                         int (*allows)(void *user, const char *tool, struct err *err), void *user);
 /* Before the engine closes, or when it is broken: stores what waits, and tells the doors what has
  * ended, unless `quietly`. Nothing is recorded any more. */
 void works_stop(struct works *works, bool quietly);

@@ -48,6 +48,9 @@ struct calls_tool *calls_find_tool(const struct calls *calls, struct str name);
 /* choose.c: fills tools and told from the request. */
 int calls_choose(struct calls *calls, const json_t *wanted, struct err *err);
 
+/* told.c: a tool as the box is told of it. */
+json_t *calls_told_of(const struct tool *tool);
+
 /* list.c: what the result and the events say of calls. */
 void calls_say_call(struct calls *calls, const struct calls_one *one);
 struct calls_entry {
