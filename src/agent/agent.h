@@ -94,6 +94,7 @@ struct agent_file {
  *   "repair" {"why","attempt","of"}            "budget" {"steps_left","wall_s_left",...}
  *   "phase"  {"phase":"plan"|"generate"|"execute"|"verify"|"answer"}
  *   "asked"  {"question","reply":"..."|null}   "undone" {"steps":N} that are left
+ *   "calls"   {"n","rows"}: calls of tools that the step's result has not in full, see calls.h
  *   "history" {"messages","briefs","tag","asked"} for agent_resume
  *   "end"    the report
  * The record gets more kinds: past.h. */

@@ -67,7 +67,8 @@ int frame_add_result(struct buf *to, const char *id, struct str json, size_t max
 
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
-    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_COUNT
+    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_OUTCOMES,
+    M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
@@ -77,7 +78,7 @@ static const char *const member_names[M_COUNT] = { "op",     "id",      "request
                                                    "input",  "text",    "end",
                                                    "replay_of", "task", "step",
                                                    "call",   "value",   "files",
-                                                   "error",  "names" };
+                                                   "error",  "names",   "outcomes" };
 
 static const struct {
     const char *name;
@@ -86,11 +87,11 @@ static const struct {
 } ops[FRAME_OPS] = {
     [FRAME_RUN] = { "run",
                     BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
-                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_REPLAY_OF) | BIT(M_TASK) |
-                        BIT(M_STEP),
+                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_OUTCOMES) | BIT(M_REPLAY_OF) |
+                        BIT(M_TASK) | BIT(M_STEP),
                     BIT(M_ID) | BIT(M_REQUEST),
-                    "op, id, request, stdin_base64, events, content, input, replay_of, task, "
-                    "step" },
+                    "op, id, request, stdin_base64, events, content, input, outcomes, replay_of, "
+                    "task, step" },
     [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
@@ -274,6 +275,7 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
                    (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
                     take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
+                    take_flag(out->root, M_OUTCOMES, &out->outcomes, err) == 0 &&
                     take_input(out, err) == 0 && take_tool_result(out, err) == 0 &&
                     take_names(out, err) == 0 && take_about(out, err) == 0)
                ? 0

@@ -48,6 +48,7 @@ struct frame_ask {
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
     bool input; /* run: the client answers when the code asks for input */
+    bool outcomes; /* run: `tool_result` events have outcomes of any length */
     struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
     bool end; /* input: there is no more */
     int64_t call; /* tool_result: the number of the call */

@@ -308,7 +308,7 @@ static int find_engine(const struct cupel_options *options, struct embed_link *o
         if (named || (options->flags & CUPEL_NO_SPAWN))
             return -1;
     }
-    return embed_spawn(options->program, out, err);
+    return embed_spawn(options->program, /* options= */ NULL, /* errors= */ -1, out, err);
 }
 
 EXPORT struct cupel *cupel_open(const struct cupel_options *options, char **out_error)

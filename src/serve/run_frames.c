@@ -242,7 +242,8 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct serve_run *run = run_new(conn, ask);
     const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
                                       .user = run, .input = run->events && ask->input,
-                                      .answers = run->events, .allows = allows };
+                                      .answers = run->events, .outcomes = ask->outcomes,
+                                      .allows = allows };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);

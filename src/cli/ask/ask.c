@@ -80,6 +80,15 @@ static int open_again(struct cli_ask *ask, struct err *err)
     return ask->options.resumes || ask->options.replays ? cli_ask_past_setup(ask, err) : 0;
 }
 
+/* Tools of this command line are no business of an engine that others use. */
+static int open_engine(struct cli_ask *ask, struct err *err)
+{
+    char *options[CLI_ASK_ENGINE_OPTIONS];
+    return cli_ask_options_engine(&ask->options, options)
+               ? cli_session_own(&ask->remote, options, err)
+               : cli_session_carry(&ask->remote, err);
+}
+
 int cli_ask_open(struct cli_ask *ask, struct err *err)
 {
     const struct cli_run_options *run = &ask->options.run;
@@ -91,7 +100,7 @@ int cli_ask_open(struct cli_ask *ask, struct err *err)
         open_text(ask->options.instructions, "instructions", &ask->instructions_fd, err) < 0 ||
         cli_run_inputs_open_files(&run->files, &ask->inputs, err) < 0 ||
         (run->out && cli_steward_open(run->out, &ask->steward, err) < 0) ||
-        cli_session_carry(&ask->remote, err) < 0)
+        open_engine(ask, err) < 0)
         return -1;
     const json_t *files = json_object_get(json_object_get(ask->peeked, "task"), "files");
     return ask->peeked ? cli_ask_again_open(ask, files, err) : 0;

@@ -30,7 +30,8 @@ static const char *kind_of(const char *kind)
 /* For agent_resume: the steps, and the conversation as it was last. */
 static void remember(struct api_task *task, const char *kind, json_t *data)
 {
-    static const char *const needed[] = { "task", "step", "undone", "history" };
+    static const char *const needed[] = { "task",   "setup",  "step",
+                                          "calls",  "undone", "history" };
     for (size_t i = 0; i < array_len(needed); i++) {
         if (strcmp(kind, needed[i]) != 0)
             continue;

@@ -122,6 +122,21 @@ static int take_session(struct tasks_request *out, const json_t *value, struct e
     return 0;
 }
 
+/* A task's client hears of no call, so it can answer none. */
+static int take_tools(struct tasks_request *out, const json_t *value, struct err *err)
+{
+    size_t i;
+    json_t *name;
+    (void)out;
+    json_array_foreach (value, i, name) {
+        char field[32];
+        snprintf(field, sizeof field, "tools[%zu]", i);
+        if (!json_is_string(name))
+            return refuse(field, name, "a name or pattern of the service's own tools", err);
+    }
+    return 0; /* the rest is the contract's */
+}
+
 struct row {
     const char *name;
     int (*take)(struct tasks_request *out, const json_t *value, struct err *err);
@@ -134,6 +149,7 @@ static const struct row fields[] = {
     { "limits", take_session },
     { "image", take_session },
     { "tier", take_session },
+    { "tools", take_tools },
     { "model", take_model },
     { "judge", take_judge },
     { "planner", take_planner },
@@ -191,7 +207,8 @@ static int make_session(json_t *root, const struct request_ceilings *ceilings,
 {
     out->session = json_object();
     for (const struct row *row = fields; row->name; row++) {
-        json_t *value = row->take == take_session ? json_object_get(root, row->name) : NULL;
+        bool is_box = row->take == take_session || row->take == take_tools;
+        json_t *value = is_box ? json_object_get(root, row->name) : NULL;
         if (value)
             json_object_set(out->session, row->name, value);
     }
@@ -214,6 +231,11 @@ int tasks_request_read(json_t *root, const struct request_ceilings *ceilings,
     if (take_all(root, fields, out, err) < 0 || make_session(root, ceilings, out, err) < 0) {
         tasks_request_done(out);
         return -1;
+    }
+    if (out->cross_check && out->made_of.tools) {
+        tasks_request_done(out);
+        return err_input(err, "cross_check", "true", "false beside tools",
+                         "a second program would have to call the tools again");
     }
     if (out->question.len > 0)
         return 0;

@@ -208,7 +208,8 @@ static int open_calls(struct work *work, struct err *err)
                                        .allows = on_wish,
                                        .user = work,
                                        .shed = work->works->shed,
-                                       .answers = work->hooks.answers && work->hooks.on_event };
+                                       .answers = work->hooks.answers && work->hooks.on_event,
+                                       .outcomes = work->hooks.outcomes };
     if (!work->request->tools || work->calls)
         return 0;
     work->calls = calls_new(work->request->tools, work->works->loop, &hooks, err);

@@ -30,6 +30,7 @@ struct work_hooks {
     void *user;
     bool input;
     bool answers; /* the client answers calls of its own tools: work_answer */
+    bool outcomes; /* events have outcomes of any length */
     /* May the client use that tool of the engine's owner? NULL: each. */
     int (*allows)(void *user, const char *tool, struct err *err);
 };

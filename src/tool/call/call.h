@@ -22,6 +22,7 @@ struct calls_hooks {
     int (*allows)(void *user, const char *tool, struct err *err);
     void *user;
     struct shed *shed; /* the owner's tools; NULL: none */
+    bool outcomes;     /* events have outcomes of any length; the list of the result never */
     bool answers;      /* the client hears of calls, and answers those of its own tools */
 };
 

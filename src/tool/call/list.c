@@ -65,11 +65,13 @@ void calls_note(struct calls *calls, const struct calls_entry *entry)
         json_array_append(calls->list, listed);
         calls->list_bytes += bytes;
     }
-    json_t *members = json_pack(
-        "{s:I, s:O, s:O, s:O, s:O}", "call", (json_int_t)entry->number, "tool",
-        json_object_get(listed, "tool"), "verdict", json_object_get(listed, "verdict"), "ms",
-        json_object_get(listed, "ms"), "outcome", json_object_get(listed, "outcome"));
-    json_t *length = json_object_get(listed, "outcome_bytes");
+    const json_t *outcome = calls->hooks.outcomes ? entry->outcome
+                                                  : json_object_get(listed, "outcome");
+    json_t *members = json_pack("{s:I, s:O, s:O, s:O, s:O}", "call", (json_int_t)entry->number,
+                                "tool", json_object_get(listed, "tool"), "verdict",
+                                json_object_get(listed, "verdict"), "ms",
+                                json_object_get(listed, "ms"), "outcome", outcome);
+    json_t *length = calls->hooks.outcomes ? NULL : json_object_get(listed, "outcome_bytes");
     if (length)
         json_object_set(members, "outcome_bytes", length);
     tell(calls, ENGINE_TOOL_RESULT, entry->number, members);
