@@ -230,7 +230,8 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct serve_run *run = run_new(conn, ask);
     const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
                                       .user = run, .input = run->events && ask->input,
-                                      .answers = run->events };
+                                      .answers = run->events,
+                                      .approves = run->events && ask->approves };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
@@ -319,6 +320,8 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         work_cancel(run->work);
     else if (run && ask.op == FRAME_TOOL_RESULT)
         work_answer(run->work, ask.call, ask.outcome, &err);
+    else if (run && ask.op == FRAME_APPROVE)
+        work_approve(run->work, ask.call, ask.allow, ask.reason, &err);
     else if (run && ask.op == FRAME_INPUT)
         work_input(run->work, ask.text, ask.end, &err);
     else if (run)
