@@ -67,7 +67,8 @@ int frame_add_result(struct buf *to, const char *id, struct str json, size_t max
 
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
-    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_OUTCOMES,
+    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_APPROVE, M_ALLOW,
+    M_REASON, M_OUTCOMES,
     M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
@@ -78,7 +79,8 @@ static const char *const member_names[M_COUNT] = { "op",     "id",      "request
                                                    "input",  "text",    "end",
                                                    "replay_of", "task", "step",
                                                    "call",   "value",   "files",
-                                                   "error",  "names",   "outcomes" };
+                                                   "error",  "names",   "approve",
+                                                   "allow",  "reason",  "outcomes" };
 
 static const struct {
     const char *name;
@@ -87,10 +89,11 @@ static const struct {
 } ops[FRAME_OPS] = {
     [FRAME_RUN] = { "run",
                     BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
-                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_OUTCOMES) | BIT(M_REPLAY_OF) |
-                        BIT(M_TASK) | BIT(M_STEP),
+                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_APPROVE) | BIT(M_OUTCOMES) |
+                        BIT(M_REPLAY_OF) | BIT(M_TASK) | BIT(M_STEP),
                     BIT(M_ID) | BIT(M_REQUEST),
-                    "op, id, request, stdin_base64, events, content, input, outcomes, replay_of, "
+                    "op, id, request, stdin_base64, events, content, input, approve, outcomes, "
+                    "replay_of, "
                     "task, step" },
     [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
@@ -103,6 +106,9 @@ static const struct {
                                 BIT(M_ERROR),
                             BIT(M_ID) | BIT(M_CALL), "op, id, call, value, files, error" },
     [FRAME_TOOLS] = { "tools", BIT(M_OP) | BIT(M_ID) | BIT(M_NAMES), 0, "op, id, names" },
+    [FRAME_APPROVE] = { "approve",
+                        BIT(M_OP) | BIT(M_ID) | BIT(M_CALL) | BIT(M_ALLOW) | BIT(M_REASON),
+                        BIT(M_ID) | BIT(M_CALL) | BIT(M_ALLOW), "op, id, call, allow, reason" },
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
@@ -184,15 +190,39 @@ static int take_input(struct frame_ask *out, struct err *err)
     return 0;
 }
 
-/* The outcome of a call: value, perhaps with files, or error. src/tool/call looks at their form. */
-static int take_tool_result(struct frame_ask *out, struct err *err)
+static int take_call(struct frame_ask *out, struct err *err)
 {
     const json_t *call = json_object_get(out->root, "call");
-    if (out->op != FRAME_TOOL_RESULT)
-        return 0;
     out->call = json_integer_value(call);
     if (!json_is_integer(call) || out->call < 1 || out->call > INT32_MAX)
         return frame_refuse("call", call, "the number of a call", "not such a number", err);
+    return 0;
+}
+
+/* A person's decision on a call. */
+static int take_approval(struct frame_ask *out, struct err *err)
+{
+    const json_t *reason = json_object_get(out->root, "reason");
+    if (out->op != FRAME_APPROVE)
+        return 0;
+    if (take_call(out, err) < 0 || take_flag(out->root, M_ALLOW, &out->allow, err) < 0)
+        return -1;
+    out->reason = json_is_string(reason) ? json_str(reason) : STR_NONE;
+    if (reason && (out->allow || !json_is_string(reason) || out->reason.len > FRAME_REASON_MAX))
+        return frame_refuse("reason", reason,
+                            "a string of at most 1000 bytes, beside "
+                            "\"allow\": false",
+                            "not the reason of a refusal", err);
+    return 0;
+}
+
+/* The outcome of a call: value, perhaps with files, or error. src/tool/call looks at their form. */
+static int take_tool_result(struct frame_ask *out, struct err *err)
+{
+    if (out->op != FRAME_TOOL_RESULT)
+        return 0;
+    if (take_call(out, err) < 0)
+        return -1;
     out->outcome = json_object();
     for (int m = M_VALUE; m <= M_ERROR; m++) {
         json_t *value = json_object_get(out->root, member_names[m]);
@@ -276,8 +306,10 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
                     take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
                     take_flag(out->root, M_OUTCOMES, &out->outcomes, err) == 0 &&
+                    take_flag(out->root, M_APPROVE, &out->approves, err) == 0 &&
                     take_input(out, err) == 0 && take_tool_result(out, err) == 0 &&
-                    take_names(out, err) == 0 && take_about(out, err) == 0)
+                    take_names(out, err) == 0 && take_approval(out, err) == 0 &&
+                    take_about(out, err) == 0)
                ? 0
                : -1;
 }

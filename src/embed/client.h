@@ -73,6 +73,10 @@ void embed_call_done(struct embed_client *client, struct embed_call *call);
 /* Send a frame of a call under way; takes `frame`. */
 int embed_client_say(struct embed_client *client, const struct embed_call *call, json_t *frame,
                      struct err *err);
+/* A person's decision on a call of a tool: the answer to an `approval` event. `reason` (NULL:
+ * none) is cut to FRAME_REASON_MAX bytes. A call that waits no more is passed over. */
+int embed_client_approve(struct embed_client *client, const struct embed_call *call, int64_t number,
+                         bool allow, const char *reason, struct err *err);
 /* Stop a call: an interrupt, which the code may answer; two seconds later a cancel, and after two
  * more the call ends with ERR_CANCELLED. A second stop does not wait. */
 void embed_client_stop(struct embed_client *client, struct embed_call *call);

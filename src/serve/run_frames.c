@@ -243,6 +243,7 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
                                       .user = run, .input = run->events && ask->input,
                                       .answers = run->events, .outcomes = ask->outcomes,
+                                      .approves = run->events && ask->approves,
                                       .allows = allows };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
@@ -344,6 +345,8 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         work_cancel(run->work);
     else if (run && ask.op == FRAME_TOOL_RESULT)
         work_answer(run->work, ask.call, ask.outcome, &err);
+    else if (run && ask.op == FRAME_APPROVE)
+        work_approve(run->work, ask.call, ask.allow, ask.reason, &err);
     else if (run && ask.op == FRAME_INPUT)
         work_input(run->work, ask.text, ask.end, &err);
     else if (run)

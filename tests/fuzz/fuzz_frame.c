@@ -60,6 +60,9 @@ static void as_ask(struct str text)
         abort();
     if (ask.names && (ask.op != FRAME_TOOLS || json_array_size(ask.names) > REQUEST_TOOLS_MAX))
         abort();
+    if (ask.op == FRAME_APPROVE &&
+        (ask.call < 1 || ask.reason.len > FRAME_REASON_MAX || (ask.allow && ask.reason.at)))
+        abort();
     own_request request = REQUEST_INIT;
     if (ask.op == FRAME_RUN && request_from_json(ask.request, &ceilings, &request, &err) < 0 &&
         err.kind != ERR_INPUT)
