@@ -319,11 +319,27 @@ void agent_again_of(const struct agent *agent, json_t *rows, struct agent_again 
     agent_again_init(out, tools, rows);
 }
 
+static bool on_approval(void *user, const json_t *call)
+{
+    static const char *const told[] = { "tool", "arguments", "effect", "line", "code" };
+    struct agent *agent = user;
+    json_t *data = json_object();
+    for (size_t i = 0; i < array_len(told); i++)
+        json_object_set(data, told[i], json_object_get(call, told[i]));
+    agent_tell(agent, "approval", data);
+    bool allow = agent->watch.approve(agent->watch.user, call);
+    agent_tell(agent, "decided",
+               json_pack("{s:O?, s:b}", "tool", json_object_get(call, "tool"), "allow", allow));
+    return allow;
+}
+
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)
 {
     struct err err = ERR_INIT;
     if (watch)
         agent->watch = *watch;
+    agent->box.approve = agent->watch.approve ? on_approval : NULL;
+    agent->box.approve_user = agent;
     agent->box.cancel_fd = agent->watch.cancel_fd;
     agent_turn_begin(agent);
     agent_tell(agent, "task",

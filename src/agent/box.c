@@ -136,6 +136,19 @@ struct output {
     void *user;
 };
 
+/* The call's time stands still, as the box's does. */
+static void decide(struct agent_box *box, struct embed_call *call, const json_t *news)
+{
+    struct err unheard = ERR_INIT; /* a call that waits no more */
+    int64_t before = clock_now_ns();
+    bool allow = box->approve(box->approve_user, news);
+    int64_t waited = clock_now_ns() - before;
+    json_int_t number = json_integer_value(json_object_get(news, "call"));
+    embed_client_approve(box->engine, call, number, allow, /* reason= */ NULL, &unheard);
+    box->asked_s += (double)waited / 1e9;
+    call->until_ns += call->until_ns ? waited : 0;
+}
+
 static void on_news(struct embed_call *call, const struct frame_news *news, struct str text)
 {
     const struct output *output = call->user;
@@ -146,6 +159,8 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
         embed_client_say(box->engine, call, agent_again_answer(box->again, news->root), &unheard);
     else if ((news->kind == FRAME_CALL || news->kind == FRAME_CALLED) && !box->again)
         agent_heard_event(&box->heard, news->root);
+    if (news->kind == FRAME_APPROVAL && box->approve)
+        decide(box, call, news->root);
     if (output->on && (news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR))
         output->on(output->user, news->kind == FRAME_STDOUT ? "stdout" : "stderr", news->bytes);
 }
@@ -183,6 +198,9 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s, str
                               "events", output->on || calls);
     if (calls && !box->again)
         json_object_set_new(frame, "outcomes", json_true());
+    if (calls && !box->again && box->approve)
+        json_object_set_new(frame, "approve", json_true());
+    box->asked_s = 0;
     if (box->task) /* for the run's record */
         json_object_set_new(frame, "task", json_string(box->task));
     if (box->task && box->step > 0)

@@ -26,6 +26,10 @@ struct agent_box {
         *again; /* it answers the calls of tools, and nothing is called; NULL: they are
                                   made, and noted in `heard` */
     struct agent_heard heard; /* of the last cell */
+    /* A person's decision on a call, which may wait for long; NULL: nobody is there. */
+    bool (*approve)(void *user, const json_t *call);
+    void *approve_user;
+    double asked_s; /* waited for decisions on the last cell's calls */
     struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;
 };

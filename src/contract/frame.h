@@ -38,7 +38,8 @@ int frame_add(struct buf *to, const json_t *value, size_t max);
 int frame_add_result(struct buf *to, const char *id, struct str json, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
-                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_TOOLS, FRAME_APPROVE, FRAME_OPS };
+                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_TOOLS, FRAME_APPROVE,
+                FRAME_OPS };
 
 /* A client's frame. The strings live in root. */
 struct frame_ask {

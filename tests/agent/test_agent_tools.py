@@ -1,8 +1,13 @@
 """The agent with tools: what it is told of them, what counts as their data, and that no call is made twice."""
 import contextlib
+import fcntl
 import json
+import os
+import select
 import shutil
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -193,6 +198,61 @@ def test_tools_of_the_command_line_need_an_engine_of_their_own(owned, place):
     code = fence("from tools import words\nn = 41 + words.count('to be', 'be')['count']\n" + ANSWER)
     report = owned(QUESTION, [code], args=[*OFF, *use("words.count"), "--mcp", servers / "mcp.json"])
     assert report["answer"] == "42 pieces" and source(report) == ("data", ["tool words.count"]), report["reason"]
+
+
+TWICE = """import tools
+for text in ('one\\x1b[2J', 'two'):
+    try:
+        print('made', tools.notes.ask(text=text))
+    except tools.ToolDenied as problem:
+        print('refused', problem.reason)
+"""
+
+
+class Terminal:
+    """`cupel ask` at a terminal."""
+
+    def __init__(self, owned, folder, replies, args):
+        self.fd, theirs = os.openpty()
+        model = owned.replay(folder, replies)
+        self.child = owned.cupel.popen(["ask", "--model", model, *OFF, *args, QUESTION], stdin=theirs, stdout=theirs,
+                                       stderr=theirs, start_new_session=True,
+                                       preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+                                       env={**owned.engine.use(), "TERM": "xterm"})
+        os.close(theirs)
+        self.seen = ""
+
+    def until(self, text):
+        """What was shown before that text, which is taken."""
+        end = time.monotonic() + ASK_S
+        while text not in self.seen:
+            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
+            part = os.read(self.fd, 65536) if ready else b""
+            assert part, f"it hangs: {self.seen!r}"
+            self.seen += part.decode(errors="replace")
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def close(self):
+        os.close(self.fd)
+        return self.child.wait(timeout=ASK_S)
+
+
+@pytest.mark.parametrize("typed,made", [(("y", "n"), 1), (("a",), 2), (("", "yes"), 1)], ids=["yes", "always", "no"])
+@pytest.mark.sample(short=1, full=1)
+def test_at_a_terminal_a_person_decides_on_a_call(owned, written, folder, typed, made):
+    terminal = Terminal(owned, folder, [fence(TWICE), fence(SUM + ANSWER)], use("notes.ask", "stock.find"))
+    whole = ""
+    for word in typed:
+        shown = terminal.until("[a]lways this tool: ")
+        whole += shown
+        assert "may the code call notes.ask (write) {" in shown and "\x1b[2J" not in shown, shown
+        assert "print('made', tools.notes.ask(text=text))" in shown
+        assert len(written()) <= 1
+        os.write(terminal.fd, word.encode() + b"\n")
+    whole += terminal.until("42 pieces\r\n")
+    assert whole.count("| made True") == made and whole.count("| refused") == 2 - made, whole
+    assert terminal.close() == 0 and len(written()) == made
 
 
 def test_a_tool_whose_policy_asks_is_denied_without_a_terminal(owned, written):

@@ -372,7 +372,8 @@ static void run(struct agent *agent, const struct agent_action *action, double s
     own_json result = agent_box_cell(&agent->box, action->code, seconds, on_output, &hearing, &err);
     agent->box.step = 0;
     agent_repair_count(&agent->repair, code_print(action));
-    agent_budget_add_cell(&agent->spent, clock_ms_between(before, clock_now_ns()) / 1000);
+    agent_budget_add_cell(&agent->spent,
+                          clock_ms_between(before, clock_now_ns()) / 1000 - agent->box.asked_s);
     if (agent_is_cancelled(agent) || err.kind == ERR_CANCELLED)
         agent_end(agent, AGENT_FAILED, NULL, "cancelled");
     else if (!result)

@@ -44,11 +44,10 @@ static json_t *calls_of(const json_t *result, size_t *room)
     json_array_foreach (json_object_get(result, "calls"), i, call) {
         const json_t *outcome = json_object_get(call, "outcome");
         bool gave = json_object_get(outcome, "value") || json_object_get(call, "outcome_bytes");
-        bool failed = !gave || !str_is(json_get_str(call, "verdict"), "allow");
         json_t *row = json_pack(
             "{s:O, s:O?, s:O?, s:O?, s:b}", "tool", json_object_get(call, "tool"), "line",
             json_object_get(call, "line"), "arguments", json_object_get(call, "arguments"), "value",
-            json_object_get(outcome, "value"), "failed", failed);
+            json_object_get(outcome, "value"), "failed", !gave);
         own_str text = json_write(row, JSON_COMPACT);
         size_t bytes = text ? strlen(text) : SIZE_MAX;
         if (bytes > *room) {

@@ -58,6 +58,12 @@ static int take_reply(struct tasks_request *out, const json_t *value, struct err
                      err);
 }
 
+static int take_allow(struct tasks_request *out, const json_t *value, struct err *err)
+{
+    out->allow = value;
+    return json_is_boolean(value) ? 0 : refuse("allow", value, "true or false", err);
+}
+
 static int take_instructions(struct tasks_request *out, const json_t *value, struct err *err)
 {
     return take_text(value, "instructions", TASKS_INSTRUCTIONS_MAX, "a text, at most 65536 bytes",
@@ -166,6 +172,7 @@ static const struct row fields[] = {
 
 static const struct row reply_fields[] = {
     { "text", take_reply },
+    { "allow", take_allow },
     { "question", take_question },
     { "files", take_session },
     { "wait", take_wait },
@@ -261,7 +268,8 @@ static int read_follow(json_t *root, const struct tasks_request *first,
 {
     if (out->question.len == 0) {
         err_input(err, "question", NULL, "a text", "neither 'question' nor 'text' is there");
-        err_hint(err, "{\"text\"} replies to the model, {\"question\"} asks further");
+        err_hint(err, "{\"text\"} replies to the model, {\"allow\"} decides on a call, "
+                      "{\"question\"} asks further");
         return -1;
     }
     own_json whole = json_copy(first->session);
@@ -279,10 +287,12 @@ int tasks_request_read_reply(json_t *root, const struct tasks_request *first,
 {
     *out = TASKS_REQUEST_INIT;
     int rc = take_all(root, reply_fields, out, err);
-    if (rc == 0 && out->text && json_object_size(root) > 1)
-        rc = err_input(err, "text", NULL, "text alone",
-                       "'text' and other fields exclude each other");
-    if (rc == 0 && !out->text)
+    bool alone = out->text || out->allow;
+    const char *name = out->text ? "text" : "allow";
+    if (rc == 0 && alone && json_object_size(root) > 1)
+        rc = err_input(err, name, NULL, "this field alone",
+                       "'%s' and other fields exclude each other", name);
+    if (rc == 0 && !alone)
         rc = read_follow(root, first, ceilings, out, err);
     if (rc < 0)
         tasks_request_done(out);

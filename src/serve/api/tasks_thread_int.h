@@ -59,8 +59,10 @@ struct tasks_thread {
     /* Under the lock of the threads: */
     unsigned waiting; /* notes */
     bool asking, cancelled;
+    bool deciding; /* a call waits for a decision, from its event on */
+    int decision; /* -1: none yet */
     char *reply;
-    pthread_cond_t told; /* a reply, or a cancel */
+    pthread_cond_t told; /* a reply, a decision, or a cancel */
 };
 
 /* --- tasks_record.c, in a task's thread --- */
