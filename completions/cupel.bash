@@ -53,13 +53,17 @@ _cupel()
         esac
         ;;
     ask)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
         --judge) options='' fill='' ;;
         --mode) options='' fill=words words='code tools' ;;
         --instructions) options='' fill=files ;;
+        --tools) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
+        --secrets) options='' fill=files ;;
         --schema) options='' fill=files ;;
         --show) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
@@ -72,13 +76,17 @@ _cupel()
         esac
         ;;
     chat)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
         --judge) options='' fill='' ;;
         --mode) options='' fill=words words='code tools' ;;
         --instructions) options='' fill=files ;;
+        --tools) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
+        --secrets) options='' fill=files ;;
         --out | -o) options='' fill=folders ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;

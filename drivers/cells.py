@@ -371,7 +371,9 @@ def check(request):
     except Exception:   # no known problem
         problems = []
     # Before the first cell nobody knows whether it is the agent's.
-    problems = [one for one in problems if sources or one["name"] not in ("answer", "cannot_answer", "ask_user")]
+    later = () if sources else ("answer", "cannot_answer", "ask_user")
+    later += ("tools",) if request.get("tools") else ()   # the module is there while a cell runs
+    problems = [one for one in problems if one["name"] not in later]
     driver.send(driver.to_json({"op": "check", "problems": problems}))
 
 

@@ -76,6 +76,8 @@ def key_of(node):
 class Imports(dict):
     """Name -> module of all imports; and of the program's functions: the parameters that their result rests on."""
 
+    bridged = False          # has the program called tools: is its module `tools` ours?
+
     def __init__(self):
         self.results = {}
 

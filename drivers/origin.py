@@ -128,7 +128,8 @@ class Scan:
         self.calls.append((full, last, root in self.imports))
         self.arithmetic |= name == "format" or name == "int" and len(node.args) == 2   # to another base
         self.risky |= name in EVALS and root not in self.imports or last in RUNNERS
-        inner = part if part == "select" else "select" if last in SELECTORS else "assign" if last in CONVERT else "arg"
+        asks = part == "select" or last in SELECTORS or self.imports.bridged and full.partition(".")[0] == "tools"
+        inner = "select" if asks else "assign" if last in CONVERT else "arg"
         self.work |= last not in PLAIN and (root in self.imports or last in ("range", "divmod", "Counter"))
         stack.append((node.func.value if isinstance(node.func, ast.Attribute) else node.func, part))
         stack += [(one, "digits" if at and last == "round" else inner) for at, one in enumerate(node.args)]

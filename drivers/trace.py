@@ -11,7 +11,7 @@ import string
 import warnings
 
 driver = None                # the module; set by the loader of this file
-facts = flow = origin = select = None
+called = facts = flow = origin = select = None
 
 FORM = "application/vnd.cupel.trace+json"
 CODE_MAX = 1 << 20           # characters of all cells
@@ -33,9 +33,11 @@ class Trace:
 
 
 def connect():
-    global facts, flow, origin, select
-    facts, flow, origin, select = [driver.load(name) for name in ("facts", "flow", "origin", "select")]
-    flow.facts = origin.facts = facts
+    global called, facts, flow, origin, select
+    names = "called", "facts", "flow", "origin", "select"
+    called, facts, flow, origin, select = [driver.load(name) for name in names]
+    flow.facts = origin.facts = called.facts = facts
+    called.origin = origin
     select.origin, select.facts = origin, facts
 
 
@@ -77,8 +79,11 @@ class Task:
         self.question = str(request.get("question") or "")[:100_000]
         self.inputs = [str(one) for one in request.get("inputs") or []][:1000]
         self.made = [str(one) for one in request.get("made") or []][:1000]
-        self.payload, self.schema = clean(request.get("answer")), request.get("schema")
+        self.payload, self.schema = called.clean(request.get("answer")), request.get("schema")
         self.cells = [one for one in request.get("cells") or [] if isinstance(one, dict)]
+        made = [call for cell in self.cells for call in called.calls_of(cell)]
+        self.calls = [call for call in made if not call.failed]
+        self.has_data = bool(self.inputs or made)
         self.template, self.given, self.types = [self.payload[name] for name in ("template", "values", "types")]
         self.values, self.problems, self.notes, self.traced, self.files = [], [], [], [], []
         self.program = self.call = self.place = None
@@ -111,6 +116,7 @@ class Task:
             else:
                 self.trees.append((number, tree))
         self.program = flow.Program(self.trees, self.inputs)
+        self.program.imports.bridged = bool(self.calls)
 
     def trace(self):
         self.find_call()
@@ -192,6 +198,8 @@ class Task:
         value.scan = origin.join([one for _, one in value.scans] + [value.own], imports)
         value.files = self.files_of(value)
         value.origin, value.why = self.origin_of(value)
+        if value.origin == "data":
+            called.check_given_back(self, value)
         if value.origin == "data" and self.types.get(value.name) in ("number", "integer", "text", "bool"):
             self.check_choice(value)
 
@@ -207,12 +215,8 @@ class Task:
         return scans
 
     def files_of(self, value):
-        """The inputs that the slice opens, or names where it calls something."""
-        places = [(node.cell, node.line, node.end) for node, scan in value.scans
-                  if scan.calls or node.unit or node.imported]
-        if value.own.calls:
-            places.append((self.payload["cell"], value.tree.lineno, value.tree.end_lineno))
-        opened = {}
+        """The inputs that the slice opens, or names where it calls something, and the tools that its lines called."""
+        places, opened = self.places_of(value), {}
         for path, found in self.payload["opened"]:
             if any([first <= line <= last for cell, first, last in places for line in found.get(cell, ())]):
                 opened[path] = None
@@ -221,7 +225,16 @@ class Task:
             base = name.rpartition("/")[2]
             if any([text == name or text.rpartition("/")[2] == base for text in texts]):
                 opened[name] = None
-        return list(opened)
+        found = called.made_by(self.calls, value, places, self.program.imports)
+        return list(opened) + list(dict.fromkeys([called.TOOL + call.tool for call in found]))
+
+    def places_of(self, value):
+        """(cell, first line, last line) of the lines that may read something."""
+        places = [(node.cell, node.line, node.end) for node, scan in value.scans
+                  if scan.calls or node.unit or node.imported]
+        if value.own.calls:
+            places.append((self.payload["cell"], value.tree.lineno, value.tree.end_lineno))
+        return places
 
     def origin_of(self, value):
         written = {path for node in self.program.nodes for path in node.facts.paths if path.endswith(".py")}
@@ -233,10 +246,10 @@ class Task:
         maker = origin.random(value.scan)
         if value.files and not (maker and self.only_length(value)):
             return "data", f"computed from {', '.join(value.files[:3])}"
-        if self.inputs and maker:
+        if self.has_data and maker:
             return "invented", f"it comes from {maker}, not from the inputs"
-        if self.inputs:
-            return "typed", "its lines read none of the inputs"
+        if self.has_data:
+            return "typed", "its lines read none of the inputs" + (" and call no tool" if self.calls else "")
         return origin.without_data(value.scan, self.question.casefold(), self.free)
 
     def only_length(self, value):
@@ -271,7 +284,9 @@ class Task:
             if value.origin == "typed" and good and self.is_parameter(value):
                 value.origin, value.why = "computed", PARAMETER
             repair = f"compute {{{value.name}}} in code from the numbers of the question; knowledge is no answer"
-            if self.inputs:
+            if self.calls:
+                repair = f"compute {{{value.name}}} in code from what the tools give"
+            elif self.inputs:
                 repair = f"read {', '.join(self.inputs[:3])} and compute {{{value.name}}} from it in code"
             if value.origin == "unknown":
                 self.problem("untraced", value.name, f"{value.name}: {value.why}",
@@ -407,7 +422,7 @@ class Task:
             self.slice(value)
             self.files.append({"path": name, "slice": self.shown(value)})
             self.made_values.append(value)
-            if self.inputs and value.nodes and value.origin in ("typed", "invented"):
+            if self.has_data and value.nodes and value.origin in ("typed", "invented"):
                 self.problem(value.origin, None, f"the file {name} is not made from the inputs: {value.why}",
                              f"make {name} from the data of the input files")
         return bool(names)
@@ -443,24 +458,6 @@ class Task:
             for value in [one for one in typed if one != one.lower() or few]:
                 self.problem("template", None, f"the template has {value!r}, a value of {column.name}; it is typed",
                              f"compute {value!r} in code, pass it as a value and write {{name}} in its place")
-
-
-def clean(payload):
-    """The answer as the box sent it, which the code may have forged: the fields that are read, with their types."""
-    payload = payload if isinstance(payload, dict) else {}
-    fields = {name: payload.get(name) if isinstance(payload.get(name), kind) else kind() for name, kind in (
-        ("template", str), ("text", str), ("values", dict), ("types", dict), ("files", list), ("opened", list),
-        ("cell", int), ("line", int))}
-    fields["files"] = [one for one in fields["files"] if isinstance(one, dict)][:100]
-    places = [(one.get("path"), one.get("at")) for one in fields["opened"][:100] if isinstance(one, dict)]
-    fields["opened"] = []
-    for path, found in places:
-        lines = {}
-        for at in found[:200] if isinstance(path, str) and isinstance(found, list) else ():
-            if isinstance(at, list) and len(at) == 2 and type(at[0]) is type(at[1]) is int:
-                lines.setdefault(at[0], []).append(at[1])
-        fields["opened"].append((path, lines))
-    return fields
 
 
 def parse(code, number):

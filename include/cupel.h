@@ -22,6 +22,7 @@ struct cupel; /* a connection to an engine */
 #define CUPEL_CONTENT 1u  /* events with the bytes of artifacts, see cupel_on_event */
 #define CUPEL_NO_SPAWN 2u /* only a running engine */
 #define CUPEL_SPAWN 4u    /* only an engine started for this handle */
+#define CUPEL_APPROVE 8u  /* runs with a callback wait for cupel_approve, see on_event */
 
 struct cupel_options {
     size_t size;         /* sizeof(struct cupel_options) */
@@ -44,6 +45,9 @@ struct cupel_options {
  *    "effect":"read","timeout_s":30,"answered_by":"client"}     the code calls a tool that the
  *                      request defines ("engine": one of the engine's own, which it answers):
  *                      answer with cupel_answer, in this callback or later from any thread
+ *   {"id":"1","event":"approval","seq":5,"call":1,"tool":"mail.send","arguments":{"to":"x"},
+ *    "line":3,"code":"mail.send(to='x')","effect":"write"}       with CUPEL_APPROVE: the policy of
+ *                      the tool wants a person's decision: cupel_approve. The code stands still
  *   {"id":"1","event":"tool_result","seq":6,"call":1,"tool":"search","verdict":"allow","ms":1.5,
  *    "outcome":{"value":3}}                 the call is over
  *   {"event":"session","session":"s_...","state":"rolled_back","state_cell":1,"lost":[],
@@ -82,6 +86,12 @@ int cupel_cancel(struct cupel *engine, const char *id);
  * {"call":1,"error":{"message":"..."}}. 0, or -1 if there is no such run or the text is no such
  * object. A value that does not fit the tool's output_schema or caps fails the call. */
 int cupel_answer(struct cupel *engine, const char *id, const char *answer_json);
+
+/* Decide on an approval event of a run of this handle, in its callback or later from any thread:
+ * {"call":1,"allow":true}, or {"call":1,"allow":false,"reason":"..."} with or without a reason for
+ * the code. 0, or -1 if there is no such run or the text is no such object. A decision on a call
+ * that does not wait for one does nothing. */
+int cupel_approve(struct cupel *engine, const char *id, const char *decision_json);
 
 /* Close the connection, and end an engine that was started for it. NULL is fine. */
 void cupel_close(struct cupel *engine);

@@ -11,6 +11,7 @@
 
 #include "agent/agent_int.h"
 #include "agent/loop/follow.h"
+#include "agent/past.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -179,6 +180,7 @@ struct agent *agent_new(const struct agent_task *task)
     agent->checks = json_array();
     agent->marks = json_array();
     agent->artifacts = json_array();
+    agent->called = json_object();
     agent->asked = BUF_INIT(ASKED_MAX);
     agent->watch.cancel_fd = -1;
     agent->tape.live = !task->past;
@@ -205,6 +207,9 @@ void agent_done(struct agent *agent)
     free(agent->answer);
     free(agent->instructions);
     json_decref(agent->tools);
+    json_decref(agent->tools_told);
+    json_decref(agent->tools_before);
+    json_decref(agent->called);
     json_decref(agent->plan);
     json_decref(agent->steps);
     json_decref(agent->checks);
@@ -263,13 +268,69 @@ static json_t *name_or_null(const struct llm_model *model)
 static json_t *setup_json(const struct agent *agent)
 {
     const struct agent_task *task = &agent->task;
-    return json_pack("{s:s, s:b, s:b, s:b, s:O?, s:o, s:o, s:o, s:b, s:b, s:O?}", "mode",
+    return json_pack("{s:s, s:b, s:b, s:b, s:O?, s:o, s:o, s:o, s:b, s:b, s:O?, s:O?}", "mode",
                      task->mode == AGENT_TOOLS ? "tools" : "code", "cross_check", task->cross_check,
                      "verify", task->verify, "conversation", task->conversation, "schema",
                      task->schema, "instructions", json_text_or_null(task->instructions), "planner",
                      name_or_null(task->planner), "judge", name_or_null(task->judge), "sees",
                      llm_sees(task->model), "calls_tools", llm_calls_tools(task->model), "session",
-                     task->session);
+                     task->session, "tools", agent->tools_told);
+}
+
+/* A tool that is named must be there: code that cannot call it would only fail. */
+static int check_tools(const struct agent *agent, struct err *err)
+{
+    size_t i, k, count = json_array_size(agent->tools_told);
+    json_t *wanted, *tool;
+    json_array_foreach (json_object_get(agent->box.limits, "tools"), i, wanted) {
+        bool is_there = count > 0 && strchr(json_str(wanted).at, '*');
+        json_array_foreach (agent->tools_told, k, tool)
+            is_there = is_there || json_equal(json_object_get(tool, "name"), wanted);
+        if (is_there)
+            continue;
+        err_set(err, ERR_INPUT, "there is no tool '%.64s'", json_str(wanted).at);
+        err_hint(err, "'cupel tools ls' lists those of this host");
+        return -1;
+    }
+    return 0;
+}
+
+/* Before the session: what the model and the record are told of the tools. A record has it. */
+static int learn_tools(struct agent *agent, struct err *err)
+{
+    const struct agent_past *past = agent->task.past;
+    json_t *recorded = past ? json_object_get(past->setup, "tools") : NULL;
+    if (agent->tools_told || !agent_box_has_tools(&agent->box))
+        return 0;
+    if (json_is_array(recorded))
+        agent->tools_told = json_incref(recorded);
+    else
+        agent->tools_told = agent->task.replays ? json_array() : agent_box_tools(&agent->box, err);
+    if (!agent->tools_told)
+        return -1;
+    return agent->task.replays ? 0 : check_tools(agent, err);
+}
+
+void agent_again_of(const struct agent *agent, json_t *rows, struct agent_again *out)
+{
+    own_json tools = json_array();
+    json_array_extend(tools, agent->tools_told);
+    json_array_extend(tools, agent->tools_before); /* a definition counts once */
+    agent_again_init(out, tools, rows);
+}
+
+static bool on_approval(void *user, const json_t *call)
+{
+    static const char *const told[] = { "tool", "arguments", "effect", "line", "code" };
+    struct agent *agent = user;
+    json_t *data = json_object();
+    for (size_t i = 0; i < array_len(told); i++)
+        json_object_set(data, told[i], json_object_get(call, told[i]));
+    agent_tell(agent, "approval", data);
+    bool allow = agent->watch.approve(agent->watch.user, call);
+    agent_tell(agent, "decided",
+               json_pack("{s:O?, s:b}", "tool", json_object_get(call, "tool"), "allow", allow));
+    return allow;
 }
 
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)
@@ -277,6 +338,8 @@ json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum age
     struct err err = ERR_INIT;
     if (watch)
         agent->watch = *watch;
+    agent->box.approve = agent->watch.approve ? on_approval : NULL;
+    agent->box.approve_user = agent;
     agent->box.cancel_fd = agent->watch.cancel_fd;
     agent_turn_begin(agent);
     agent_tell(agent, "task",
@@ -285,8 +348,10 @@ json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum age
                          json_text(str_of(llm_name(agent->task.model))), "scripted",
                          llm_is_scripted(agent->task.model), "files", files_json(agent), "budget",
                          agent_budget_json(&agent->task.budget)));
+    if (learn_tools(agent, &err) < 0)
+        agent_end(agent, AGENT_FAILED, err.hint, "%s", err.text);
     agent_keep(agent, "setup", setup_json(agent));
-    if (!agent->box.session[0] && agent_box_open(&agent->box, &err) < 0)
+    if (!agent->ended && !agent->box.session[0] && agent_box_open(&agent->box, &err) < 0)
         agent_end(agent, AGENT_FAILED, err.hint, "no session: %s", err.text);
     if (!agent->ended && agent->task.conversation)
         agent_turn_mark(agent);

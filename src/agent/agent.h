@@ -93,7 +93,9 @@ struct agent_file {
  *   "step"   STEP                              "check" CHECK
  *   "repair" {"why","attempt","of"}            "budget" {"steps_left","wall_s_left",...}
  *   "phase"  {"phase":"plan"|"generate"|"execute"|"verify"|"answer"}
+ *   "approval" {"tool","arguments","effect","line","code"} waits; "decided" {"tool","allow"}
  *   "asked"  {"question","reply":"..."|null}   "undone" {"steps":N} that are left
+ *   "calls"   {"n","rows"}: calls of tools that the step's result has not in full, see calls.h
  *   "history" {"messages","briefs","tag","asked"} for agent_resume
  *   "end"    the report
  * The record gets more kinds: past.h. */
@@ -102,6 +104,9 @@ struct agent_watch {
     void *user;
     /* The user's reply to a question of the model, heap; NULL: nobody is there. May be NULL. */
     char *(*ask)(void *user, const char *question);
+    /* May the code make this call? `call` has tool, arguments, effect, line and code, as the event
+     * `approval` of docs/protocol.md; the box is frozen meanwhile. NULL: policies of `ask` deny. */
+    bool (*approve)(void *user, const json_t *call);
     int cancel_fd; /* readable: stop; -1: none. Never read. */
 };
 

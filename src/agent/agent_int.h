@@ -30,6 +30,9 @@ struct agent {
     struct agent_tape tape;
     char *instructions; /* the system prompt */
     json_t *tools;      /* for models with native calls, else NULL */
+    json_t *tools_told; /* those that the code may call, as the engine tells of them, or NULL */
+    json_t *tools_before; /* those of an earlier question, from its record, or NULL */
+    json_t *called;     /* the calls of each step, by its number: rows of calls.h */
     json_t *plan, *steps, *checks, *artifacts;
     json_t *payload; /* of the last answer(), or NULL */
     json_t *trace;   /* of its values, or NULL */
@@ -67,6 +70,9 @@ void agent_keep_artifacts(struct agent *agent, const json_t *result);
 /* Our content of the file is outdated. */
 void agent_forget_artifact(struct agent *agent, const char *path);
 
+/* The record that answers cells which run again; takes `rows`. */
+void agent_again_of(const struct agent *agent, json_t *rows, struct agent_again *out);
+
 /* --- call.c: one request to a model, paid and accounted for --- */
 struct agent_call {
     const char *by; /* "model", "planner", "judge" or "cross" */
@@ -91,6 +97,8 @@ json_t *agent_opening_tools(enum agent_mode mode);
 char *agent_opening_text(const struct agent *agent);
 char *agent_opening_prompt(const struct agent *agent, int prompt);
 const char *agent_opening_python(void); /* "Python 3.11" */
+/* --- offer.c: the tools for the prompt, "" without. Caller frees. --- */
+char *agent_offer(const struct agent *agent);
 
 /* --- execute.c: a cell, from its check to its observation --- */
 void agent_execute(struct agent *agent, const struct agent_action *action);

@@ -131,30 +131,76 @@ static void set_limit(json_t *request, const char *name, json_t *value)
 }
 
 struct output {
-    void (*on)(void *user, const char *stream, struct str text);
+    struct agent_box *box;
+    void (*on)(void *user, const char *stream, struct str text); /* or NULL */
     void *user;
 };
+
+/* The call's time stands still, as the box's does. */
+static void decide(struct agent_box *box, struct embed_call *call, const json_t *news)
+{
+    struct err unheard = ERR_INIT; /* a call that waits no more */
+    int64_t before = clock_now_ns();
+    bool allow = box->approve(box->approve_user, news);
+    int64_t waited = clock_now_ns() - before;
+    json_int_t number = json_integer_value(json_object_get(news, "call"));
+    embed_client_approve(box->engine, call, number, allow, /* reason= */ NULL, &unheard);
+    box->asked_s += (double)waited / 1e9;
+    call->until_ns += call->until_ns ? waited : 0;
+}
 
 static void on_news(struct embed_call *call, const struct frame_news *news, struct str text)
 {
     const struct output *output = call->user;
+    struct agent_box *box = output->box;
+    struct err unheard = ERR_INIT; /* the call times out */
     (void)text;
-    if (news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR)
+    if (news->kind == FRAME_CALL && box->again)
+        embed_client_say(box->engine, call, agent_again_answer(box->again, news->root), &unheard);
+    else if ((news->kind == FRAME_CALL || news->kind == FRAME_CALLED) && !box->again)
+        agent_heard_event(&box->heard, news->root);
+    if (news->kind == FRAME_APPROVAL && box->approve)
+        decide(box, call, news->root);
+    if (output->on && (news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR))
         output->on(output->user, news->kind == FRAME_STDOUT ? "stdout" : "stderr", news->bytes);
 }
 
-/* `output` may be NULL. */
+bool agent_box_has_tools(const struct agent_box *box)
+{
+    return json_array_size(json_object_get(box->limits, "tools")) > 0;
+}
+
+/* Cells that run again have the tools, and reach none. */
+static void set_tools(const struct agent_box *box, json_t *request)
+{
+    if (!agent_box_has_tools(box))
+        return;
+    if (box->again)
+        json_object_set(request, "tools", box->again->definitions);
+    else if (!json_object_get(request, "session"))
+        json_object_del(request, "tools");
+}
+
 static json_t *run(struct agent_box *box, json_t *request, double timeout_s, struct output *output,
                    struct err *err)
 {
-    struct embed_call call = { .is_run = true, .on_news = output ? on_news : NULL, .user = output };
+    struct embed_call call = { .is_run = true, .on_news = on_news, .user = output };
+    bool calls = agent_box_has_tools(box) && (box->again || json_object_get(request, "session"));
+    output->box = box;
+    set_tools(box, request);
+    agent_heard_begin(&box->heard);
     if (timeout_s > 0)
         set_limit(request, "timeout_s", json_real(timeout_s));
     if (box->artifact_bytes > 0)
         set_limit(request, "artifact_bytes",
                   json_integer(least(box->artifact_bytes, box->artifact_most)));
     json_t *frame = json_pack("{s:s, s:o, s:b, s:b}", "op", "run", "request", request, "content", 1,
-                              "events", output != NULL);
+                              "events", output->on || calls);
+    if (calls && !box->again)
+        json_object_set_new(frame, "outcomes", json_true());
+    if (calls && !box->again && box->approve)
+        json_object_set_new(frame, "approve", json_true());
+    box->asked_s = 0;
     if (box->task) /* for the run's record */
         json_object_set_new(frame, "task", json_string(box->task));
     if (box->task && box->step > 0)
@@ -163,6 +209,16 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s, str
 }
 
 /* --- the interface --- */
+
+json_t *agent_box_tools(struct agent_box *box, struct err *err)
+{
+    own_json answer = embed_tools(box->engine, json_object_get(box->limits, "tools"),
+                                  (int64_t)ASK_S * 1000, err);
+    json_t *tools = json_object_get(answer, "tools");
+    if (answer && !json_is_array(tools))
+        err_set(err, ERR_BUG, "the engine did not list its tools");
+    return json_is_array(tools) ? json_incref(tools) : NULL;
+}
 
 int agent_box_open(struct agent_box *box, struct err *err)
 {
@@ -193,7 +249,7 @@ json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s
                        void (*on_output)(void *user, const char *stream, struct str text),
                        void *user, struct err *err)
 {
-    struct output output = { on_output, user };
+    struct output output = { .on = on_output, .user = user };
     /* A failed cell is undone: the final program has only the cells that succeeded, and must make
      * the same state. */
     json_t *request = json_pack("{s:s, s:s, s:b, s:s}", "session", box->session, "code", code,
@@ -202,7 +258,7 @@ json_t *agent_box_cell(struct agent_box *box, const char *code, double timeout_s
         err_input(err, "code", NULL, "UTF-8 text", "the code is not UTF-8");
         return NULL;
     }
-    return run(box, request, timeout_s, on_output ? &output : NULL, err);
+    return run(box, request, timeout_s, &output, err);
 }
 
 json_t *agent_box_check(struct agent_box *box, const char *code, struct err *err)
@@ -267,6 +323,7 @@ json_t *agent_box_names(struct agent_box *box, struct err *err)
 static json_t *run_fresh(struct agent_box *box, json_t *request, const char *code, double timeout_s,
                          struct err *err)
 {
+    struct output output = { .on = NULL };
     json_t *text = json_string(code);
     if (!request || !text) {
         json_decref(request);
@@ -276,7 +333,7 @@ static json_t *run_fresh(struct agent_box *box, json_t *request, const char *cod
         return NULL;
     }
     json_object_set_new(request, "code", text);
-    return run(box, request, timeout_s, NULL, err);
+    return run(box, request, timeout_s, &output, err);
 }
 
 json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err)
@@ -292,6 +349,7 @@ json_t *agent_box_look(struct agent_box *box, const char *code, double timeout_s
         bytes += box->files[i].content.len;
     json_object_del(request, "profile");
     json_object_del(request, "limits");
+    json_object_del(request, "tools");
     if (request && bytes > LOOK_BYTES_USUAL)
         set_limit(request, "input_bytes", json_integer(least((int64_t)bytes, box->input_most)));
     return run_fresh(box, request, code, timeout_s, err);
@@ -302,6 +360,7 @@ void agent_box_close(struct agent_box *box)
     struct err unheard = ERR_INIT; /* it may have ended by itself */
     int cancel_fd = box->cancel_fd;
     forget_artifacts(box);
+    agent_heard_done(&box->heard);
     if (!box->session[0])
         return;
     box->cancel_fd = -1; /* a cancelled session is ended all the same */

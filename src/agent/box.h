@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "agent/agent.h"
+#include "agent/calls.h"
 #include "base/buf.h"
 
 struct agent_box {
@@ -21,10 +22,21 @@ struct agent_box {
     double timeout_s;     /* of a cell, from the engine; 0 before agent_box_open */
     int64_t memory_bytes; /* likewise */
     int64_t artifact_most, input_most; /* limits of the session, likewise */
+    struct agent_again
+        *again; /* it answers the calls of tools, and nothing is called; NULL: they are
+                                  made, and noted in `heard` */
+    struct agent_heard heard; /* of the last cell */
+    /* A person's decision on a call, which may wait for long; NULL: nobody is there. */
+    bool (*approve)(void *user, const json_t *call);
+    void *approve_user;
+    double asked_s; /* waited for decisions on the last cell's calls */
     struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;
 };
 
+bool agent_box_has_tools(const struct agent_box *box);
+/* The tools of the task, as the engine tells of them (docs/protocol.md); NULL and err. */
+json_t *agent_box_tools(struct agent_box *box, struct err *err);
 /* Makes the session with the task's files, read-only. */
 int agent_box_open(struct agent_box *box, struct err *err);
 /* Runs one cell; `on_output` (may be NULL) gets the streams. Returns the complete result JSON
@@ -42,7 +54,8 @@ int agent_box_checkpoint(struct agent_box *box, const char *name, struct err *er
 int agent_box_undo(struct agent_box *box, const char *name, struct err *err);
 /* INFO of the session with names. */
 json_t *agent_box_names(struct agent_box *box, struct err *err);
-/* Runs `code` (python) once in a fresh box with the task's files, without a cache. The artifacts'
+/* Runs `code` (python) once in a fresh box with the task's files, without a cache. Its calls of
+ * tools are answered by box->again; without it there are no tools. The artifacts'
  * contents are in `box` afterwards. */
 json_t *agent_box_fresh(struct agent_box *box, const char *code, double timeout_s, struct err *err);
 /* The same for code of our own, in a box of the default profile: the engine has one ready. */

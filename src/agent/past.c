@@ -1,6 +1,8 @@
 /* Reads the questions of a recorded task. Pure; the events may be of any form. */
 #include "agent/past.h"
 
+#include "agent/calls.h"
+
 #include <string.h>
 
 #include "base/json.h"
@@ -72,6 +74,9 @@ static void take_event(struct agent_past *past, json_t *event)
         json_array_append(past->after, json_object_get(event, "kind"));
     if (is_kind(event, "step"))
         json_array_append(past->steps, data);
+    if (is_kind(event, "calls") && json_is_array(json_object_get(data, "rows")))
+        agent_calls_set(past->called, json_object_get(data, "n"),
+                        json_incref(json_object_get(data, "rows")));
     if (is_kind(event, "asked"))
         json_array_append(past->asked, json_object_get(data, "reply"));
 }
@@ -99,6 +104,7 @@ int agent_past_read(const json_t *events, size_t which, bool replays, struct age
     *out = (struct agent_past){ .before = json_array(),
                                 .replies = json_array(),
                                 .steps = json_array(),
+                                .called = json_object(),
                                 .asked = json_array(),
                                 .after = json_array() };
     for (i = 0; i < begin; i++)
@@ -118,7 +124,8 @@ int agent_past_read(const json_t *events, size_t which, bool replays, struct age
 void agent_past_done(struct agent_past *past)
 {
     json_t *const all[] = { past->before, past->task,  past->setup, past->replies,
-                            past->steps,  past->asked, past->after, past->report };
+                            past->steps,  past->asked, past->after, past->report,
+                            past->called };
     for (size_t i = 0; i < array_len(all); i++)
         json_decref(all[i]);
     *past = AGENT_PAST_INIT;

@@ -19,9 +19,10 @@ struct agent_past {
     json_t *task, *setup; /* data of these events; setup may be NULL: an old transcript */
     json_t *replies;     /* those that were kept */
     json_t *steps;       /* data */
-    json_t *asked;       /* replies of the user, or null for none */
-    json_t *after;       /* kinds of the lasting events behind the last kept reply */
-    json_t *report;      /* NULL: it did not end */
+    json_t *called; /* rows of calls.h by the step's number, where a step has not all of them */
+    json_t *asked; /* replies of the user, or null for none */
+    json_t *after; /* kinds of the lasting events behind the last kept reply */
+    json_t *report; /* NULL: it did not end */
 };
 #define AGENT_PAST_INIT ((struct agent_past){ 0 })
 

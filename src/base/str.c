@@ -35,6 +35,19 @@ struct str str_trim(struct str text)
     return text;
 }
 
+struct str str_line(struct str text, int64_t number)
+{
+    for (int64_t line = 1; line < number && text.len > 0; line++) {
+        const char *end = memchr(text.at, '\n', text.len);
+        size_t gone = end ? (size_t)(end - text.at) + 1 : text.len;
+        text = (struct str){ text.at + gone, text.len - gone };
+    }
+    if (number < 1 || text.len == 0)
+        return STR_NONE;
+    const char *end = memchr(text.at, '\n', text.len);
+    return (struct str){ text.at, end ? (size_t)(end - text.at) : text.len };
+}
+
 size_t str_unfinished_utf8(struct str bytes)
 {
     for (size_t back = 1; back <= 3 && back <= bytes.len; back++) {

@@ -39,6 +39,9 @@ static inline bool str_ends(struct str a, struct str end)
 /* Without white space at both ends. */
 struct str str_trim(struct str text);
 
+/* The line of that number, from 1 on, without its newline; STR_NONE if there are fewer. */
+struct str str_line(struct str text, int64_t number);
+
 /* Strict UTF-8 (no surrogates, no overlong forms, at most U+10FFFF). */
 bool str_is_utf8(struct str bytes);
 /* Length of the longest prefix of at most `max` bytes that does not cut a UTF-8 sequence; min(len,

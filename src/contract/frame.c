@@ -67,7 +67,9 @@ int frame_add_result(struct buf *to, const char *id, struct str json, size_t max
 
 enum member {
     M_OP, M_ID, M_REQUEST, M_STDIN, M_EVENTS, M_CONTENT, M_INPUT, M_TEXT, M_END,
-    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_COUNT
+    M_REPLAY_OF, M_TASK, M_STEP, M_CALL, M_VALUE, M_FILES, M_ERROR, M_NAMES, M_APPROVE, M_ALLOW,
+    M_REASON, M_OUTCOMES,
+    M_COUNT
 };
 #define ANY_MEMBER UINT32_MAX /* checked by a later reader */
 #define BIT(m) (1u << (m))
@@ -77,7 +79,8 @@ static const char *const member_names[M_COUNT] = { "op",     "id",      "request
                                                    "input",  "text",    "end",
                                                    "replay_of", "task", "step",
                                                    "call",   "value",   "files",
-                                                   "error" };
+                                                   "error",  "names",   "approve",
+                                                   "allow",  "reason",  "outcomes" };
 
 static const struct {
     const char *name;
@@ -86,11 +89,12 @@ static const struct {
 } ops[FRAME_OPS] = {
     [FRAME_RUN] = { "run",
                     BIT(M_OP) | BIT(M_ID) | BIT(M_REQUEST) | BIT(M_STDIN) | BIT(M_EVENTS) |
-                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_REPLAY_OF) | BIT(M_TASK) |
-                        BIT(M_STEP),
+                        BIT(M_CONTENT) | BIT(M_INPUT) | BIT(M_APPROVE) | BIT(M_OUTCOMES) |
+                        BIT(M_REPLAY_OF) | BIT(M_TASK) | BIT(M_STEP),
                     BIT(M_ID) | BIT(M_REQUEST),
-                    "op, id, request, stdin_base64, events, content, input, replay_of, task, "
-                    "step" },
+                    "op, id, request, stdin_base64, events, content, input, approve, outcomes, "
+                    "replay_of, "
+                    "task, step" },
     [FRAME_CANCEL] = { "cancel", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_INTERRUPT] = { "interrupt", BIT(M_OP) | BIT(M_ID), BIT(M_ID), "op, id" },
     [FRAME_PING] = { "ping", BIT(M_OP), 0, "op" },
@@ -101,6 +105,10 @@ static const struct {
                             BIT(M_OP) | BIT(M_ID) | BIT(M_CALL) | BIT(M_VALUE) | BIT(M_FILES) |
                                 BIT(M_ERROR),
                             BIT(M_ID) | BIT(M_CALL), "op, id, call, value, files, error" },
+    [FRAME_TOOLS] = { "tools", BIT(M_OP) | BIT(M_ID) | BIT(M_NAMES), 0, "op, id, names" },
+    [FRAME_APPROVE] = { "approve",
+                        BIT(M_OP) | BIT(M_ID) | BIT(M_CALL) | BIT(M_ALLOW) | BIT(M_REASON),
+                        BIT(M_ID) | BIT(M_CALL) | BIT(M_ALLOW), "op, id, call, allow, reason" },
     [FRAME_SESSION] = { "session", ANY_MEMBER, BIT(M_ID), "op, id, do, and its fields" },
 };
 
@@ -122,7 +130,8 @@ static int take_op(const json_t *value, struct frame_ask *out, struct err *err)
         }
     }
     return frame_refuse("op", value,
-                        "one of run, cancel, interrupt, input, tool_result, ping, info, session",
+                        "one of run, cancel, interrupt, input, tool_result, tools, ping, info, "
+                        "session",
                         value ? "unknown" : "required", err);
 }
 
@@ -181,15 +190,39 @@ static int take_input(struct frame_ask *out, struct err *err)
     return 0;
 }
 
-/* The outcome of a call: value, perhaps with files, or error. src/tool/call looks at their form. */
-static int take_tool_result(struct frame_ask *out, struct err *err)
+static int take_call(struct frame_ask *out, struct err *err)
 {
     const json_t *call = json_object_get(out->root, "call");
-    if (out->op != FRAME_TOOL_RESULT)
-        return 0;
     out->call = json_integer_value(call);
     if (!json_is_integer(call) || out->call < 1 || out->call > INT32_MAX)
         return frame_refuse("call", call, "the number of a call", "not such a number", err);
+    return 0;
+}
+
+/* A person's decision on a call. */
+static int take_approval(struct frame_ask *out, struct err *err)
+{
+    const json_t *reason = json_object_get(out->root, "reason");
+    if (out->op != FRAME_APPROVE)
+        return 0;
+    if (take_call(out, err) < 0 || take_flag(out->root, M_ALLOW, &out->allow, err) < 0)
+        return -1;
+    out->reason = json_is_string(reason) ? json_str(reason) : STR_NONE;
+    if (reason && (out->allow || !json_is_string(reason) || out->reason.len > FRAME_REASON_MAX))
+        return frame_refuse("reason", reason,
+                            "a string of at most 1000 bytes, beside "
+                            "\"allow\": false",
+                            "not the reason of a refusal", err);
+    return 0;
+}
+
+/* The outcome of a call: value, perhaps with files, or error. src/tool/call looks at their form. */
+static int take_tool_result(struct frame_ask *out, struct err *err)
+{
+    if (out->op != FRAME_TOOL_RESULT)
+        return 0;
+    if (take_call(out, err) < 0)
+        return -1;
     out->outcome = json_object();
     for (int m = M_VALUE; m <= M_ERROR; m++) {
         json_t *value = json_object_get(out->root, member_names[m]);
@@ -199,6 +232,22 @@ static int take_tool_result(struct frame_ask *out, struct err *err)
     if (json_object_size(out->outcome) > 0)
         return 0;
     return frame_refuse("value", NULL, "value or error", "required, or 'error'", err);
+}
+
+static int take_names(struct frame_ask *out, struct err *err)
+{
+    const char *bound = "at most 128 names or patterns of 1 to 64 bytes";
+    size_t i;
+    json_t *name;
+    out->names = out->op == FRAME_TOOLS ? json_object_get(out->root, "names") : NULL;
+    bool fits = !out->names ||
+                (json_is_array(out->names) && json_array_size(out->names) <= REQUEST_TOOLS_MAX);
+    json_array_foreach (fits ? out->names : NULL, i, name) {
+        const struct str text = json_is_string(name) ? json_str(name) : STR_NONE;
+        fits = fits && text.len > 0 && text.len <= REQUEST_TOOL_NAME_MAX &&
+               !memchr(text.at, 0, text.len);
+    }
+    return fits ? 0 : frame_refuse("names", out->names, bound, "not a list of names", err);
 }
 
 /* "r_" or "t_" and 24 hexadecimal digits. */
@@ -256,7 +305,10 @@ int frame_ask_read(struct str text, struct frame_ask *out, struct err *err)
                    (take_flag(out->root, M_EVENTS, &out->events, err) == 0 &&
                     take_flag(out->root, M_CONTENT, &out->content, err) == 0 &&
                     take_flag(out->root, M_INPUT, &out->input, err) == 0 &&
+                    take_flag(out->root, M_OUTCOMES, &out->outcomes, err) == 0 &&
+                    take_flag(out->root, M_APPROVE, &out->approves, err) == 0 &&
                     take_input(out, err) == 0 && take_tool_result(out, err) == 0 &&
+                    take_names(out, err) == 0 && take_approval(out, err) == 0 &&
                     take_about(out, err) == 0)
                ? 0
                : -1;

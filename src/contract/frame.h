@@ -22,6 +22,7 @@
 #define FRAME_NEWS_MAX ((size_t)3 << 29)
 #define FRAME_ID_MAX 64
 #define FRAME_INPUT_MAX (64u << 10)
+#define FRAME_REASON_MAX 1000 /* bytes of the reason of a refused call */
 #define FRAME_RECORD_LEN 26 /* "r_" or "t_" and 24 hexadecimal digits */
 #define FRAME_STEP_MAX 1000000
 #define FRAME_PART_MAX (4u << 20) /* bytes of an artifact in one frame */
@@ -37,21 +38,27 @@ int frame_add(struct buf *to, const json_t *value, size_t max);
 int frame_add_result(struct buf *to, const char *id, struct str json, size_t max);
 
 enum frame_op { FRAME_RUN, FRAME_CANCEL, FRAME_INTERRUPT, FRAME_PING, FRAME_INFO,
-                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_OPS };
+                FRAME_SESSION, FRAME_INPUT, FRAME_TOOL_RESULT, FRAME_TOOLS, FRAME_APPROVE,
+                FRAME_OPS };
 
 /* A client's frame. The strings live in root. */
 struct frame_ask {
     json_t *root;
     enum frame_op op;
-    struct str id; /* run, cancel, interrupt; 1 to FRAME_ID_MAX bytes */
+    struct str id; /* run, cancel, interrupt, tools; 1 to FRAME_ID_MAX bytes */
     json_t *request; /* run, session: the contract's request, not yet checked */
     const json_t *stdin_base64; /* run: bytes for the code's stdin, or NULL */
     bool events, content;
     bool input; /* run: the client answers when the code asks for input */
+    bool outcomes; /* run: `tool_result` events have outcomes of any length */
+    bool approves; /* run: the client can ask a person whether a call may be made */
     struct str text; /* input: a line with its newline, at most FRAME_INPUT_MAX bytes */
     bool end; /* input: there is no more */
-    int64_t call; /* tool_result: the number of the call */
+    int64_t call; /* tool_result, approve: the number of the call */
+    json_t *names; /* tools: names and patterns, texts; NULL: all */
     json_t *outcome; /* tool_result: {"value"} or {"error"}, not yet checked */
+    bool allow; /* approve: the call may be made */
+    struct str reason; /* approve: why not; STR_NONE: not said */
     /* run, for its record: the run that it repeats; the task that it serves, and its step. */
     char replay_of[FRAME_RECORD_LEN + 1], task[FRAME_RECORD_LEN + 1]; /* "": none */
     int64_t step; /* 0: none */
@@ -111,6 +118,7 @@ enum frame_kind {
     FRAME_LOST,
     FRAME_ASKS, /* the code waits for a line of input */
     FRAME_CALL, /* the code calls a tool: the client answers */
+    FRAME_APPROVAL, /* a call waits until the client allows or refuses it */
     FRAME_CALLED, /* a call has its outcome */
     FRAME_ARTIFACT,
     FRAME_SESSION_NEWS, /* of no run: a session's event between its cells */

@@ -13,6 +13,7 @@ static const struct {
     { "start", FRAME_START }, { "stdout", FRAME_STDOUT },     { "stderr", FRAME_STDERR },
     { "lost", FRAME_LOST },   { "artifact", FRAME_ARTIFACT }, { "result", FRAME_VALUE },
     { "clear", FRAME_CLEAR }, { "tool_call", FRAME_CALL }, { "tool_result", FRAME_CALLED },
+    { "approval", FRAME_APPROVAL },
     { "session", FRAME_SESSION_NEWS }, { "input", FRAME_ASKS },
     { "output", FRAME_SESSION_NEWS },
 };

@@ -115,6 +115,18 @@ int embed_client_say(struct embed_client *client, const struct embed_call *call,
     return 0;
 }
 
+int embed_client_approve(struct embed_client *client, const struct embed_call *call, int64_t number,
+                         bool allow, const char *reason, struct err *err)
+{
+    json_t *frame = json_pack("{s:s, s:I, s:b}", "op", "approve", "call", (json_int_t)number,
+                              "allow", allow);
+    struct str why = str_of(reason);
+    why.len = str_cut_utf8(why, FRAME_REASON_MAX);
+    if (!allow && why.len > 0)
+        json_object_set_new(frame, "reason", json_text(why));
+    return embed_client_say(client, call, frame, err);
+}
+
 int embed_client_begin(struct embed_client *client, struct embed_call *call, json_t *frame,
                        struct err *err)
 {
@@ -208,7 +220,7 @@ static void take(struct embed_client *client, const struct frame_news *news, str
         return;
     }
     if (news->kind == FRAME_ERROR && news->id.len == 0) {
-        /* Of no call. ERR_ABSENT answers an interrupt or cancel that came too late. */
+        /* Of no call. ERR_ABSENT answers a wish or decision that came too late. */
         result_refusal_read(news->body, &err);
         if (err.kind != ERR_ABSENT)
             end_all(client, &err);
@@ -290,6 +302,26 @@ void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t 
         end_all(client, &client->broken);
     }
     embed_client_ready(client);
+}
+
+json_t *embed_tools(struct embed_client *client, const json_t *names, int64_t wait_ms,
+                    struct err *err)
+{
+    struct embed_call call = { .until_ns = clock_now_ns() + wait_ms * CLOCK_MS };
+    own_json frame = json_pack("{s:s}", "op", "tools");
+    if (names)
+        json_object_set(frame, "names", (json_t *)(uintptr_t)names);
+    if (embed_client_begin(client, &call, frame, err) < 0)
+        return NULL;
+    while (!call.done)
+        embed_client_poll(client, NULL, 0);
+    *err = call.err;
+    json_t *answer = json_incref(call.answer);
+    embed_call_done(client, &call);
+    if (err->kind == ERR_NONE)
+        return answer;
+    json_decref(answer);
+    return NULL;
 }
 
 json_t *embed_file(const char *path, struct str bytes, bool readonly)

@@ -73,6 +73,10 @@ void embed_call_done(struct embed_client *client, struct embed_call *call);
 /* Send a frame of a call under way; takes `frame`. */
 int embed_client_say(struct embed_client *client, const struct embed_call *call, json_t *frame,
                      struct err *err);
+/* A person's decision on a call of a tool: the answer to an `approval` event. `reason` (NULL:
+ * none) is cut to FRAME_REASON_MAX bytes. A call that waits no more is passed over. */
+int embed_client_approve(struct embed_client *client, const struct embed_call *call, int64_t number,
+                         bool allow, const char *reason, struct err *err);
 /* Stop a call: an interrupt, which the code may answer; two seconds later a cancel, and after two
  * more the call ends with ERR_CANCELLED. A second stop does not wait. */
 void embed_client_stop(struct embed_client *client, struct embed_call *call);
@@ -86,6 +90,12 @@ int64_t embed_client_due_ns(const struct embed_client *client);
 /* Wait for the connection, a time-out or one of `count` (at most EMBED_POLL_MAX) descriptors, whose
  * revents are filled; then embed_client_ready. */
 void embed_client_poll(struct embed_client *client, struct pollfd *more, size_t count);
+
+/* Ask for the tools of the engine's owner, of those whose names fit `names` (an array of names and
+ * patterns; NULL: all), and wait at most `wait_ms`: the answer, {"tools", "more"} as in
+ * docs/protocol.md, or NULL. The caller has no other call under way that may take long. */
+json_t *embed_tools(struct embed_client *client, const json_t *names, int64_t wait_ms,
+                    struct err *err);
 
 /* A file as a request names it; NULL if its path is not UTF-8 text. */
 json_t *embed_file(const char *path, struct str bytes, bool readonly);

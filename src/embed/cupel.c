@@ -18,6 +18,7 @@
 #include "embed/client.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define DECISION_MAX (64u << 10)
 #define WAITING_MAX (64u << 20) /* bytes of events that a slow callback has not taken */
 
 struct item {
@@ -175,9 +176,13 @@ static void wait_for_end(struct cupel *engine, struct call *call, cupel_on_event
 static json_t *frame_of(const struct cupel *engine, const struct call *call, json_t *body)
 {
     bool events = call->wants_events;
-    if (call->of.is_run)
-        return json_pack("{s:s, s:O, s:b, s:b}", "op", "run", "request", body, "events", events,
-                         "content", events && (engine->flags & CUPEL_CONTENT));
+    if (call->of.is_run) {
+        json_t *run = json_pack("{s:s, s:O, s:b, s:b}", "op", "run", "request", body, "events",
+                                events, "content", events && (engine->flags & CUPEL_CONTENT));
+        if (events && (engine->flags & CUPEL_APPROVE))
+            json_object_set_new(run, "approve", json_true());
+        return run;
+    }
     if (!json_is_object(body) || json_object_get(body, "op") || json_object_get(body, "id"))
         return NULL;
     json_t *frame = json_pack("{s:s}", "op", "session");
@@ -276,6 +281,14 @@ static json_t *answer_frame(const char *answer_json)
     return json_incref(answer);
 }
 
+static struct embed_call *find_run(const struct cupel *engine, const char *id)
+{
+    struct embed_call *of = engine->client.calls;
+    while (of && !(of->is_run && strcmp(id, of->id) == 0))
+        of = of->next;
+    return of;
+}
+
 EXPORT int cupel_answer(struct cupel *engine, const char *id, const char *answer_json)
 {
     struct err ignored = ERR_INIT;
@@ -284,13 +297,42 @@ EXPORT int cupel_answer(struct cupel *engine, const char *id, const char *answer
     if (!frame)
         return -1;
     pthread_mutex_lock(&engine->lock);
-    struct embed_call *of = engine->client.calls;
-    while (of && !(of->is_run && strcmp(id, of->id) == 0))
-        of = of->next;
+    struct embed_call *of = find_run(engine, id);
     if (of)
         rc = embed_client_say(&engine->client, of, frame, &ignored);
     else
         json_decref(frame);
+    wake_leader(engine);
+    pthread_mutex_unlock(&engine->lock);
+    return rc;
+}
+
+/* {"call","allow","reason"?}, and nothing else. */
+static bool is_decision(const json_t *given)
+{
+    const json_t *reason = json_object_get(given, "reason");
+    json_int_t call = json_integer_value(json_object_get(given, "call"));
+    bool allow = json_is_true(json_object_get(given, "allow"));
+    return call > 0 && call <= INT32_MAX && json_is_boolean(json_object_get(given, "allow")) &&
+           (!reason || (json_is_string(reason) && !allow)) &&
+           json_object_size(given) == (reason ? 3 : 2);
+}
+
+EXPORT int cupel_approve(struct cupel *engine, const char *id, const char *decision_json)
+{
+    struct err ignored = ERR_INIT;
+    int rc = -1;
+    own_json given = decision_json ? json_read(str_of(decision_json), DECISION_MAX, &ignored)
+                                   : NULL;
+    if (!engine || !id || !is_decision(given))
+        return -1;
+    pthread_mutex_lock(&engine->lock);
+    const struct embed_call *of = find_run(engine, id);
+    if (of)
+        rc = embed_client_approve(&engine->client, of,
+                                  json_integer_value(json_object_get(given, "call")),
+                                  json_is_true(json_object_get(given, "allow")),
+                                  json_string_value(json_object_get(given, "reason")), &ignored);
     wake_leader(engine);
     pthread_mutex_unlock(&engine->lock);
     return rc;
@@ -308,7 +350,7 @@ static int find_engine(const struct cupel_options *options, struct embed_link *o
         if (named || (options->flags & CUPEL_NO_SPAWN))
             return -1;
     }
-    return embed_spawn(options->program, out, err);
+    return embed_spawn(options->program, /* options= */ NULL, /* errors= */ -1, out, err);
 }
 
 EXPORT struct cupel *cupel_open(const struct cupel_options *options, char **out_error)

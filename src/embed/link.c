@@ -203,7 +203,8 @@ int embed_connect(const char *path, struct embed_link *out, struct err *err)
 
 /* --- starting one --- */
 
-int embed_spawn(const char *program, struct embed_link *out, struct err *err)
+int embed_spawn(const char *program, char *const *options, int errors, struct embed_link *out,
+                struct err *err)
 {
     int ends[2];
     pid_t pid = 0;
@@ -217,8 +218,10 @@ int embed_spawn(const char *program, struct embed_link *out, struct err *err)
     struct embed_link link = { .fd = ends[0],
                                .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
     char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";
-    char *argv[] = { name, command, quiet, option, number, NULL };
-    int rc = embed_launch(program, argv, /* errors= */ -1, theirs, &pid);
+    char *argv[5 + EMBED_OPTIONS_MAX + 1] = { name, command, quiet, option, number };
+    for (size_t i = 0; options && options[i] && i < EMBED_OPTIONS_MAX; i++)
+        argv[5 + i] = options[i];
+    int rc = embed_launch(program, argv, errors, theirs, &pid);
     own_close_fd(&theirs);
     if (rc != 0) {
         errno = rc;

@@ -28,8 +28,11 @@ int embed_adopt(int fd, struct embed_link *out, struct err *err);
 /* Takes over a socket whose hello has yet to come: that of an engine in this process, which cannot
  * speak while we wait. embed_client passes over the hello. */
 void embed_take_over(int fd, struct embed_link *out);
-/* Starts our own engine with posix_spawn: `program` serve --fd. */
-int embed_spawn(const char *program, struct embed_link *out, struct err *err);
+#define EMBED_OPTIONS_MAX 16
+/* Starts our own engine with posix_spawn: `program` serve --fd, with `options` (NULL, or up to
+ * EMBED_OPTIONS_MAX and a NULL). It writes its errors to that descriptor; -1: nowhere. */
+int embed_spawn(const char *program, char *const *options, int errors, struct embed_link *out,
+                struct err *err);
 /* Ends the connection, and the engine that was started for it. */
 void embed_close(struct embed_link *link);
 

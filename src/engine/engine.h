@@ -51,6 +51,8 @@ enum engine_event_kind {
     ENGINE_INPUT, /* the code waits for engine_input */
     ENGINE_CALL, /* the code calls a tool, and waits for engine_tool_answer */
     ENGINE_CALL_OVER, /* the code waits for that call no longer */
+    ENGINE_THAWED, /* an interrupt lets frozen code go on, whatever engine_run_freeze said */
+    ENGINE_APPROVAL, /* of src/tool/call: a call waits for a person; data has its members */
     ENGINE_TOOL_CALL, /* of src/tool/call: a call for the client; data has its members */
     ENGINE_TOOL_RESULT, /* ... its outcome */
 };

@@ -78,7 +78,9 @@ void serve_news_event(struct serve_news *news, const struct engine_event *event)
         news->say(news->user, "input", json_pack("{s:b}", "echo", event->echo));
         break;
     case ENGINE_CALL:
-    case ENGINE_CALL_OVER: break; /* of src/tool/call alone */
+    case ENGINE_CALL_OVER:
+    case ENGINE_THAWED: break; /* of src/tool/call alone */
+    case ENGINE_APPROVAL: news->say(news->user, "approval", json_incref(event->data)); break;
     case ENGINE_TOOL_CALL: news->say(news->user, "tool_call", json_incref(event->data)); break;
     case ENGINE_TOOL_RESULT:
         if (news->has_room(news->user))

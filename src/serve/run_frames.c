@@ -203,6 +203,18 @@ static struct serve_run *run_new(struct serve_conn *conn, const struct frame_ask
     return run;
 }
 
+static int may_use(void *user, const char *tool, struct err *err)
+{
+    const struct serve_guest *guest = &((struct serve_conn *)user)->guest;
+    return guest->allows_tool ? guest->allows_tool(guest->user, tool, err) : 0;
+}
+
+static int allows(void *user, const char *tool, struct err *err)
+{
+    const struct serve_run *run = user;
+    return may_use(run->conn, tool, err);
+}
+
 static int count(struct serve_run *run, struct err *err)
 {
     const struct serve_guest *guest = &run->conn->guest;
@@ -230,7 +242,9 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
     struct serve_run *run = run_new(conn, ask);
     const struct work_hooks hooks = { .on_event = run->events ? on_event : NULL, .on_end = on_end,
                                       .user = run, .input = run->events && ask->input,
-                                      .answers = run->events };
+                                      .answers = run->events, .outcomes = ask->outcomes,
+                                      .approves = run->events && ask->approves,
+                                      .allows = allows };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);
@@ -259,6 +273,16 @@ static json_t *info_frame(const struct serve *serve)
                      "cupel " CUPEL_VERSION, "version", CUPEL_VERSION, "protocol", FRAME_PROTOCOL,
                      "pid", (json_int_t)getpid(), "connections", (int)serve->conn_count, "listen",
                      listen, "state", state);
+}
+
+static json_t *tools_frame(struct serve_conn *conn, const struct frame_ask *ask)
+{
+    json_t *frame = works_list_tools(conn->serve->works, ask->names, STR(""), may_use, conn);
+    if (ask->id.len > 0)
+        json_object_set_new(frame, "id", json_stringn(ask->id.at, ask->id.len));
+    else
+        json_object_set_new(frame, "op", json_string("tools"));
+    return frame;
 }
 
 static int refuse_id(const struct frame_ask *ask, enum err_kind kind, const char *bound,
@@ -293,7 +317,7 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
     struct err err = ERR_INIT;
     bool of_run = false;
     int rc = frame_ask_read(frame, &ask, &err);
-    bool has_end = ask.op == FRAME_RUN || ask.op == FRAME_SESSION;
+    bool has_end = ask.op == FRAME_RUN || ask.op == FRAME_SESSION || ask.op == FRAME_TOOLS;
     if (has_end && ask.id.len > 0) {
         struct err other = ERR_INIT;
         if (check_run(conn, &ask, &of_run, &other) < 0) {
@@ -311,7 +335,9 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         return;
     }
     serve_unclaim(conn->serve, claim);
-    if (rc == 0 && ask.op == FRAME_PING)
+    if (rc == 0 && ask.op == FRAME_TOOLS)
+        serve_conn_say(conn, tools_frame(conn, &ask));
+    else if (rc == 0 && ask.op == FRAME_PING)
         serve_conn_say(conn, json_pack("{s:s}", "op", "pong"));
     else if (rc == 0 && ask.op == FRAME_INFO)
         serve_conn_say(conn, info_frame(conn->serve));
@@ -319,6 +345,8 @@ void serve_run_take(struct serve_conn *conn, struct str frame, size_t claim)
         work_cancel(run->work);
     else if (run && ask.op == FRAME_TOOL_RESULT)
         work_answer(run->work, ask.call, ask.outcome, &err);
+    else if (run && ask.op == FRAME_APPROVE)
+        work_approve(run->work, ask.call, ask.allow, ask.reason, &err);
     else if (run && ask.op == FRAME_INPUT)
         work_input(run->work, ask.text, ask.end, &err);
     else if (run)

@@ -67,6 +67,8 @@ struct serve_guest {
     const struct request_ceilings *ceilings; /* of its requests; they stay; NULL: the user's */
     int (*begins)(void *user, const struct request *request, struct err *err); /* -1: refused */
     void (*ends)(void *user, const struct request *request, double cpu_ms);
+    /* May its code call this tool of the owner's? -1: no. NULL: any. */
+    int (*allows_tool)(void *user, const char *tool, struct err *err);
     void (*gone)(void *user); /* the last call */
     void *user;
 };

@@ -58,6 +58,11 @@ static void as_ask(struct str text)
     }
     if (ask.op >= FRAME_OPS || ask.id.len > FRAME_ID_MAX)
         abort();
+    if (ask.names && (ask.op != FRAME_TOOLS || json_array_size(ask.names) > REQUEST_TOOLS_MAX))
+        abort();
+    if (ask.op == FRAME_APPROVE &&
+        (ask.call < 1 || ask.reason.len > FRAME_REASON_MAX || (ask.allow && ask.reason.at)))
+        abort();
     own_request request = REQUEST_INIT;
     if (ask.op == FRAME_RUN && request_from_json(ask.request, &ceilings, &request, &err) < 0 &&
         err.kind != ERR_INPUT)

@@ -40,6 +40,10 @@ PLAY = {
     "file": ["open('out.txt', 'w').write('hello')\nimport csv\n" + SUM],
     "ask": ["ask_user('Which column?')", "REPLIED"],
     "late": [SUM.replace('answer("The total is {total}.", total=total)', "print(total)"), SUM.splitlines()[-1]],
+    "tool": ["from tools import stock\nfound = stock.find('tea')\nn = sum(row['pieces'] for row in found)\n"
+             "answer('{n} pieces.', n=n)"],
+    "note": ["import tools\ntry:\n    made = tools.notes.add(text='hello')\nexcept tools.ToolDenied as e:\n"
+             "    made = None\n    print(e.reason)\nprint('made', made)", SUM],
     "cell": ["import time\nprint('begun', flush=True)\ntime.sleep(1000)"],
 }
 awake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "awake")

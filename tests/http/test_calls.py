@@ -1,4 +1,5 @@
-"""Tools of the client over HTTP: calls are events of the run, and POST /v1/runs/{run}/calls/{call} answers them."""
+"""Tools of the client over HTTP: calls are events of the run, POST /v1/runs/{run}/calls/{call} answers them, and
+.../approve decides on those whose policy asks."""
 import threading
 
 import pytest
@@ -6,6 +7,9 @@ import pytest
 ECHO = {"name": "echo", "description": "gives back", "effect": "read", "input_schema": {
     "type": "object", "properties": {"value": {}}, "required": ["value"]}}
 SLOW = {"name": "slow", "description": "gives nothing", "caps": {"timeout_s": 60}, "input_schema": {"type": "object"}}
+ASKS = {"name": "mail.send", "description": "sends", "policy": "ask", "input_schema": {
+    "type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}}
+ASKING = "import tools\ntry:\n    print(tools.mail.send(to='ann'))\nexcept tools.ToolDenied as e:\n    print(e.reason)"
 CODE = "import tools\nprint(tools.echo(6))\ntools.echo(7)"
 
 
@@ -97,3 +101,73 @@ def test_two_answers_at_once_count_once(http, server):
         [thread.join() for thread in threads]
         assert stream.until("end")[-1]["result"]["text"] in ("0", "1")
     assert sorted(said) == [200, 404]
+
+
+def asked(http, run):
+    """The event of a call that waits for a decision."""
+    with http.follow(f"/v1/runs/{run}/events") as stream:
+        return stream.until("approval")[-1]
+
+
+def ended(http, run):
+    """The result; calls are answered."""
+    with http.follow(f"/v1/runs/{run}/events") as stream:
+        for event in stream:
+            if event["event"] == "tool_call":
+                http.post(f"/v1/runs/{run}/calls/{event['call']}", {"value": f"sent to {event['arguments']['to']}"})
+            if event["event"] == "end":
+                return event["result"]
+    raise AssertionError("the stream has no end")
+
+
+def test_a_call_that_asks_waits_for_the_decision_of_the_token(http, server):
+    run = http.begin({"code": ASKING, "tools": [ASKS], "approve": True})
+    event = asked(http, run)
+    assert (event["tool"], event["arguments"], event["line"], event["effect"]) == (
+        "mail.send", {"to": "ann"}, 3, "write") and event["code"] == "print(tools.mail.send(to='ann'))", event
+    [asking] = http.get(f"/v1/runs/{run}").json["asking"]
+    assert asking == {key: event[key] for key in asking} and asking["call"] == event["call"]
+    path = f"/v1/runs/{run}/calls/{event['call']}"
+    with server.client("stranger") as stranger:
+        assert stranger.post(f"{path}/approve", {"allow": True}).status == 404
+        assert stranger.get(f"/v1/runs/{run}").status == 404
+    assert server.nobody().post(f"{path}/approve", {"allow": True}).status == 401
+    for body, field in (({}, "allow"), ({"allow": 1}, "allow"), ({"allow": True, "why": 1}, "why"),
+                        ({"allow": True, "reason": "x"}, "reason"), ({"allow": False, "reason": "x" * 1001}, "reason")):
+        answer = http.post(f"{path}/approve", body)
+        assert (answer.status, answer.error["field"]) == (400, field), answer
+    assert http.post(f"/v1/runs/{run}/calls/{event['call'] + 1}/approve", {"allow": True}).error["field"] == "call"
+    assert http.post(path, {"value": "forged"}).status == 404, "it takes no answer yet"
+    done = http.post(f"{path}/approve", {"allow": True})
+    assert done.status == 200 and done.json == {"run": run, "call": event["call"], "status": "decided"}, done
+    assert http.post(f"{path}/approve", {"allow": False}).status == 404
+    result = ended(http, run)
+    assert result["stdout"] == "sent to ann\n" and result["calls"][0]["approved"] is True, result
+    assert "asking" not in http.get(f"/v1/runs/{run}").json
+    assert http.post(f"{path}/approve", {"allow": True}).status == 404
+
+
+def test_cells_ask_too_and_a_refusal_says_why(http):
+    one = http.session(tools=[ASKS])
+    run = http.begin({"code": ASKING, "approve": True}, f"/v1/sessions/{one}/run")
+    call = asked(http, run)["call"]
+    assert http.post(f"/v1/runs/{run}/calls/{call}/approve", {"allow": False, "reason": "not now"}).status == 200
+    result = ended(http, run)
+    assert result["stdout"] == "a person refused this call: not now\n" and result["calls"][0]["reason"] == "not now"
+    assert http.cell(one, "1 + 1", tools=[])["text"] == "2"
+    http.delete(f"/v1/sessions/{one}")
+
+
+def test_a_run_that_is_cancelled_while_it_asks_ends(http):
+    run = http.begin({"code": ASKING, "tools": [ASKS], "approve": True})
+    asked(http, run)
+    http.delete(f"/v1/runs/{run}")
+    assert ended(http, run)["calls"][0]["outcome"]["error"]["kind"] == "cancelled"
+
+
+def test_without_events_or_without_the_wish_nobody_is_asked(http):
+    refused = http.post("/v1/run", {"code": "1", "approve": True})
+    assert refused.status == 400 and refused.error["field"] == "approve" and "wait" in refused.error["hint"]
+    assert http.post("/v1/run", {"code": "1", "approve": 1}).error["field"] == "approve"
+    run = http.begin({"code": ASKING, "tools": [ASKS]})
+    assert "nobody can be asked here" in ended(http, run)["stdout"]

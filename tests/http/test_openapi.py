@@ -46,7 +46,7 @@ def schema_file(name):
 
 
 @pytest.mark.parametrize("name,component,own", [
-    ("request", "RunRequest", ["wait"]), ("result", "Result", []), ("refusal", "Error", [])])
+    ("request", "RunRequest", ["wait", "approve"]), ("result", "Result", []), ("refusal", "Error", [])])
 def test_a_schema_is_that_of_every_door(name, component, own):
     mine = inlined(DOCUMENT["components"]["schemas"][component])
     mine.pop("description", None)
@@ -57,7 +57,7 @@ def test_a_schema_is_that_of_every_door(name, component, own):
 
 def test_a_cell_and_a_session_take_the_fields_of_a_request():
     request = schema_file("request")["properties"]
-    for component, own, without in (("CellRequest", {"wait"}, {"session", "cache"}),
+    for component, own, without in (("CellRequest", {"wait", "approve"}, {"session", "cache"}),
                                     ("SessionRequest", {"ttl_s", "life_s", "undo_levels"}, None)):
         fields = inlined(DOCUMENT["components"]["schemas"][component])["properties"]
         shared = {name: schema for name, schema in fields.items() if name not in own}

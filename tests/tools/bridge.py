@@ -18,6 +18,27 @@ ECHO = tool("echo", {"value": {}})
 ADD = tool("math.add", {"a": "integer", "b": "integer"}, effect="read")
 SLEEP = tool("never")   # nobody answers it
 
+# Writes lines as the driver would: `words` is the channel of a run or session, `mark` the nonce of the cell.
+FORGE = """
+import os, sys, json
+words = [fd for fd in (250, 3) if os.path.exists(f"/proc/self/fd/{fd}")][0]
+driver = sys.meta_path[0].find_spec.__func__.__globals__
+def write(text, fd=words):
+    data = ("\\n" + text + "\\n").encode()
+    while data:
+        data = data[os.write(fd, data):]
+def frame(**members):
+    return "{" + driver["mark"] + json.dumps(members)[1:]
+def answers(count):
+    import select
+    fd, data = [fd for fd in (251, 4) if os.path.exists(f"/proc/self/fd/{fd}")][0], []
+    poll = select.poll(); poll.register(fd, 1)
+    while count > 0 and poll.poll(5000):
+        data.append(os.read(fd, 1 << 20))
+        count -= data[-1].count(b"\\n")
+    return [json.loads(line) for line in b"".join(data).splitlines()]
+"""
+
 
 class Silent(Exception):
     """An answer that does not come."""

@@ -76,6 +76,33 @@ def test_a_client_without_events_has_the_owners_tools_alone(client):
     assert refused["field"] == "tools" and "events" in refused["hint"]
 
 
+def tools_of(client, **fields):
+    client.send({"op": "tools", **fields})
+    return client.receive()
+
+
+def test_a_client_is_told_the_tools_and_no_command_or_secret_of_them(client):
+    whole = tools_of(client)
+    told = {tool["name"]: tool for tool in whole["tools"]}
+    assert whole["op"] == "tools" and whole["more"] == 0 and "id" not in whole
+    assert set(told) == {"up", "math.double", "math.lies", "long", "ever", "write", "mail.send", "leak"}
+    assert told["math.double"] == {
+        "name": "math.double", "description": "A tool.", "input_schema": NUMBERS, "effect": "read", "policy": "allow",
+        "caps": {"calls": 1000, "timeout_s": 30, "result_bytes": 1 << 20, "at_once": 8}}
+    assert told["math.lies"]["output_schema"] == {"type": "integer"} and told["long"]["caps"]["timeout_s"] == 0.5
+    assert (told["write"]["policy"], told["mail.send"]["policy"]) == ("ask", "allow")
+    assert not any(word in str(whole) for word in (SECRET, "command", "KEY", "LOG", "sleep"))
+
+
+def test_the_list_of_tools_can_be_asked_for_by_names_and_under_an_id(client):
+    answer = tools_of(client, id="t", names=["math.*", "up", "nothing"])
+    assert answer["id"] == "t" and "op" not in answer
+    assert [tool["name"] for tool in answer["tools"]] == ["math.double", "math.lies", "up"]
+    assert tools_of(client, id="t", names=[])["tools"] == []
+    refused = tools_of(client, id="t", names=["a" * 65])
+    assert refused["id"] == "t" and refused["error"]["field"] == "names"
+
+
 def test_the_client_cannot_answer_for_the_tool_host(bridge):
     bridge.start({"code": failure("tools.long()"), "tools": ["long"], "limits": {"timeout_s": 30}})
     call = bridge.until("tool_call")

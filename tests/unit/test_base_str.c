@@ -76,6 +76,16 @@ TEST(str_cuts_between_characters)
     CHECK_INT(str_cut_utf8(STR("\x80\x80\x80\x80\x80\x80\x80"), 6), 6);
 }
 
+TEST(str_finds_a_line)
+{
+    struct str text = STR("one\n\nthree");
+    CHECK(str_is(str_line(text, 1), "one"));
+    CHECK(str_is(str_line(text, 2), "") && str_line(text, 2).at);
+    CHECK(str_is(str_line(text, 3), "three"));
+    CHECK(!str_line(text, 4).at && !str_line(text, 0).at && !str_line(text, INT64_MAX).at);
+    CHECK(!str_line(STR("one\n"), 2).at && !str_line(STR_NONE, 1).at);
+}
+
 TEST(str_numbers)
 {
     uint64_t value = 7;

@@ -1,6 +1,7 @@
 /* The socket's frames: framing, what clients may ask, what engines say. */
 #include "check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,8 @@ TEST(frames_without_members_are_enough)
     } rows[] = {
         { "{\"op\":\"ping\"}", FRAME_PING },
         { "{\"op\":\"info\"}", FRAME_INFO },
+        { "{\"op\":\"tools\"}", FRAME_TOOLS },
+        { "{\"op\":\"tools\",\"id\":\"x\",\"names\":[\"a.*\"]}", FRAME_TOOLS },
         { "{\"id\":\"x\",\"op\":\"cancel\"}", FRAME_CANCEL },
         { "{\"op\":\"interrupt\",\"id\":\"x\"}", FRAME_INTERRUPT },
     };
@@ -151,6 +154,11 @@ TEST(frame_refused_names_the_field_and_keeps_the_id)
         { "{\"op\":\"run\",\"id\":\"a\\u0000b\",\"request\":{}}", "id", false },
         { "{\"op\":\"cancel\",\"id\":\"x\",\"request\":{}}", "request", true },
         { "{\"op\":\"ping\",\"id\":\"x\"}", "id", true },
+        { "{\"op\":\"tools\",\"id\":\"x\",\"names\":\"a\"}", "names", true },
+        { "{\"op\":\"tools\",\"names\":[\"a\",7]}", "names", false },
+        { "{\"op\":\"tools\",\"names\":[\"\"]}", "names", false },
+        { "{\"op\":\"tools\",\"names\":[\"a\\u0000\"]}", "names", false },
+        { "{\"op\":\"tools\",\"request\":{}}", "request", false },
         { "{\"op\":\"run\",\"id\":\"x\",\"id\":\"y\",\"request\":{}}", "id", false },
     };
     for (size_t i = 0; i < array_len(rows); i++) {
@@ -309,6 +317,33 @@ TEST(result_without_a_status_is_none)
         result_init(&out);
         own_json json = json_read(str_of(rows[i]), 100, &err);
         CHECK_INT(result_from_json(json, &out, &err), -1);
+    }
+}
+
+TEST(frame_of_a_decision_names_a_call_and_says_yes_or_no)
+{
+    static const struct {
+        const char *text, *field;
+    } rows[] = {
+        { "\"call\":3,\"allow\":true", "" },
+        { "\"call\":3,\"allow\":false,\"reason\":\"r\"", "" },
+        { "\"call\":3,\"allow\":true,\"reason\":\"r\"", "reason" },
+        { "\"call\":3,\"allow\":false,\"reason\":1", "reason" },
+        { "\"allow\":true", "call" },
+        { "\"call\":2147483648,\"allow\":true", "call" },
+        { "\"call\":3", "allow" },
+        { "\"call\":3,\"allow\":\"yes\"", "allow" },
+        { "\"call\":3,\"allow\":true,\"value\":1", "value" },
+    };
+    for (size_t i = 0; i < array_len(rows); i++) {
+        own_frame_ask ask = FRAME_ASK_INIT;
+        struct err err = ERR_INIT;
+        char text[120];
+        snprintf(text, sizeof text, "{\"op\":\"approve\",\"id\":\"a\",%s}", rows[i].text);
+        int rc = frame_ask_read(str_of(text), &ask, &err);
+        CHECK_INT(rc, *rows[i].field ? -1 : 0);
+        CHECK_TEXT(err.field, rows[i].field);
+        CHECK(rc < 0 || (ask.call == 3 && ask.allow == (ask.reason.len == 0)));
     }
 }
 

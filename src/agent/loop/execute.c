@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/agent_int.h"
+#include "agent/past.h"
 #include "agent/read/observe.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -281,6 +282,28 @@ static void notice_circle(struct agent *agent, const struct agent_action *action
                    (long long)times);
 }
 
+/* For the cells that run again. The event has what the result has not in full. */
+static void keep_calls(struct agent *agent, const json_t *step, const json_t *result)
+{
+    const json_t *list = json_object_get(result, "calls");
+    bool whole = !json_object_get(result, "calls_more");
+    size_t i;
+    json_t *row, *n = json_object_get(step, "n");
+    if (agent->box.again) {
+        agent_calls_set(agent->called, n, json_incref(agent->box.again->rows));
+        return;
+    }
+    if (json_array_size(list) == 0)
+        return;
+    json_t *rows = agent_heard_rows(&agent->box.heard, result);
+    agent_calls_set(agent->called, n, rows);
+    json_array_foreach ((json_t *)(uintptr_t)list, i, row)
+        whole = whole && json_is_object(json_object_get(row, "arguments")) &&
+                json_is_object(json_object_get(row, "outcome"));
+    if (!whole)
+        agent_tell(agent, "calls", json_pack("{s:O, s:O}", "n", n, "rows", rows));
+}
+
 static void take_result(struct agent *agent, const struct agent_action *action, json_t *step,
                         json_t *result, int64_t mark)
 {
@@ -292,6 +315,7 @@ static void take_result(struct agent *agent, const struct agent_action *action, 
             json_object_set(step, copied[i], json_object_get(result, copied[i]));
     json_object_set(step, "result", result);
     agent_keep_artifacts(agent, result);
+    keep_calls(agent, step, result);
     if (has_changed(result, action->code))
         agent->changes++;
     describe(agent, step, result, &text);
@@ -300,6 +324,34 @@ static void take_result(struct agent *agent, const struct agent_action *action, 
     agent_observe_data(buf_str(&brief), agent->tag, &marked);
     finish(agent, action, json_incref(step), &text, marked.at);
     json_array_append_new(agent->marks, json_integer(mark));
+}
+
+/* A cell that the record has calls no tool; in a replay none does. False: it is a new one. */
+static bool is_recorded(const struct agent *agent, struct agent_again *out)
+{
+    const struct agent_past *past = agent->task.past;
+    const json_t *was = past && !agent->tape.live ? json_array_get(past->steps, agent->tape.steps)
+                                                  : NULL;
+    if (!was && !agent->task.replays)
+        return false;
+    agent_again_of(agent, agent_calls_of(past ? past->called : NULL, was), out);
+    return true;
+}
+
+static void take_payload(struct agent *agent, const json_t *result)
+{
+    json_t *payload = str_is(json_get_str(result, "status"), "ok") ? agent_payload_of(result)
+                                                                   : NULL;
+    if (payload && !agent->ended)
+        agent_proof(agent, payload);
+}
+
+static void end_if_unknown(struct agent *agent, const struct agent_again *again)
+{
+    if (again->unknown && !agent->task.replays)
+        agent_end(agent, AGENT_FAILED, "cupel calls no tool twice for one cell: ask anew",
+                  "a recorded cell calls %s again, and the record has no outcome of that call",
+                  again->first);
 }
 
 static void run(struct agent *agent, const struct agent_action *action, double seconds)
@@ -313,22 +365,25 @@ static void run(struct agent *agent, const struct agent_action *action, double s
     if (agent->spent.limit.artifact_bytes >= 0)
         agent->box.artifact_bytes = files_left > 1 ? files_left : 1;
     struct hearing hearing = { agent, OUTPUT_TOLD };
+    struct agent_again again = { 0 };
+    if (is_recorded(agent, &again))
+        agent->box.again = &again;
     agent->box.step = json_integer_value(json_object_get(step, "n"));
     own_json result = agent_box_cell(&agent->box, action->code, seconds, on_output, &hearing, &err);
     agent->box.step = 0;
     agent_repair_count(&agent->repair, code_print(action));
-    agent_budget_add_cell(&agent->spent, clock_ms_between(before, clock_now_ns()) / 1000);
+    agent_budget_add_cell(&agent->spent,
+                          clock_ms_between(before, clock_now_ns()) / 1000 - agent->box.asked_s);
     if (agent_is_cancelled(agent) || err.kind == ERR_CANCELLED)
         agent_end(agent, AGENT_FAILED, NULL, "cancelled");
     else if (!result)
         agent_end(agent, AGENT_FAILED, err.hint, "the engine: %s", err.text);
-    if (!result)
-        return;
-    take_result(agent, action, step, result, mark);
-    json_t *payload = str_is(json_get_str(result, "status"), "ok") ? agent_payload_of(result)
-                                                                   : NULL;
-    if (payload && !agent->ended)
-        agent_proof(agent, payload);
+    if (result)
+        take_result(agent, action, step, result, mark);
+    end_if_unknown(agent, &again);
+    agent->box.again = NULL;
+    agent_again_done(&again);
+    take_payload(agent, result);
 }
 
 void agent_execute(struct agent *agent, const struct agent_action *action)

@@ -157,6 +157,29 @@ static int refuse_hidden(const json_t *step, struct err *err)
     return -1;
 }
 
+/* It calls no tool: a call has the outcome that it had, or none. NULL: err. */
+static json_t *cell_again(struct agent *agent, const json_t *step, const char *code,
+                          struct err *err)
+{
+    struct agent_again again;
+    agent_again_of(agent, agent_calls_of(agent->called, step), &again);
+    agent->box.again = &again;
+    agent->box.step = json_integer_value(json_object_get(step, "n"));
+    json_t *result = agent_box_cell(&agent->box, code, agent->box.timeout_s, NULL, NULL, err);
+    agent->box.step = 0;
+    agent->box.again = NULL;
+    if (result && again.unknown) {
+        json_decref(result);
+        result = NULL;
+        err_set(err, ERR_CONFLICT,
+                "cell %lld of the task calls %s again, and the record has no outcome of that call",
+                (long long)json_integer_value(json_object_get(step, "n")), again.first);
+        err_hint(err, "cupel calls no tool twice for one cell: ask anew");
+    }
+    agent_again_done(&again);
+    return result;
+}
+
 /* The kept cells again, in this session: its names and files are as they were. */
 static int run_again(struct agent *agent, struct err *err)
 {
@@ -168,9 +191,7 @@ static int run_again(struct agent *agent, struct err *err)
             continue;
         if (json_integer_value(json_object_get(step, "redacted")) && strstr(code, "[redacted:"))
             return refuse_hidden(step, err);
-        agent->box.step = json_integer_value(json_object_get(step, "n"));
-        own_json result = agent_box_cell(&agent->box, code, agent->box.timeout_s, NULL, NULL, err);
-        agent->box.step = 0;
+        own_json result = cell_again(agent, step, code, err);
         if (!result)
             return -1;
         if (!str_is(json_get_str(result, "status"), json_get_str(step, "status").at))
@@ -194,6 +215,12 @@ static const json_t *take_events(struct agent *agent, const json_t *events)
         if (is_kind(event, "task") && id.len && id.len < sizeof agent->id) {
             snprintf(agent->id, sizeof agent->id, "%s", id.at);
             agent->files_told = json_array_size(json_object_get(data, "files"));
+        } else if (is_kind(event, "setup") && json_is_array(json_object_get(data, "tools"))) {
+            json_decref(agent->tools_before);
+            agent->tools_before = json_incref(json_object_get(data, "tools"));
+        } else if (is_kind(event, "calls") && json_is_array(json_object_get(data, "rows"))) {
+            agent_calls_set(agent->called, json_object_get(data, "n"),
+                            json_incref(json_object_get(data, "rows")));
         } else if (is_kind(event, "step") && json_is_object(data)) {
             json_array_append(agent->steps, data);
             json_array_append_new(agent->marks, json_integer(-1));
@@ -210,8 +237,11 @@ static const json_t *take_events(struct agent *agent, const json_t *events)
 
 int agent_resume(struct agent *agent, const json_t *events, struct err *err)
 {
-    if (take_history(agent, take_events(agent, events), err) < 0 ||
-        agent_box_open(&agent->box, err) < 0)
+    if (take_history(agent, take_events(agent, events), err) < 0)
+        return -1;
+    if (!agent->tools_before && agent_box_has_tools(&agent->box)) /* these events have no setup */
+        agent->tools_before = agent_box_tools(&agent->box, err);
+    if (err->kind != ERR_NONE || agent_box_open(&agent->box, err) < 0)
         return -1;
     return run_again(agent, err);
 }

@@ -40,6 +40,7 @@ char *agent_opening_prompt(const struct agent *agent, int prompt)
 {
     char seconds[32], memory[32];
     own_str house = house_of(agent);
+    own_str offer = agent_offer(agent);
     snprintf(seconds, sizeof seconds, "%.0f", agent->box.timeout_s);
     snprintf(memory, sizeof memory, "%lld MiB of memory",
              (long long)(agent->box.memory_bytes >> 20));
@@ -49,6 +50,7 @@ char *agent_opening_prompt(const struct agent *agent, int prompt)
         { "memory", memory },
         { "tag", agent->tag },
         { "house", house },
+        { "offer", offer },
         { "cell", agent->tools ? cell_tool : cell_text },
     };
     return agent_prompt_fill((enum agent_prompt)prompt, words, array_len(words));

@@ -41,9 +41,14 @@ static void set_answer(struct agent *agent, struct str text)
 static void rerun_and_trace(struct agent *agent, const struct agent_claim *claim)
 {
     int64_t before = clock_now_ns();
+    struct agent_again calls;
     agent->box.artifact_bytes = 0; /* the rerun makes all files again */
+    agent_again_of(agent, agent_calls_kept(agent->called, agent->steps), &calls);
+    agent->box.again = &calls;
     own_json again = agent_check_rerun(claim, &agent->box, agent_proof_seconds(agent),
                                        agent->checks);
+    agent->box.again = NULL;
+    agent_again_done(&calls);
     json_decref(agent->trace);
     agent->trace = again ? agent_check_trace(claim, again, &agent->box, agent_proof_seconds(agent),
                                              agent->checks)

@@ -98,7 +98,8 @@ static void add_name(struct buf *out, const json_t *entry)
 
 static bool is_noise(const json_t *entry)
 {
-    return str_is(json_get_str(entry, "type"), "module");
+    struct str type = json_get_str(entry, "type");
+    return str_is(type, "module") || str_is(type, "Space"); /* Space: a module of tools */
 }
 
 static void add_names(struct buf *out, const json_t *result, const char *list, const char *title)
@@ -152,6 +153,32 @@ static void add_files(struct buf *out, const json_t *result)
     }
 }
 
+/* A rollback takes nothing back outside. */
+static void add_done(struct buf *out, const json_t *result)
+{
+    size_t i, shown = 0;
+    json_t *call;
+    if (!str_is(json_get_str(result, "state"), "rolled_back"))
+        return;
+    json_array_foreach (json_object_get(result, "calls"), i, call) {
+        char arguments[120];
+        const json_t *outcome = json_object_get(call, "outcome");
+        if (!json_object_get(outcome, "value") && !json_object_get(call, "outcome_bytes"))
+            continue;
+        if (shown++ >= NAMES_MAX)
+            continue;
+        json_brief(json_object_get(call, "arguments"), arguments, sizeof arguments);
+        buf_add_text(out,
+                     shown == 1 ? "[calls that stay done, though the cell was undone] " : ", ");
+        add_cut(out, json_get_str(call, "tool"), 64);
+        buf_printf(out, "(%s)", arguments);
+    }
+    if (shown > NAMES_MAX)
+        buf_printf(out, ", and %zu more", shown - NAMES_MAX);
+    if (shown)
+        buf_add_text(out, "\n");
+}
+
 void agent_observe_result(const json_t *result, size_t max, struct buf *out)
 {
     add_stream(out, result, "stdout", max);
@@ -164,6 +191,7 @@ void agent_observe_result(const json_t *result, size_t max, struct buf *out)
         add_names(out, result, "names_removed", "names that are gone");
     }
     add_files(out, result);
+    add_done(out, result);
 }
 
 void agent_observe_brief(const json_t *result, int64_t n, struct buf *out)

@@ -98,6 +98,21 @@ static void say_faults(const struct buf *faults, json_t *checks)
     agent_checks_add(checks, "rerun", "fail", faults->at, repair.at);
 }
 
+/* Tools are not called again, so a call that is new has no answer. */
+static void say_unknown(const struct agent_again *again, json_t *checks)
+{
+    own_buf detail = BUF_INIT(4096), repair = BUF_INIT(8192);
+    buf_printf(&detail,
+               "in a fresh box the cells call %s, which they did not call in the session%s",
+               again->first, again->unknown > 1 ? ", and more" : "");
+    buf_printf(&repair,
+               "All kept cells were run again in order in a fresh box, without calling any tool: a "
+               "call gets what the same call gave before. But %s. Let no argument of a tool depend "
+               "on chance, on the time or on an order that is not fixed.",
+               detail.at);
+    agent_checks_add(checks, "rerun", "fail", detail.at, repair.at);
+}
+
 json_t *agent_rerun_read(const struct agent_claim *claim, const json_t *result, size_t cells,
                          json_t *checks)
 {
@@ -130,6 +145,10 @@ json_t *agent_check_rerun(const struct agent_claim *claim, struct agent_box *box
     struct err err = ERR_INIT;
     own_json cells = kept_cells(claim->steps);
     own_json result = agent_rerun_cells(box, cells, timeout_s, &err);
+    if (result && box->again && box->again->unknown) {
+        say_unknown(box->again, checks);
+        return NULL;
+    }
     if (result)
         return agent_rerun_read(claim, result, json_array_size(cells), checks);
     agent_checks_add(checks, "rerun", "no_verdict", err.text[0] ? err.text : "no fresh box was had",

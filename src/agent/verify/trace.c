@@ -2,6 +2,7 @@
  * origin, and turns its findings into checks. Runs in the task's process. The box reads hostile
  * text: its reply is validated, and one that is not understood is no proof. */
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/verify/verify.h"
 #include "base/attr.h"
@@ -12,6 +13,7 @@
 #define LOOK_S 60 /* seconds: large inputs are looked through */
 #define PROGRAM_MAX (16u << 20)
 #define OUTPUT_MAX (20u << 10) /* bytes of a cell's output that are looked at for copied numbers */
+#define CALLS_MAX (4u << 20) /* bytes of the arguments and values of tools that are looked at */
 #define FAULTS_MAX (8u << 10)
 
 /* The kinds of problems, and the check that each belongs to. */
@@ -33,8 +35,35 @@ static const struct {
     { "schema", "the values satisfy the schema" },
 };
 
+/* The calls of tools, `failed` where no value came. Where arguments or values are long, the place
+ * alone counts. */
+static json_t *calls_of(const json_t *result, size_t *room)
+{
+    json_t *calls = json_array(), *call;
+    size_t i;
+    json_array_foreach (json_object_get(result, "calls"), i, call) {
+        const json_t *outcome = json_object_get(call, "outcome");
+        bool gave = json_object_get(outcome, "value") || json_object_get(call, "outcome_bytes");
+        json_t *row = json_pack(
+            "{s:O, s:O?, s:O?, s:O?, s:b}", "tool", json_object_get(call, "tool"), "line",
+            json_object_get(call, "line"), "arguments", json_object_get(call, "arguments"), "value",
+            json_object_get(outcome, "value"), "failed", !gave);
+        own_str text = json_write(row, JSON_COMPACT);
+        size_t bytes = text ? strlen(text) : SIZE_MAX;
+        if (bytes > *room) {
+            json_object_del(row, "arguments");
+            json_object_del(row, "value");
+        } else {
+            *room -= bytes;
+        }
+        json_array_append_new(calls, row);
+    }
+    return calls;
+}
+
 static json_t *cells_of(const json_t *steps)
 {
+    size_t room = CALLS_MAX;
     json_t *cells = json_array(), *step;
     size_t i, from = agent_steps_from(steps);
     json_array_foreach (steps, i, step) {
@@ -42,9 +71,11 @@ static json_t *cells_of(const json_t *steps)
         if (i < from || !agent_step_is_kept(step))
             continue;
         output.len = str_cut_utf8(output, OUTPUT_MAX);
-        json_array_append_new(cells, json_pack("{s:O, s:O, s:o}", "n", json_object_get(step, "n"),
-                                               "code", json_object_get(step, "code"), "output",
-                                               json_text(output)));
+        json_t *calls = calls_of(json_object_get(step, "result"), &room);
+        json_array_append_new(cells,
+                              json_pack("{s:O, s:O, s:o, s:o}", "n", json_object_get(step, "n"),
+                                        "code", json_object_get(step, "code"), "output",
+                                        json_text(output), "calls", calls));
     }
     return cells;
 }

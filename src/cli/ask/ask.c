@@ -80,6 +80,15 @@ static int open_again(struct cli_ask *ask, struct err *err)
     return ask->options.resumes || ask->options.replays ? cli_ask_past_setup(ask, err) : 0;
 }
 
+/* Tools of this command line are no business of an engine that others use. */
+static int open_engine(struct cli_ask *ask, struct err *err)
+{
+    char *options[CLI_ASK_ENGINE_OPTIONS];
+    return cli_ask_options_engine(&ask->options, options)
+               ? cli_session_own(&ask->remote, options, err)
+               : cli_session_carry(&ask->remote, err);
+}
+
 int cli_ask_open(struct cli_ask *ask, struct err *err)
 {
     const struct cli_run_options *run = &ask->options.run;
@@ -91,7 +100,7 @@ int cli_ask_open(struct cli_ask *ask, struct err *err)
         open_text(ask->options.instructions, "instructions", &ask->instructions_fd, err) < 0 ||
         cli_run_inputs_open_files(&run->files, &ask->inputs, err) < 0 ||
         (run->out && cli_steward_open(run->out, &ask->steward, err) < 0) ||
-        cli_session_carry(&ask->remote, err) < 0)
+        open_engine(ask, err) < 0)
         return -1;
     const json_t *files = json_object_get(json_object_get(ask->peeked, "task"), "files");
     return ask->peeked ? cli_ask_again_open(ask, files, err) : 0;
@@ -286,12 +295,9 @@ static void on_event(void *user, const char *kind, const json_t *data)
     cli_ask_draw_event(&ask->draw, kind, data);
 }
 
-/* One line from the terminal. Ctrl-D and Ctrl-C: nobody replies. */
-static char *on_ask(void *user, const char *question)
+char *cli_ask_read_line(struct cli_ask *ask)
 {
-    struct cli_ask *ask = user;
     own_buf line = BUF_INIT(REPLY_MAX);
-    cli_ask_draw_question(&ask->draw, question);
     for (char c; line.len < REPLY_MAX;) {
         struct pollfd ready[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                                   { .fd = ask->interrupt_fd, .events = POLLIN } };
@@ -303,7 +309,16 @@ static char *on_ask(void *user, const char *question)
             break;
         buf_add(&line, &c, 1);
     }
-    return is_text(buf_str(&line)) ? buf_take(&line) : NULL;
+    if (!is_text(buf_str(&line)))
+        return NULL;
+    return line.len ? buf_take(&line) : buf_strdup(STR(""));
+}
+
+static char *on_ask(void *user, const char *question)
+{
+    struct cli_ask *ask = user;
+    cli_ask_draw_question(&ask->draw, question);
+    return cli_ask_read_line(ask);
 }
 
 static bool can_reply(const struct cli_ask *ask)
@@ -384,6 +399,7 @@ int cli_ask_turn(struct cli_ask *ask, struct agent *agent, json_t **out_report)
     const struct agent_watch watch = { .on = on_event,
                                        .user = ask,
                                        .ask = can_reply(ask) ? on_ask : NULL,
+                                       .approve = can_reply(ask) ? cli_ask_approve : NULL,
                                        .cancel_fd = ask->interrupt_fd };
     enum agent_status status = AGENT_FAILED;
     *out_report = agent_run(agent, &watch, &status);
@@ -398,7 +414,7 @@ void cli_ask_done(struct cli_ask *ask)
 {
     int *const fds[] = { &ask->schema_fd, &ask->instructions_fd };
     json_t *const values[] = { ask->schema, ask->recorded, ask->peeked,
-                               ask->events, ask->session,  ask->sources };
+                               ask->events, ask->session,  ask->sources, ask->always };
     cli_ask_draw_done(&ask->draw);
     cli_ask_store_done(&ask->store);
     agent_past_done(&ask->past);

@@ -36,6 +36,7 @@ struct cli_ask {
     json_t *events; /* of that task */
     struct agent_past past; /* its last question, where that is taken up or replayed */
     json_t *session; /* the session's request, without files */
+    json_t *always; /* names of tools that the user allowed for good, or NULL */
     json_t *sources; /* absolute paths of the files, or null */
     char *folder; /* the caller's current one, or NULL */
     struct request made_of; /* the session's request, with the files */
@@ -74,6 +75,11 @@ int cli_ask_save(struct cli_steward *steward, const char *folder, const char *pr
 
 /* Lists the files of made_of for the agent. `from`: those before are known. */
 void cli_ask_list_files(struct cli_ask *ask, const struct cli_run_inputs *inputs, size_t from);
+
+/* One line from the terminal, heap. Ctrl-D and Ctrl-C: NULL. */
+char *cli_ask_read_line(struct cli_ask *ask);
+/* --- ask_approve.c: may the code make this call? As agent_watch.approve, of a cli_ask. --- */
+bool cli_ask_approve(void *user, const json_t *call);
 
 /* --- ask_again.c: the files of a task that goes on --- */
 /* Opens the files that the last question had, as the caller; one that the command line names again

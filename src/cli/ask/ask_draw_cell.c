@@ -17,6 +17,8 @@
 #define NAMES_MAX 8
 #define ANSWER_FORM "application/vnd.cupel.answer+json"
 #define FILES_MAX 8
+#define CALLS_MAX 8 /* of one cell */
+#define PART_MAX 80 /* characters of a call's arguments or outcome */
 
 static size_t count_lines(struct str text)
 {
@@ -221,6 +223,56 @@ static void draw_value(struct cli_ask_draw *draw, const json_t *result)
         cli_ask_draw_line(draw, CLI_DIM, "    …", STR(""));
 }
 
+static void add_part(const json_t *value, const json_t *bytes, struct buf *out)
+{
+    own_str text = value && !json_is_null(value) ? json_write(value, JSON_COMPACT | JSON_ENCODE_ANY)
+                                                 : NULL;
+    if (text)
+        cli_visible_line(str_of(text), PART_MAX, out);
+    else if (json_is_integer(bytes))
+        buf_printf(out, "%" JSON_INTEGER_FORMAT " bytes", json_integer_value(bytes));
+    else
+        buf_add_text(out, "null");
+}
+
+/* A tool, its arguments, and what it gave. */
+static void draw_call(struct cli_ask_draw *draw, const json_t *call)
+{
+    const json_t *outcome = json_object_get(call, "outcome");
+    const json_t *error = json_object_get(outcome, "error");
+    own_buf line = BUF_INIT(4096);
+    cli_visible_line(json_get_str(call, "tool"), 64, &line);
+    buf_add_text(&line, " ");
+    add_part(json_object_get(call, "arguments"), json_object_get(call, "arguments_bytes"), &line);
+    buf_add_text(&line, " → ");
+    if (error) {
+        cli_visible_line(json_get_str(error, "kind"), 20, &line);
+        buf_add_text(&line, ": ");
+        cli_visible_line(json_get_str(error, "message"), PART_MAX, &line);
+    } else {
+        add_part(json_object_get(outcome, "value"), json_object_get(call, "outcome_bytes"), &line);
+    }
+    cli_ask_draw_line(draw, error ? CLI_YELLOW : CLI_DIM, "  call ", buf_str(&line));
+}
+
+static void draw_calls(struct cli_ask_draw *draw, const json_t *result)
+{
+    const json_t *calls = json_object_get(result, "calls");
+    size_t i, count = json_array_size(calls);
+    json_t *call;
+    char more[64];
+    json_array_foreach (calls, i, call) {
+        if (i == CALLS_MAX)
+            break;
+        draw_call(draw, call);
+    }
+    count += (size_t)json_integer_value(json_object_get(result, "calls_more"));
+    if (count <= CALLS_MAX)
+        return;
+    snprintf(more, sizeof more, "  … %zu more calls", count - CALLS_MAX);
+    cli_ask_draw_line(draw, CLI_DIM, more, STR(""));
+}
+
 void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data)
 {
     const json_t *result = json_object_get(data, "result");
@@ -228,6 +280,8 @@ void cli_ask_draw_step(struct cli_ask_draw *draw, const json_t *data)
     struct str status = json_get_str(data, "status");
     bool good = str_is(status, "ok");
     end_output(draw);
+    if (!json_is_true(json_object_get(data, "repeated")))
+        draw_calls(draw, result);
     draw_value(draw, result);
     cli_ask_draw_style(draw, good ? CLI_GREEN : CLI_RED);
     buf_add_text(&draw->out, "  ");

@@ -59,11 +59,26 @@ int cli_ask_past_setup(struct cli_ask *ask, struct err *err)
     return 0;
 }
 
+/* A further question has the tools of the last one, unless it names others. */
+static void remember_tools(struct cli_ask *ask)
+{
+    json_t *tools = NULL, *event;
+    size_t i;
+    json_array_foreach (ask->events, i, event)
+        if (str_is(json_get_str(event, "kind"), "setup"))
+            tools = json_object_get(json_object_get(json_object_get(event, "data"), "session"),
+                                    "tools");
+    if (json_is_array(tools) && ask->options.run.tools.count == 0)
+        json_object_set(ask->session, "tools", tools);
+}
+
 int cli_ask_past_ready(struct cli_ask *ask, struct err *err)
 {
     const struct cli_ask_options *o = &ask->options;
-    if (!o->resumes && !o->replays)
+    if (!o->resumes && !o->replays) {
+        remember_tools(ask);
         return 0;
+    }
     size_t questions = agent_past_questions(ask->events);
     if (agent_past_read(ask->events, o->resumes ? questions - 1 : 0, o->replays, &ask->past, err) <
             0 ||

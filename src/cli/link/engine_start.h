@@ -13,5 +13,8 @@ int cli_session_reach(struct cli_remote *remote, const char *id, struct err *err
 /* Connects to a running engine, or starts one that lives as long as the connection. An engine named
  * by CUPEL_SOCKET must already run. */
 int cli_session_carry(struct cli_remote *remote, struct err *err);
+/* Starts an engine for this connection alone, whatever engine runs, with these options of `cupel
+ * serve`, and a NULL. An engine that does not start says why. */
+int cli_session_own(struct cli_remote *remote, char *const *options, struct err *err);
 
 #endif

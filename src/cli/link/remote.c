@@ -52,10 +52,10 @@ int cli_remote_connect(struct cli_remote *remote, struct err *err)
     return adopt(remote, embed_connect(embed_named(), &link, err), &link);
 }
 
-int cli_remote_spawn(struct cli_remote *remote, struct err *err)
+int cli_remote_spawn(struct cli_remote *remote, char *const *options, int errors, struct err *err)
 {
     struct embed_link link;
-    return adopt(remote, embed_spawn("/proc/self/exe", &link, err), &link);
+    return adopt(remote, embed_spawn("/proc/self/exe", options, errors, &link, err), &link);
 }
 
 int cli_remote_open(struct cli_remote *remote, struct err *err)

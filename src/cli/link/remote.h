@@ -29,8 +29,8 @@ struct cli_remote {
 int cli_remote_open(struct cli_remote *remote, struct err *err);
 /* The connection alone; ERR_ABSENT if there is no engine. */
 int cli_remote_connect(struct cli_remote *remote, struct err *err);
-/* Starts an engine for this connection alone. */
-int cli_remote_spawn(struct cli_remote *remote, struct err *err);
+/* Starts an engine for this connection alone; as embed_spawn. */
+int cli_remote_spawn(struct cli_remote *remote, char *const *options, int errors, struct err *err);
 /* Frees the last answer. */
 void cli_remote_forget(struct cli_remote *remote);
 void cli_remote_close(struct cli_remote *remote);

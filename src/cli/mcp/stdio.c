@@ -222,7 +222,7 @@ static int reopen(void *user, struct embed_link *out, struct err *err)
     if (embed_connect(embed_named(), out, &why) == 0)
         return 0;
     if (!embed_named() && why.kind == ERR_ABSENT)
-        return embed_spawn("/proc/self/exe", out, err);
+        return embed_spawn("/proc/self/exe", /* options= */ NULL, /* errors= */ -1, out, err);
     *err = why;
     return -1;
 }

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "cli/term/term.h"
 #include "cli/term/visible.h"
+#include "contract/signature.h"
 #include "tool/define/define.h"
 
 #define OUT_MAX ((size_t)128 << 20)
@@ -28,57 +29,6 @@ static const char *effect_of(const json_t *definition)
 {
     const char *effect = json_string_value(json_object_get(definition, "effect"));
     return effect ? effect : tool_effect_name(TOOL_WRITE);
-}
-
-/* The type of a schema in Python's words. */
-static const char *type_word(const json_t *schema)
-{
-    static const struct {
-        const char *type, *word;
-    } words[] = { { "string", "str" }, { "integer", "int" }, { "number", "float" },
-                  { "boolean", "bool" }, { "array", "list" }, { "object", "dict" },
-                  { "null", "None" } };
-    struct str type = json_get_str(schema, "type");
-    for (size_t i = 0; i < array_len(words); i++)
-        if (str_is(type, words[i].type))
-            return words[i].word;
-    return "Any";
-}
-
-static bool is_required(const json_t *schema, const char *name)
-{
-    size_t i;
-    json_t *one;
-    json_array_foreach (json_object_get(schema, "required"), i, one)
-        if (str_is(json_str(one), name))
-            return true;
-    return false;
-}
-
-static void add_parameters(const json_t *schema, bool required, size_t *count, struct buf *out)
-{
-    const char *name;
-    json_t *property;
-    json_object_foreach (json_object_get(schema, "properties"), name, property) {
-        if (is_required(schema, name) != required)
-            continue;
-        const json_t *usual = json_object_get(property, "default");
-        own_str text = usual ? json_write(usual, JSON_COMPACT) : NULL;
-        buf_printf(out, "%s%s: %s", (*count)++ ? ", " : "", name, type_word(property));
-        if (!required)
-            buf_printf(out, " = %.60s", text ? text : "None");
-    }
-}
-
-void cli_tools_add_signature(const json_t *definition, struct buf *out)
-{
-    const json_t *input = json_object_get(definition, "input_schema");
-    const json_t *output = json_object_get(definition, "output_schema");
-    size_t count = 0;
-    buf_printf(out, "%s(", json_get_str(definition, "name").at);
-    add_parameters(input, /* required= */ true, &count, out);
-    add_parameters(input, /* required= */ false, &count, out);
-    buf_printf(out, ")%s%s", output ? " -> " : "", output ? type_word(output) : "");
 }
 
 static void print(const struct buf *text)
@@ -119,7 +69,7 @@ static void add_json(struct buf *out, const char *title, const json_t *value)
 void cli_tools_print_one(const json_t *definition)
 {
     own_buf out = BUF_INIT(OUT_MAX);
-    cli_tools_add_signature(definition, &out);
+    signature_add(definition, /* python= */ false, &out);
     buf_printf(&out, "\n\n%s\n\neffect: %s\npolicy: %s\nsource: %s\n",
                json_get_str(definition, "description").at, effect_of(definition),
                cli_tools_policy(definition), json_get_str(definition, "source").at);

@@ -9,8 +9,6 @@
 
 /* "allow", "ask", "deny" or "rules", of a definition. */
 const char *cli_tools_policy(const json_t *definition);
-/* "db.query(sql: str, limit: int = 10) -> list". */
-void cli_tools_add_signature(const json_t *definition, struct buf *out);
 
 void cli_tools_print_table(const json_t *definitions);
 void cli_tools_print_one(const json_t *definition);

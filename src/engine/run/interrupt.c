@@ -53,6 +53,9 @@ static void interrupt(struct engine_run *run)
 /* A cell over its time has its interrupt already. */
 void run_wish_to_stop(struct engine_run *run)
 {
+    static const struct engine_event thawed = { .kind = ENGINE_THAWED };
+    if (run->frozen.since_ns && run->hooks.on_event)
+        run->hooks.on_event(run->hooks.user, &thawed);
     run_thaw(run);
     if (++run->interrupts > 1)
         run_kill(run, run->facts.timed_out ? RESULT_TIMEOUT : RESULT_INTERRUPTED);

@@ -25,20 +25,13 @@ static void add_spill(struct engine_run *run, int which, const struct result_str
 static void take_fail_line(struct engine_run *run)
 {
     struct result_error *error = &run->result.error;
-    struct str code = run->request->code;
     if (error->kind == RESULT_E_NONE && run->driver.fail_code == run->facts.exit_code)
         error->line = run->driver.fail_line;
     if (run->request->language != REQUEST_BASH || error->line <= 0 || error->snippet)
         return;
-    const char *at = code.at, *end = code.at + code.len;
-    for (int64_t line = 1; at && line < error->line; line++) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        at = at ? at + 1 : NULL;
-    }
-    if (!at || at >= end)
+    struct str text = str_line(run->request->code, error->line);
+    if (!text.at)
         return;
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    struct str text = { at, (size_t)((stop ? stop : end) - at) };
     text.len = str_cut_utf8(text, SNIPPET_MAX);
     error->snippet = buf_strdup(text);
 }

@@ -131,6 +131,7 @@ static char *question(struct session *session, const struct frame_session *what)
     if (code.at) {
         json_object_set_new(line, "code", json_text(code));
         json_object_set_new(line, "cursor", json_integer(what->cursor));
+        json_object_set_new(line, "tools", json_boolean(session->request.tools != NULL));
     }
     return plan_line(line);
 }

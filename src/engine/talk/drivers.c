@@ -39,6 +39,7 @@ PYTHON(values);
 PYTHON(made);
 PYTHON(proof);
 PYTHON(trace);
+PYTHON(called);
 PYTHON(select);
 PYTHON(facts);
 PYTHON(flow);
@@ -98,6 +99,7 @@ static const struct {
     COMPILED_ROW(MADE_PY, made),
     COMPILED_ROW(PROOF_PY, proof),
     COMPILED_ROW(TRACE_PY, trace),
+    COMPILED_ROW(CALLED_PY, called),
     COMPILED_ROW(SELECT_PY, select),
     COMPILED_ROW(FACTS_PY, facts),
     COMPILED_ROW(FLOW_PY, flow),

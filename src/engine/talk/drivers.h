@@ -38,6 +38,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_MADE_PY, /* ... its files */
     ENGINE_BUILTIN_PROOF_PY, /* ... its rerun */
     ENGINE_BUILTIN_TRACE_PY, /* ... its analysis of the cells */
+    ENGINE_BUILTIN_CALLED_PY,
     ENGINE_BUILTIN_SELECT_PY,
     ENGINE_BUILTIN_FACTS_PY,
     ENGINE_BUILTIN_FLOW_PY,

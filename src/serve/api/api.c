@@ -25,6 +25,7 @@ const struct http_route api_routes[] = {
     { DELETE, "/v1/runs/{}", .handle = api_run_cancel },
     { GET, "/v1/runs/{}/events", .handle = api_run_events },
     { POST, "/v1/runs/{}/calls/{}", HTTP_JSON, .handle = api_run_answer },
+    { POST, "/v1/runs/{}/calls/{}/approve", HTTP_JSON, .handle = api_run_approve },
     { GET, "/v1/runs/{}/stdout", .handle = api_run_stdout },
     { GET, "/v1/runs/{}/stderr", .handle = api_run_stderr },
     { GET, "/v1/runs/{}/record", .handle = api_record_show },

@@ -91,6 +91,7 @@ API_HANDLER(run_stderr);
 API_HANDLER(run_artifact);
 API_HANDLER(run_cancel);
 API_HANDLER(run_answer);
+API_HANDLER(run_approve);
 /* records.c */
 API_HANDLER(records_list);
 API_HANDLER(records_stats);

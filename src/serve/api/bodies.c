@@ -6,18 +6,55 @@
 
 #include "base/attr.h"
 #include "base/json.h"
+#include "contract/frame.h"
 #include "contract/limits.h"
 
-int bodies_run(json_t *body, bool *out_wait, struct err *err)
+static int take_flag(json_t *body, const char *name, bool *out, struct err *err)
 {
-    const json_t *wait = json_object_get(body, "wait");
+    const json_t *flag = json_object_get(body, name);
     char value[sizeof err->value];
-    if (wait && !json_is_boolean(wait)) {
-        json_brief(wait, value, sizeof value);
-        return err_input(err, "wait", value, "true or false", "field 'wait' is not a boolean");
+    if (flag && !json_is_boolean(flag)) {
+        json_brief(flag, value, sizeof value);
+        return err_input(err, name, value, "true or false", "field '%s' is not a boolean", name);
     }
-    *out_wait = !wait || json_is_true(wait);
-    json_object_del(body, "wait");
+    *out = flag ? json_is_true(flag) : *out;
+    json_object_del(body, name);
+    return 0;
+}
+
+int bodies_run(json_t *body, struct bodies_run *out, struct err *err)
+{
+    struct bodies_run own = { .wait = true };
+    if (take_flag(body, "wait", &own.wait, err) < 0 ||
+        take_flag(body, "approve", &own.approve, err) < 0)
+        return -1;
+    *out = own;
+    return 0;
+}
+
+int bodies_decision(const json_t *body, bool *out_allow, struct str *out_reason, struct err *err)
+{
+    const json_t *allow = json_object_get(body, "allow"), *reason = json_object_get(body, "reason");
+    const char *name;
+    json_t *value;
+    char brief[sizeof err->value];
+    json_object_foreach ((json_t *)(uintptr_t)body, name, value)
+        if (value != allow && value != reason)
+            return err_input(err, name, NULL, "allow, reason", "field '%.80s' is unknown", name);
+    if (!json_is_boolean(allow)) {
+        json_brief(allow, brief, sizeof brief);
+        return err_input(err, "allow", allow ? brief : NULL, "true or false", "field 'allow' is %s",
+                         allow ? "not a boolean" : "missing");
+    }
+    if (reason && (json_is_true(allow) || !json_is_string(reason) ||
+                   json_string_length(reason) > FRAME_REASON_MAX)) {
+        json_brief(reason, brief, sizeof brief);
+        return err_input(err, "reason", brief,
+                         "a string of at most 1000 bytes, beside \"allow\": false",
+                         "field 'reason' is not the reason of a refusal");
+    }
+    *out_allow = json_is_true(allow);
+    *out_reason = reason ? json_str(reason) : STR_NONE;
     return 0;
 }
 

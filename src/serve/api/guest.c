@@ -17,6 +17,11 @@ static void ends(void *user, const struct request *request, double cpu_ms)
     who_run_ends(user, request->limits.value[LIMITS_CPU], cpu_ms);
 }
 
+static int allows_tool(void *user, const char *tool, struct err *err)
+{
+    return who_allows_tool(user, tool, err);
+}
+
 static void gone(void *user)
 {
     who_unref(user);
@@ -36,7 +41,8 @@ int guest_connect(struct api *api, enum guest_kind kind, struct who_token *who, 
     const struct serve_guest guest = {
         .client = &api_client(api, who_id(who))->client, .owner = who_id(who),
         .door = kinds[kind].door, .ceilings = &api->guest_ceilings,
-        .begins = kinds[kind].begins, .ends = ends, .gone = gone, .user = who_ref(who),
+        .begins = kinds[kind].begins, .ends = ends, .allows_tool = allows_tool,
+        .gone = gone, .user = who_ref(who),
     };
     int fd = serve_connect(api->serve, &guest, err);
     if (fd < 0)

@@ -241,13 +241,21 @@ static int allows(void *user, const char *tool, struct err *err)
 
 /* Takes the request over. NULL with an err. */
 static struct api_run *start(struct http_exchange *x, struct request *request, const char *key,
-                             bool wait, struct err *err)
+                             struct bodies_run own, struct err *err)
 {
     struct api *api = api_of(x);
+    const bool hears = !own.wait || http_wants(x) != HTTP_PLAIN; /* of events */
     const char *owner = who_id(x->who);
     int64_t cpu_ms = request->limits.value[LIMITS_CPU];
     if (api->draining) {
         err_set(err, ERR_BUSY, "the service is stopping");
+        return NULL;
+    }
+    if (own.approve && !hears) {
+        err_input(err, "approve", "true", "an event stream, or \"wait\": false",
+                  "a client that waits for the result alone hears of no call");
+        err_hint(err, "ask for an event stream, or follow the events of a run with "
+                      "\"wait\": false");
         return NULL;
     }
     if (who_run_begins(x->who, cpu_ms, err) < 0)
@@ -260,8 +268,7 @@ static struct api_run *start(struct http_exchange *x, struct request *request, c
     run->events = events_new((size_t)http_cap(x, HTTP_EVENTS_BYTES));
     run->news = (struct serve_news){ .say = say, .has_room = has_room, .user = run };
     const struct work_hooks hooks = { .on_event = on_event, .on_end = on_end, .user = run,
-                                      .answers = !wait || http_wants(x) != HTTP_PLAIN,
-                                      .allows = allows };
+                                      .answers = hears, .approves = own.approve, .allows = allows };
     const struct work_about about = { .owner = owner, .door = "http" };
     run->work = work_begin(serve_works(api->serve), &run->request, api_client(api, owner), &about,
                            &hooks, err);
@@ -280,24 +287,24 @@ void api_run_begin(struct http_exchange *x, json_t *body, const char *session)
     own_request request = REQUEST_INIT;
     const char *key = NULL;
     char sum[HASH_HEX_ROOM] = "";
-    bool wait = true;
+    struct bodies_run own = { .wait = true };
     struct api_run *run = NULL;
     static const char *const none[] = { NULL };
     int same = http_query_only(x, none, &err) < 0 ? -1 : find_same(x, &key, sum, &run, &err);
     if (same == 0) {
         if (session)
             json_object_set_new(body, "session", json_string(session));
-        if (bodies_run(body, &wait, &err) == 0 && read_request(x, body, &request, &err) == 0)
-            run = start(x, &request, key, wait, &err);
+        if (bodies_run(body, &own, &err) == 0 && read_request(x, body, &request, &err) == 0)
+            run = start(x, &request, key, own, &err);
         if (run)
             memcpy(run->body_sum, sum, sizeof run->body_sum);
-    } else if (same > 0 && bodies_run(body, &wait, &err) < 0) {
+    } else if (same > 0 && bodies_run(body, &own, &err) < 0) {
         run = NULL;
     }
     if (same < 0 || !run)
         http_reply_err(x, &err);
     else
-        reply(x, run, wait);
+        reply(x, run, own.wait);
 }
 
 void api_run(struct http_exchange *x)

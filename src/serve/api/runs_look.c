@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "serve/api/bodies.h"
 #include "serve/api/records.h"
 #include "serve/api/runs.h"
 
@@ -44,10 +45,15 @@ static struct api_run *find_ended(struct http_exchange *x, enum records_part par
 void api_run_show(struct http_exchange *x)
 {
     struct api_run *run = find(x, RECORDS_RESULT, /* is_err= */ false);
-    if (run && run->going)
-        http_reply_json(x, 200, json_pack("{s:s, s:s}", "run", run->id, "status", "running"));
-    else if (run)
+    if (run && !run->going)
         runs_answer(x, run);
+    if (!run || !run->going)
+        return;
+    json_t *state = json_pack("{s:s, s:s}", "run", run->id, "status", "running");
+    own_json asking = work_asking(run->work);
+    if (json_array_size(asking) > 0)
+        json_object_set(state, "asking", asking);
+    http_reply_json(x, 200, state);
 }
 
 void api_run_events(struct http_exchange *x)
@@ -145,8 +151,23 @@ void api_run_artifact(struct http_exchange *x)
     reply_file(x, run, one->mime, (struct str){ one->content, one->size_bytes });
 }
 
-/* The client's outcome of a call of a tool. */
-void api_run_answer(struct http_exchange *x)
+static int answer(struct api_run *run, int64_t call, const json_t *body, struct err *err)
+{
+    return work_answer(run->work, call, body, err);
+}
+
+static int decide(struct api_run *run, int64_t call, const json_t *body, struct err *err)
+{
+    struct str reason;
+    bool allow;
+    return bodies_decision(body, &allow, &reason, err) < 0
+               ? -1
+               : work_approve(run->work, call, allow, reason, err);
+}
+
+/* The client answers a call of a tool, or decides on it. */
+static void say_to_call(struct http_exchange *x, const char *status,
+                        int (*say)(struct api_run *, int64_t, const json_t *, struct err *))
 {
     struct err err = ERR_INIT;
     static const char *const none[] = { NULL };
@@ -164,12 +185,22 @@ void api_run_answer(struct http_exchange *x)
     snprintf(x->run, sizeof x->run, "%s", run->id);
     if (!run->going)
         api_absent(&err, "call", x->arg[1]);
-    if (!run->going || work_answer(run->work, call, x->json, &err) < 0)
+    if (!run->going || say(run, call, x->json, &err) < 0)
         http_reply_err(x, &err);
     else
         http_reply_json(x, 200,
                         json_pack("{s:s, s:I, s:s}", "run", run->id, "call", (json_int_t)call,
-                                  "status", "answered"));
+                                  "status", status));
+}
+
+void api_run_answer(struct http_exchange *x)
+{
+    say_to_call(x, "answered", answer);
+}
+
+void api_run_approve(struct http_exchange *x)
+{
+    say_to_call(x, "decided", decide);
 }
 
 void api_run_cancel(struct http_exchange *x)

@@ -20,7 +20,7 @@ static const char *kind_of(const char *kind)
 {
     static const char *const kinds[] = { "task",  "plan",   "text",   "wait",  "code",  "output",
                                          "step",  "check",  "repair", "budget", "phase", "asked",
-                                         "undone" };
+                                         "undone", "approval", "decided" };
     for (size_t i = 0; i < array_len(kinds); i++)
         if (strcmp(kinds[i], kind) == 0)
             return kinds[i];
@@ -30,7 +30,8 @@ static const char *kind_of(const char *kind)
 /* For agent_resume: the steps, and the conversation as it was last. */
 static void remember(struct api_task *task, const char *kind, json_t *data)
 {
-    static const char *const needed[] = { "task", "step", "undone", "history" };
+    static const char *const needed[] = { "task",   "setup",  "step",
+                                          "calls",  "undone", "history" };
     for (size_t i = 0; i < array_len(needed); i++) {
         if (strcmp(kind, needed[i]) != 0)
             continue;
@@ -54,6 +55,10 @@ void task_tell(struct api_task *task, const char *kind, json_t *data)
     remember(task, kind, owned);
     if (strcmp(kind, "asked") == 0)
         forget_question(task);
+    if (strcmp(kind, "approval") == 0 || strcmp(kind, "decided") == 0)
+        json_decref(take_ptr(task->approval));
+    if (strcmp(kind, "approval") == 0)
+        task->approval = json_incref(owned);
     if (strcmp(kind, "task") == 0 && !task->model)
         task->model = buf_strdup(json_get_str(owned, "model"));
     if (name)
@@ -346,6 +351,15 @@ static int answer_model(struct api_task *task, const struct tasks_request *reque
     return -1;
 }
 
+static int decide(struct api_task *task, const struct tasks_request *request, struct err *err)
+{
+    if (tasks_thread_decide(task->thread, json_is_true(request->allow)) == 0)
+        return 0;
+    err_set(err, ERR_CONFLICT, "no call of task '%s' waits for a decision", task->id);
+    err_hint(err, "its status is 'asking' while one waits, and 'approval' says which");
+    return -1;
+}
+
 /* Takes the request over. */
 static int follow(struct http_exchange *x, struct api_task *task, struct tasks_request *request,
                   struct err *err)
@@ -385,8 +399,10 @@ static void reply_to(struct http_exchange *x, struct api_task *task, json_t *bod
         http_reply_err(x, &err);
         return;
     }
-    bool wait = request.wait, asks = !request.text;
-    int rc = asks ? follow(x, task, &request, &err) : answer_model(task, &request, &err);
+    bool wait = request.wait, asks = !request.text && !request.allow;
+    int rc = asks           ? follow(x, task, &request, &err)
+             : request.text ? answer_model(task, &request, &err)
+                            : decide(task, &request, &err);
     if (rc < 0)
         http_reply_err(x, &err);
     else if (asks)

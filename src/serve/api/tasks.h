@@ -41,6 +41,7 @@ struct api_task {
     size_t artifact_count;
     char *model; /* its name, as the reports have it */
     char *asks;  /* the model's question to the user, or NULL */
+    json_t *approval; /* the call of a tool that waits for a decision, or NULL */
     char outcome[24]; /* of the last report; "" before */
     struct tasks_wait *waits;
     bool kept;    /* it goes on when nobody waits */

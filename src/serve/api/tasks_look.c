@@ -37,16 +37,17 @@ const char *task_status(const struct api_task *task)
         return "interrupted";
     if (task_turn(task)->ended_at)
         return task->outcome;
-    return task->asks ? "asking" : "running";
+    return task->asks || task->approval ? "asking" : "running";
 }
 
 json_t *task_describe(const struct api_task *task)
 {
     const struct tasks_turn *turn = task_turn(task);
-    return json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "task", task->id, "status",
+    return json_pack("{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "task", task->id, "status",
                      task_status(task), "question", json_text(buf_str(&turn->request.question)),
                      "questions", (json_int_t)task->turn_count, "model",
                      json_text_or_null(task->model), "asks", json_text_or_null(task->asks),
+                     "approval", task->approval ? json_incref(task->approval) : json_null(),
                      "began_at", time_json(turn->began_at), "ended_at", time_json(turn->ended_at));
 }
 

@@ -58,6 +58,12 @@ static int take_reply(struct tasks_request *out, const json_t *value, struct err
                      err);
 }
 
+static int take_allow(struct tasks_request *out, const json_t *value, struct err *err)
+{
+    out->allow = value;
+    return json_is_boolean(value) ? 0 : refuse("allow", value, "true or false", err);
+}
+
 static int take_instructions(struct tasks_request *out, const json_t *value, struct err *err)
 {
     return take_text(value, "instructions", TASKS_INSTRUCTIONS_MAX, "a text, at most 65536 bytes",
@@ -122,6 +128,21 @@ static int take_session(struct tasks_request *out, const json_t *value, struct e
     return 0;
 }
 
+/* A task's client hears of no call, so it can answer none. */
+static int take_tools(struct tasks_request *out, const json_t *value, struct err *err)
+{
+    size_t i;
+    json_t *name;
+    (void)out;
+    json_array_foreach (value, i, name) {
+        char field[32];
+        snprintf(field, sizeof field, "tools[%zu]", i);
+        if (!json_is_string(name))
+            return refuse(field, name, "a name or pattern of the service's own tools", err);
+    }
+    return 0; /* the rest is the contract's */
+}
+
 struct row {
     const char *name;
     int (*take)(struct tasks_request *out, const json_t *value, struct err *err);
@@ -134,6 +155,7 @@ static const struct row fields[] = {
     { "limits", take_session },
     { "image", take_session },
     { "tier", take_session },
+    { "tools", take_tools },
     { "model", take_model },
     { "judge", take_judge },
     { "planner", take_planner },
@@ -150,6 +172,7 @@ static const struct row fields[] = {
 
 static const struct row reply_fields[] = {
     { "text", take_reply },
+    { "allow", take_allow },
     { "question", take_question },
     { "files", take_session },
     { "wait", take_wait },
@@ -191,7 +214,8 @@ static int make_session(json_t *root, const struct request_ceilings *ceilings,
 {
     out->session = json_object();
     for (const struct row *row = fields; row->name; row++) {
-        json_t *value = row->take == take_session ? json_object_get(root, row->name) : NULL;
+        bool is_box = row->take == take_session || row->take == take_tools;
+        json_t *value = is_box ? json_object_get(root, row->name) : NULL;
         if (value)
             json_object_set(out->session, row->name, value);
     }
@@ -214,6 +238,11 @@ int tasks_request_read(json_t *root, const struct request_ceilings *ceilings,
     if (take_all(root, fields, out, err) < 0 || make_session(root, ceilings, out, err) < 0) {
         tasks_request_done(out);
         return -1;
+    }
+    if (out->cross_check && out->made_of.tools) {
+        tasks_request_done(out);
+        return err_input(err, "cross_check", "true", "false beside tools",
+                         "a second program would have to call the tools again");
     }
     if (out->question.len > 0)
         return 0;
@@ -239,7 +268,8 @@ static int read_follow(json_t *root, const struct tasks_request *first,
 {
     if (out->question.len == 0) {
         err_input(err, "question", NULL, "a text", "neither 'question' nor 'text' is there");
-        err_hint(err, "{\"text\"} replies to the model, {\"question\"} asks further");
+        err_hint(err, "{\"text\"} replies to the model, {\"allow\"} decides on a call, "
+                      "{\"question\"} asks further");
         return -1;
     }
     own_json whole = json_copy(first->session);
@@ -257,10 +287,12 @@ int tasks_request_read_reply(json_t *root, const struct tasks_request *first,
 {
     *out = TASKS_REQUEST_INIT;
     int rc = take_all(root, reply_fields, out, err);
-    if (rc == 0 && out->text && json_object_size(root) > 1)
-        rc = err_input(err, "text", NULL, "text alone",
-                       "'text' and other fields exclude each other");
-    if (rc == 0 && !out->text)
+    bool alone = out->text || out->allow;
+    const char *name = out->text ? "text" : "allow";
+    if (rc == 0 && alone && json_object_size(root) > 1)
+        rc = err_input(err, name, NULL, "this field alone",
+                       "'%s' and other fields exclude each other", name);
+    if (rc == 0 && !alone)
         rc = read_follow(root, first, ceilings, out, err);
     if (rc < 0)
         tasks_request_done(out);

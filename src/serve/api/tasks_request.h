@@ -25,6 +25,7 @@ struct tasks_request {
     bool cross_check, verify, conversation, wait;
     const json_t *schema;     /* or NULL */
     const char *instructions; /* or NULL */
+    const json_t *allow; /* of a reply: true or false; NULL: not there */
     const char *text;         /* a reply to ask_user; NULL: a question */
     struct api_models_wish models;
 };

@@ -236,13 +236,13 @@ static json_t *time_json(const json_t *seconds)
 /* As task_describe has it. */
 static json_t *describe(const json_t *row)
 {
-    return json_pack("{s:o, s:o, s:o, s:I, s:o, s:n, s:o, s:o}", "task",
+    return json_pack("{s:o, s:o, s:o, s:I, s:o, s:n, s:n, s:o, s:o}", "task",
                      json_text(json_get_str(row, "task")), "status",
                      json_text(json_get_str(row, "status")), "question",
                      json_text(json_get_str(row, "question")), "questions",
                      (json_int_t)json_integer_value(json_object_get(row, "questions")), "model",
-                     json_text_or_null(json_get_str(row, "model").at), "asks", "began_at",
-                     time_json(json_object_get(row, "began_at")), "ended_at",
+                     json_text_or_null(json_get_str(row, "model").at), "asks", "approval",
+                     "began_at", time_json(json_object_get(row, "began_at")), "ended_at",
                      time_json(json_object_get(row, "ended_at")));
 }
 

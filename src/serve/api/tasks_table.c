@@ -76,6 +76,7 @@ void tasks_remove(struct api_task *task)
     free(task->files);
     free(task->model);
     free(task->asks);
+    json_decref(task->approval);
     free(task);
 }
 

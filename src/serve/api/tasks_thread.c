@@ -50,9 +50,8 @@ static void wake(int fd)
         ;
 }
 
-/* Takes `data`. */
-static void tell(struct tasks_thread *thread, enum note_kind what, const char *kind, json_t *data,
-                 struct tasks_end *end)
+void tasks_thread_tell(struct tasks_thread *thread, enum note_kind what, const char *kind,
+                       json_t *data, struct tasks_end *end)
 {
     struct tasks_threads *threads = thread->threads;
     struct note *note = buf_alloc_zero(1, sizeof *note);
@@ -81,35 +80,14 @@ static bool is_crowded(struct tasks_thread *thread)
 static void on_event(void *user, const char *kind, const json_t *data)
 {
     struct tasks_thread *thread = user;
+    if (strcmp(kind, "approval") == 0) /* a client that hears of it may decide at once */
+        tasks_ask_expect(thread);
     bool passing = strcmp(kind, "text") == 0 || strcmp(kind, "output") == 0;
     const json_t *left = json_object_get(data, "wall_s_left");
     if (strcmp(kind, "budget") == 0 && json_is_number(left))
         thread->wall_until_ns = clock_now_ns() + (int64_t)(json_number_value(left) * 1e9);
     if (strcmp(kind, "end") != 0 && !(passing && is_crowded(thread))) /* the report comes apart */
-        tell(thread, NOTE_EVENT, kind, json_deep_copy(data), NULL);
-}
-
-/* The model's question to the user: waits for the reply, a cancel, or the end of the budget. */
-static char *on_ask(void *user, const char *question)
-{
-    struct tasks_thread *thread = user;
-    pthread_mutex_t *lock = &thread->threads->lock;
-    int64_t until = clock_now_ns() + (int64_t)(thread->now.ask_s * 1e9);
-    if (thread->wall_until_ns && thread->wall_until_ns < until)
-        until = thread->wall_until_ns;
-    const struct timespec end = { .tv_sec = until / CLOCK_S, .tv_nsec = until % CLOCK_S };
-    pthread_mutex_lock(lock);
-    thread->asking = true;
-    pthread_mutex_unlock(lock);
-    tell(thread, NOTE_ASK, "ask", json_text(str_of(question)), NULL);
-    pthread_mutex_lock(lock);
-    int rc = 0;
-    while (!thread->reply && !thread->cancelled && rc == 0)
-        rc = pthread_cond_timedwait(&thread->told, lock, &end);
-    thread->asking = false;
-    char *reply = take_ptr(thread->reply);
-    pthread_mutex_unlock(lock);
-    return reply;
+        tasks_thread_tell(thread, NOTE_EVENT, kind, json_deep_copy(data), NULL);
 }
 
 void tasks_models_close(struct tasks_models *models)
@@ -218,7 +196,8 @@ static void *live(void *user)
     struct tasks_end end = { .status = AGENT_FAILED };
     const struct agent_watch watch = { .on = on_event,
                                        .user = thread,
-                                       .ask = on_ask,
+                                       .ask = tasks_ask_user,
+                                       .approve = tasks_ask_approve,
                                        .cancel_fd = thread->cancel_fd };
     if (!thread->finishes)
         tasks_record_open(thread);
@@ -228,7 +207,7 @@ static void *live(void *user)
         answer(thread, &watch, &end);
     if (thread->finishes)
         let_go(thread);
-    tell(thread, NOTE_END, "end", NULL, &end);
+    tasks_thread_tell(thread, NOTE_END, "end", NULL, &end);
     return NULL;
 }
 
@@ -378,7 +357,7 @@ static int start(struct tasks_thread *thread, struct err *err)
     if (thread->cancel_fd < 0 ||
         (read(thread->cancel_fd, &earlier, sizeof earlier) < 0 && errno != EAGAIN))
         return err_sys(err, "make a task's eventfd");
-    thread->asking = thread->cancelled = false;
+    thread->asking = thread->cancelled = thread->deciding = false;
     thread->wall_until_ns = 0;
     sigfillset(&all);
     pthread_attr_init(&how);
@@ -465,16 +444,4 @@ void tasks_thread_cancel(struct tasks_thread *thread)
     pthread_cond_signal(&thread->told);
     pthread_mutex_unlock(&thread->threads->lock);
     wake(thread->cancel_fd);
-}
-
-int tasks_thread_reply(struct tasks_thread *thread, struct str text)
-{
-    pthread_mutex_lock(&thread->threads->lock);
-    bool taken = thread->asking && !thread->reply;
-    if (taken) {
-        thread->reply = buf_strdup(text);
-        pthread_cond_signal(&thread->told);
-    }
-    pthread_mutex_unlock(&thread->threads->lock);
-    return taken ? 0 : -1;
 }

@@ -92,5 +92,7 @@ bool tasks_thread_has_agent(const struct tasks_thread *thread);
 void tasks_thread_cancel(struct tasks_thread *thread);
 /* For ask_user; -1: it does not wait for a reply. */
 int tasks_thread_reply(struct tasks_thread *thread, struct str text);
+/* For a call of a tool whose policy asks; -1: none waits for a decision. */
+int tasks_thread_decide(struct tasks_thread *thread, bool allow);
 
 #endif

@@ -1,4 +1,4 @@
-/* Private to the threads of tasks: tasks_thread.c and tasks_record.c. */
+/* Private to the threads of tasks: tasks_thread.c, tasks_ask.c and tasks_record.c. */
 #ifndef SERVE_API_TASKS_THREAD_INT_H
 #define SERVE_API_TASKS_THREAD_INT_H
 
@@ -59,9 +59,22 @@ struct tasks_thread {
     /* Under the lock of the threads: */
     unsigned waiting; /* notes */
     bool asking, cancelled;
+    bool deciding; /* a call waits for a decision, from its event on */
+    int decision; /* -1: none yet */
     char *reply;
-    pthread_cond_t told; /* a reply, or a cancel */
+    pthread_cond_t told; /* a reply, a decision, or a cancel */
 };
+
+/* A note for the loop; takes `data`. */
+void tasks_thread_tell(struct tasks_thread *thread, enum note_kind what, const char *kind,
+                       json_t *data, struct tasks_end *end);
+
+/* --- tasks_ask.c, in a task's thread --- */
+/* Before a client can hear of a call that waits for a decision. */
+void tasks_ask_expect(struct tasks_thread *thread);
+/* agent_watch.ask and agent_watch.approve of the thread. */
+char *tasks_ask_user(void *user, const char *question);
+bool tasks_ask_approve(void *user, const json_t *call);
 
 /* --- tasks_record.c, in a task's thread --- */
 /* Opens the log, where there is a store. */

@@ -73,9 +73,12 @@ json_t *works_describe(const struct works *works)
     return out;
 }
 
-const json_t *works_tools(const struct works *works)
+json_t *works_list_tools(const struct works *works, const json_t *names, struct str words,
+                         int (*allows)(void *user, const char *tool, struct err *err), void *user)
 {
-    return shed_definitions(works->shed);
+    const struct shed_want want = { .names = names, .words = words, .allows = allows,
+                                    .user = user };
+    return shed_list(works->shed, &want);
 }
 
 struct records *works_records(const struct works *works)
@@ -185,10 +188,11 @@ static void on_engine_end(void *user, struct result *result, const struct err *e
 static void on_engine_event(void *user, const struct engine_event *event)
 {
     struct work *work = user;
-    bool of_gate = event->kind == ENGINE_CALL || event->kind == ENGINE_CALL_OVER;
-    if (of_gate)
+    bool of_gate = event->kind == ENGINE_CALL || event->kind == ENGINE_CALL_OVER ||
+                   event->kind == ENGINE_THAWED;
+    if (of_gate && work->calls)
         calls_event(work->calls, event);
-    else if (work->hooks.on_event && !work->deaf)
+    else if (!of_gate && work->hooks.on_event && !work->deaf)
         work->hooks.on_event(work->hooks.user, event);
 }
 
@@ -205,7 +209,10 @@ static int open_calls(struct work *work, struct err *err)
                                        .allows = on_wish,
                                        .user = work,
                                        .shed = work->works->shed,
+                                       .code = work->request->code,
                                        .answers = work->hooks.answers && work->hooks.on_event,
+                                       .approves = work->hooks.approves && work->hooks.on_event,
+                                       .outcomes = work->hooks.outcomes,
                                        .records = work->works->records != NULL };
     if (!work->request->tools || work->calls)
         return 0;
@@ -344,6 +351,20 @@ int work_answer(struct work *work, int64_t call, const json_t *outcome, struct e
     err_set(err, ERR_ABSENT, "the code waits for no call of a tool");
     err_hint(err, "answer each 'tool_call' event once, while its run goes on");
     return -1;
+}
+
+int work_approve(struct work *work, int64_t call, bool allow, struct str reason, struct err *err)
+{
+    if (work->run && work->calls)
+        return calls_approve(work->calls, call, allow, reason, err);
+    err_set(err, ERR_ABSENT, "no call of this run waits for a decision");
+    err_hint(err, "decide once on each 'approval' event, while its call waits");
+    return -1;
+}
+
+json_t *work_asking(const struct work *work)
+{
+    return work->run && work->calls ? calls_asking(work->calls) : NULL;
 }
 
 void work_abandon(struct work *work)

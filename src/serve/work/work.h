@@ -30,14 +30,18 @@ struct work_hooks {
     void *user;
     bool input;
     bool answers; /* the client answers calls of its own tools: work_answer */
+    bool outcomes; /* events have outcomes of any length */
+    bool approves; /* it decides on calls for a person: work_approve */
     /* May the client use that tool of the engine's owner? NULL: each. */
     int (*allows)(void *user, const char *tool, struct err *err);
 };
 
 /* Takes over `records` and `shed`, which may be NULL. */
 struct works *works_new(struct engine *engine, struct records *records, struct shed *shed);
-/* Definitions of the owner's tools; borrowed, NULL: none. */
-const json_t *works_tools(const struct works *works);
+/* The tools of the engine's owner whose names fit `names` (texts; NULL: all), that have `words` and
+ * that `allows` (NULL: any) does not refuse: {"tools", "more"}. */
+json_t *works_list_tools(const struct works *works, const json_t *names, struct str words,
+                         int (*allows)(void *user, const char *tool, struct err *err), void *user);
 /* Before the engine closes, or when it is broken: stores what waits, and tells the doors what has
  * ended, unless `quietly`. Nothing is recorded any more. */
 void works_stop(struct works *works, bool quietly);
@@ -60,6 +64,10 @@ void work_interrupt(struct work *work);
 void work_cancel(struct work *work);
 /* The client's outcome of a call of a tool: as calls_answer. */
 int work_answer(struct work *work, int64_t call, const json_t *outcome, struct err *err);
+/* A person's decision on a call that waits for it: as calls_approve. */
+int work_approve(struct work *work, int64_t call, bool allow, struct str reason, struct err *err);
+/* As calls_asking; NULL: none. */
+json_t *work_asking(const struct work *work);
 int work_input(struct work *work, struct str text, bool end, struct err *err);
 /* The events of an ended run, from the JSON of its result. */
 void work_retell(struct str json, void (*on_event)(void *user, const struct engine_event *event),

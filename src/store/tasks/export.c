@@ -123,6 +123,21 @@ void export_value(const json_t *value, struct buf *out)
         buf_printf(out, " … (%zu bytes)", whole.len);
 }
 
+void export_calls(const json_t *result, struct buf *out)
+{
+    size_t i;
+    json_t *call;
+    json_array_foreach (json_object_get(result, "calls"), i, call) {
+        const json_t *outcome = json_object_get(call, "outcome");
+        const json_t *value = json_object_get(outcome, "value");
+        const json_t *error = json_object_get(outcome, "error");
+        buf_printf(out, "%s %s ", i ? "\ncall" : "call", json_get_str(call, "tool").at);
+        export_value(json_object_get(call, "arguments"), out);
+        buf_add_text(out, error ? " → failed: " : " → ");
+        export_value(error ? json_object_get(error, "message") : value, out);
+    }
+}
+
 void export_cost(const json_t *row, struct buf *out)
 {
     const json_t *cost = json_object_get(row, "cost"), *usd = json_object_get(cost, "usd");

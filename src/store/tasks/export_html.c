@@ -162,6 +162,10 @@ static void add_checks(const json_t *report, struct buf *out)
 static void add_output(const json_t *result, struct buf *out)
 {
     static const char *const streams[] = { "stdout", "stderr" };
+    own_buf calls = BUF_INIT(EXPORT_CALLS_MAX);
+    export_calls(result, &calls);
+    if (calls.len)
+        element(out, "<pre>", buf_str(&calls), "</pre>\n");
     size_t i;
     json_t *one;
     const json_t *error = json_object_get(result, "error");

@@ -32,4 +32,8 @@ void export_each_picture(const json_t *result, export_picture *each, void *user)
 /* A picture that was made, by its path: as the row of `pictures`, checked; NULL: none. */
 const json_t *export_made(const struct export_doc *doc, const char *path);
 
+/* A line for each call of a tool: its name, arguments and outcome. */
+#define EXPORT_CALLS_MAX ((size_t)16 << 20)
+void export_calls(const json_t *result, struct buf *out);
+
 #endif

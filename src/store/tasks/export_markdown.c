@@ -106,6 +106,9 @@ static void add_step(const json_t *step, struct buf *out)
     if (json_get_str(step, "purpose").len)
         line(out, "\n", json_get_str(step, "purpose"), "\n");
     fence(out, "python", json_get_str(step, "code"));
+    own_buf calls = BUF_INIT(EXPORT_CALLS_MAX);
+    export_calls(result, &calls);
+    fence(out, "text", buf_str(&calls));
     fence(out, "text", json_get_str(result, "stdout"));
     fence(out, "text", json_get_str(result, "stderr"));
     json_array_foreach (json_object_get(result, "results"), i, one)

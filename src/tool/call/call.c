@@ -89,7 +89,7 @@ void calls_of_run(struct calls *calls, struct engine_run *run)
 
 /* --- the end of a call --- */
 
-static struct calls_one *find(const struct calls *calls, int64_t number)
+struct calls_one *calls_find(const struct calls *calls, int64_t number)
 {
     struct calls_one *one = calls->open;
     while (one && one->number != number)
@@ -109,7 +109,7 @@ static void unlink_one(struct calls *calls, struct calls_one *one)
 
 static void on_time(struct loop_timer *timer);
 
-static void set_timer(struct calls *calls)
+void calls_set_timer(struct calls *calls)
 {
     int64_t first = LOOP_NEVER;
     if (!calls->loop)
@@ -137,13 +137,18 @@ static void send_to_host(struct calls *calls, struct calls_one *one)
     one->due_ns = clock_now_ns();
 }
 
-/* The client hears of the call, if its tool may run once more now. */
-static void go(struct calls *calls, struct calls_one *one)
+static bool waits_for_others(const struct calls_one *one)
+{
+    return !one->runs && one->due_ns == LOOP_NEVER && one->asked != CALLS_ASKS;
+}
+
+void calls_go(struct calls *calls, struct calls_one *one)
 {
     struct calls_tool *tool = one->tool;
-    if (!calls->loop || one->due_ns != LOOP_NEVER || tool->running >= tool->of.at_once)
+    if (!calls->loop || !waits_for_others(one) || tool->running >= tool->of.at_once)
         return;
     tool->running++;
+    one->runs = true;
     one->due_ns = clock_now_ns() + tool->of.timeout_ms * CLOCK_MS;
     calls_say_call(calls, one);
     if (tool->owned)
@@ -153,15 +158,14 @@ static void go(struct calls *calls, struct calls_one *one)
 static void go_on(struct calls *calls, const struct calls_tool *tool)
 {
     struct calls_one *one = calls->open;
-    while (one && (one->tool != tool || one->due_ns != LOOP_NEVER))
+    while (one && (one->tool != tool || !waits_for_others(one)))
         one = one->next;
     if (one)
-        go(calls, one);
-    set_timer(calls);
+        calls_go(calls, one);
+    calls_set_timer(calls);
 }
 
-/* `told`: the code waits for the outcome. Takes the outcome. */
-static void finish(struct calls *calls, struct calls_one *one, json_t *made, bool told)
+void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool told)
 {
     own_json outcome = made;
     struct err ignored = ERR_INIT; /* the code has stopped to wait */
@@ -169,8 +173,10 @@ static void finish(struct calls *calls, struct calls_one *one, json_t *made, boo
     unlink_one(calls, one);
     if (one->at_host && calls->loop)
         shed_drop(calls->hooks.shed, one->at_host);
-    if (one->due_ns != LOOP_NEVER)
+    if (one->runs)
         tool->running--;
+    if (one->asked == CALLS_ASKS)
+        calls_ask_no_more(calls, one, CALLS_TAKEN_BACK);
     if (told && calls->run)
         engine_tool_answer(calls->run, one->number, outcome, &ignored);
     calls_note(calls, &(struct calls_entry){ .number = one->number,
@@ -178,9 +184,10 @@ static void finish(struct calls *calls, struct calls_one *one, json_t *made, boo
                                              .tool = str_of(tool->of.name),
                                              .arguments = one->arguments,
                                              .outcome = outcome,
-                                             .verdict = TOOL_ALLOW,
+                                             .verdict = one->asked ? TOOL_ASK : TOOL_ALLOW,
                                              .began_ns = one->began_ns,
-                                             .unheard = !told });
+                                             .unheard = !told,
+                                             .asked = one->asked ? one : NULL });
     free_one(one);
     go_on(calls, tool);
 }
@@ -196,10 +203,10 @@ static void on_time(struct loop_timer *timer)
         if (!outcome)
             outcome = outcome_error(OUTCOME_TIMEOUT, "no answer within %.3g s",
                                     (double)one->tool->of.timeout_ms / 1000);
-        finish(calls, one, outcome, /* told= */ true);
+        calls_finish(calls, one, outcome, /* told= */ true);
         break; /* the timer is set for the others */
     }
-    set_timer(calls);
+    calls_set_timer(calls);
 }
 
 /* --- the gate --- */
@@ -239,7 +246,7 @@ static json_t *stop(const struct calls *calls, const struct calls_tool *tool, st
     *out_verdict = judge(tool, arguments);
     if (*out_verdict == TOOL_DENY)
         return outcome_error(OUTCOME_DENIED, "the policy of the tool denies this call");
-    if (*out_verdict == TOOL_ASK)
+    if (*out_verdict == TOOL_ASK && !calls->hooks.approves)
         return outcome_error(OUTCOME_DENIED, "the policy of the tool wants a person to approve "
                                              "this call, and nobody can be asked here");
     return NULL;
@@ -258,7 +265,8 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
         calls->refused++;
         engine_tool_answer(calls->run, number, outcome, &ignored);
         calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, verdict,
-                                                 now, /* unheard= */ false });
+                                                 now, /* unheard= */ false,
+                                                 /* asked= */ NULL });
         return;
     }
     struct calls_one *one = buf_alloc_zero(1, sizeof *one);
@@ -268,18 +276,24 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
     *calls->end = one;
     calls->end = &one->next;
     tool->made++;
-    go(calls, one);
-    set_timer(calls);
+    if (verdict == TOOL_ASK)
+        calls_ask(calls, one);
+    else
+        calls_go(calls, one);
+    calls_set_timer(calls);
 }
 
 void calls_event(struct calls *calls, const struct engine_event *event)
 {
-    struct calls_one *one = event->kind == ENGINE_CALL_OVER ? find(calls, event->number) : NULL;
+    struct calls_one *one = event->kind == ENGINE_CALL_OVER ? calls_find(calls, event->number)
+                                                            : NULL;
     if (event->kind == ENGINE_CALL)
         take(calls, event->data, event->number);
+    else if (event->kind == ENGINE_THAWED)
+        calls_take_back(calls);
     else if (one)
-        finish(calls, one, outcome_error(OUTCOME_CANCELLED, "the code did not wait for it"),
-               /* told= */ false);
+        calls_finish(calls, one, outcome_error(OUTCOME_CANCELLED, "the code did not wait for it"),
+                     /* told= */ false);
 }
 
 /* --- the client's answer --- */
@@ -331,10 +345,10 @@ static int settle(struct calls *calls, struct calls_one *one, const json_t *give
         return -1;
     }
     if (check_outcome(&one->tool->of, outcome, err) < 0) {
-        finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
+        calls_finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
         return -1;
     }
-    finish(calls, one, json_incref(outcome), /* told= */ true);
+    calls_finish(calls, one, json_incref(outcome), /* told= */ true);
     return 0;
 }
 
@@ -353,8 +367,8 @@ static void on_host_answer(void *user, uint64_t id, const json_t *outcome)
 
 int calls_answer(struct calls *calls, int64_t number, const json_t *given, struct err *err)
 {
-    struct calls_one *one = find(calls, number);
-    if (one && !one->tool->owned && one->due_ns != LOOP_NEVER)
+    struct calls_one *one = calls_find(calls, number);
+    if (one && !one->tool->owned && one->runs)
         return settle(calls, one, given, err);
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)number);
@@ -374,8 +388,8 @@ void calls_end(struct calls *calls, struct result *result)
     for (size_t i = 0; i < calls->tool_count; i++)
         calls->tools[i].of.at_once = 0; /* no other call begins */
     while (calls->open)
-        finish(calls, calls->open, outcome_error(OUTCOME_CANCELLED, "the run ended"),
-               /* told= */ false);
+        calls_finish(calls, calls->open, outcome_error(OUTCOME_CANCELLED, "the run ended"),
+                     /* told= */ false);
     if (!result)
         return;
     result->calls = json_incref(calls->list);

@@ -100,20 +100,6 @@ static int add_owned_tools(struct calls *calls, const json_t *entry, size_t inde
     return err->kind != ERR_NONE && is_name ? -1 : refuse_name(calls, entry, index, err);
 }
 
-static const char *const told_members[] = { "name", "description", "input_schema",
-                                            "output_schema" };
-
-static json_t *told_of(const struct tool *tool)
-{
-    json_t *told = json_pack("{s:s}", "effect", tool_effect_name(tool->effect));
-    for (size_t i = 0; i < array_len(told_members); i++) {
-        json_t *value = json_object_get(tool->definition, told_members[i]);
-        if (value)
-            json_object_set(told, told_members[i], value);
-    }
-    return told;
-}
-
 int calls_choose(struct calls *calls, const json_t *wanted, struct err *err)
 {
     size_t i;
@@ -126,6 +112,6 @@ int calls_choose(struct calls *calls, const json_t *wanted, struct err *err)
             return -1;
     }
     for (size_t j = 0; j < calls->tool_count; j++)
-        json_array_append_new(calls->told, told_of(&calls->tools[j].of));
+        json_array_append_new(calls->told, calls_told_of(&calls->tools[j].of));
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "tool/define/define.h"
 
 #define LIST_MS 10000
 
@@ -21,7 +22,7 @@ struct shed {
     struct loop *loop;
     struct toolhost *host;
     struct loop_source source;
-    json_t *definitions;
+    json_t *definitions, *told;
     struct pending *pending;
     uint64_t last_id;
 };
@@ -71,6 +72,20 @@ static void on_answer(void *user, uint64_t id, json_t *outcome)
     free(one);
 }
 
+/* A definition that cannot be read is refused where code asks for it. */
+static json_t *told_all(const json_t *definitions)
+{
+    json_t *told = json_array(), *definition;
+    size_t i;
+    json_array_foreach ((json_t *)(uintptr_t)definitions, i, definition) {
+        own_tool tool = TOOL_INIT;
+        struct err err = ERR_INIT;
+        if (tool_read(definition, &tool, &err) == 0)
+            json_array_append_new(told, shed_told_of(&tool));
+    }
+    return told;
+}
+
 struct shed *shed_new(struct loop *loop, struct toolhost *host, struct err *err)
 {
     json_t *definitions = toolhost_list(host, LIST_MS, err);
@@ -82,6 +97,7 @@ struct shed *shed_new(struct loop *loop, struct toolhost *host, struct err *err)
     shed->loop = loop;
     shed->host = host;
     shed->definitions = definitions;
+    shed->told = told_all(definitions);
     shed->source.fd = -1;
     toolhost_on_answer(host, on_answer, shed);
     watch(shed);
@@ -100,12 +116,18 @@ void shed_free(struct shed *shed)
         free(one);
     }
     json_decref(shed->definitions);
+    json_decref(shed->told);
     free(shed);
 }
 
 const json_t *shed_definitions(const struct shed *shed)
 {
     return shed ? shed->definitions : NULL;
+}
+
+const json_t *shed_told(const struct shed *shed)
+{
+    return shed ? shed->told : NULL;
 }
 
 uint64_t shed_call(struct shed *shed, const char *tool, json_t *arguments, const char *key,

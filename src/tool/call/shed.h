@@ -6,9 +6,11 @@
 #include <jansson.h>
 
 #include "base/loop.h"
+#include "base/str.h"
 #include "tool/host/host.h"
 
 struct shed;
+struct tool;
 
 /* Takes the host over, also on failure, and asks it for its tools. It waits for slow servers, so it
  * is called before anybody is served. Tools that are wrong are left out: 'cupel tools check' names
@@ -19,6 +21,21 @@ void shed_free(struct shed *shed);
 
 /* A borrowed array; empty for NULL. */
 const json_t *shed_definitions(const struct shed *shed);
+
+/* The tools as clients are told of them, a borrowed array; NULL for NULL. */
+const json_t *shed_told(const struct shed *shed);
+
+/* Which tools a list has. */
+struct shed_want {
+    const json_t *names; /* patterns, an array of texts; NULL: all */
+    struct str words; /* that the name or the description has; "": any */
+    /* May this client use the tool? -1: no. NULL: any. */
+    int (*allows)(void *user, const char *tool, struct err *err);
+    void *user;
+};
+/* {"tools", "more"}: bounded; `more` fit and were left out. */
+json_t *shed_list(const struct shed *shed, const struct shed_want *want);
+json_t *shed_told_of(const struct tool *tool);
 
 /* Begins a call; `told` hears of its outcome once, never inside shed_call. The id, or 0 with err:
  * nothing began. */
