@@ -4,7 +4,7 @@
 # with ($0) must lead to /dev/fd/252, where the code is placed when it arrives: an unnamed file.
 #
 # 1. Everything is a builtin: a cell forks and executes nothing, except for the check of its
-#    syntax.
+#    syntax, and for the end of a cell with tools.
 # 2. The driver's own commands begin the code's first line; they set what only the code's own
 #    level can set.
 # 3. To leave a cell from any depth (exit, set -e, SIGINT), the DEBUG trap turns each next command
@@ -59,6 +59,7 @@ __cupel_quote()
 __cupel_out=3 __cupel_in=4 __cupel_nonce=
 __cupel_main=$0 __cupel_pid=$$ __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_flags=''
 __cupel_int='' __cupel_exit='' __cupel_status=0 __cupel_own_err='' __cupel_args='' __cupel_have=1 __cupel_names=0 __cupel_saved=''
+__cupel_calls='' __cupel_tool='' # the running cell has tools; our function `tool`
 declare -A __cupel_world=() __cupel_marks=() __cupel_found=()
 __cupel_loop='while :; do while { __cupel_step; } 2>/dev/null; do . "$__cupel_main"; done; done'
 __cupel_again='__cupel_code=$?; { __cupel_save_traps; } 2>/dev/null
@@ -161,6 +162,7 @@ __cupel_step()
         __cupel_have= __cupel_nonce=${__cupel_words[1]-}
         case ${__cupel_words[0]-} in
         cell) ! __cupel_begin || return 0 ;;
+        tools) __cupel_tools=${__cupel_fields[0]} ;;
         names) __cupel_tell_names ;;
         complete) __cupel_complete ;;
         end) __cupel_end ;;
@@ -170,6 +172,7 @@ __cupel_step()
 
 __cupel_finish()
 {
+    [[ ! $__cupel_calls ]] || __cupel_end_tools
     local _names='' _tail='"line":null,"column":null,"snippet":null,"traceback":"","interrupted":true}'
     [[ ! $__cupel_interrupted ]] || __cupel_send "{\"op\":\"error\",\"kind\":\"exception\",\
 \"name\":\"Interrupted\",\"message\":\"the cell was interrupted\",$_tail"
@@ -194,10 +197,18 @@ __cupel_begin()
     __cupel_flags=
     if ! _said=$(builtin trap 'set -n' DEBUG; . "$__cupel_main" 2>&1) &&
         ! (builtin shopt -s extglob; builtin trap 'set -n' DEBUG; . "$__cupel_main") 2>/dev/null; then
+        unset __cupel_tools
         __cupel_fail_syntax "${_said:-the code could not be placed}"
         return 1
     fi
     __cupel_export
+    if [[ ${__cupel_tools+x} ]]; then
+        [[ $__cupel_calls$__cupel_tool ]] || . "${__cupel_main%/*}/tools.sh"
+        __cupel_give_tools
+        unset __cupel_tools
+    elif [[ $__cupel_tool ]]; then
+        __cupel_take_tools
+    fi
     if [[ ! $_stdin ]]; then
         exec 0</dev/null
     elif [[ $_stdin == *$'\n' ]]; then
@@ -278,7 +289,8 @@ __cupel_look()
     done
     _names=()
     for _line in $(builtin declare -F); do
-        [[ $_line == declare || $_line == -* || $_line == _* || $_line == exit ]] || _names+=("$_line")
+        [[ $_line == declare || $_line == -* || $_line == _* || $_line == exit || \
+            ($_line == tool && $__cupel_tool == *CUPEL_LINE*) ]] || _names+=("$_line")
     done
     ((${#_names[@]} == 0)) || _text=$(builtin declare -f -- "${_names[@]}")
     IFS=$'\n'
@@ -402,6 +414,11 @@ for __cupel_name in "${!__cupel_found[@]}"; do
 done
 __cupel_send '{"op":"ready"}'
 __cupel_receive || builtin exit 1
+unset __cupel_tools
+if [[ ${__cupel_words[0]} == tools ]]; then
+    __cupel_tools=${__cupel_fields[0]}
+    __cupel_receive || builtin exit 1
+fi
 if [[ ${__cupel_words[0]} == run ]]; then
     __cupel_args=''
     ((__cupel_words[4] == 0)) || printf -v __cupel_args ' %q' "${__cupel_fields[@]:2:__cupel_words[4]}"
@@ -409,7 +426,8 @@ if [[ ${__cupel_words[0]} == run ]]; then
     __cupel_place "unset __cupel_start; exec 252<&-; BASH_ARGV0=main.sh; set --$__cupel_args"
     unset -f "${__cupel_functions[@]}"
     for __cupel_name in "${!__cupel_@}"; do
-        [[ $__cupel_name == @(__cupel_first|__cupel_start|__cupel_name) ]] || unset "$__cupel_name"
+        [[ $__cupel_name == @(__cupel_first|__cupel_start|__cupel_name|__cupel_tools) ]] ||
+            unset "$__cupel_name"
     done
     unset REPLY BASH_REMATCH
     . "${BASH_SOURCE%/*}/driver.sh"

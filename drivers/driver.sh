@@ -2,11 +2,12 @@
 # syntax errors and failing commands to the engine (PROTOCOL.md). It leaves behind an ERR trap,
 # one open file and, unless the code has its own ERR trap, errtrace: no variable, no function.
 #
-# The channel moves from 3, which scripts often use themselves, to 250. Requests (4) do not come.
+# The channel moves from 3, which scripts often use themselves, to 250. Requests (4) do not come: only
+# code with tools keeps it, as 251, for their answers, and leaves the function `tool` behind.
 unset BASH_ENV
 __cupel_driver()
 {
-    local code=$1 said first line='' tail fd=250
+    local code=$1 said first line='' tail fd=250 back=251 here=${BASH_SOURCE%/*}
 
     # Parse without executing: the trap turns execution off just before `.`, in a fork of this
     # shell. A second try uses extglob, for code that turns it on itself.
@@ -36,7 +37,19 @@ __cupel_driver()
     [[ $said =~ (^|[[:space:]])[Ee][Rr][Rr]([[:space:];]|$) ]] || set -o errtrace
 
     { exec 250>&3 3>&-; } 2>/dev/null || fd=3   # a low limit of open files: keep 3
-    exec 4<&-
+    # __cupel_given: the tools of a bash that did not wait come as a message.
+    if [[ ${__cupel_tools+x} || ${__cupel_given-} ]]; then
+        . "$here/tools.sh"
+        [[ ${__cupel_tools+x} ]] || __cupel_receive_tools 4
+        { exec 251<&4 4<&-; } 2>/dev/null || back=4
+        __cupel_begin_tools - "$fd" "$back" "$__cupel_tools"
+        __cupel_define_tool
+        PATH=$here:$PATH # for programs that start others
+        unset -f __cupel_{receive,begin,give,take,end}_tools __cupel_define_tool __cupel_set_path
+        unset __cupel_tools __cupel_given
+    else
+        exec 4<&-
+    fi
 
     # A seeded run (src/box/seed/seed.c): random numbers, and the start of its clock.
     if [[ -e ${BASH_SOURCE%/*}/seed ]]; then

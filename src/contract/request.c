@@ -18,7 +18,7 @@ const struct request_language_row request_languages[REQUEST_LANGUAGES] = {
                              true,
                              true,
                              true },
-    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" }, false, true, false },
+    [REQUEST_BASH] = { "bash", { "sh" }, { ".sh", ".bash" }, false, true, true },
     [REQUEST_TYPESCRIPT] = { "typescript", { "ts" }, { ".ts", ".mts", ".cts" }, true, true, true },
     [REQUEST_R] = { "r", { "R", "Rscript" }, { ".R", ".r" }, false, false, false },
     [REQUEST_JAVA] = { "java", { NULL }, { ".java" }, false, false, false },

@@ -45,7 +45,7 @@ struct request_language_row {
     bool calls, sessions; /* it has `call`, and sessions */
     bool tools; /* its code can call tools */
 };
-#define REQUEST_TOOLS_LANGUAGES "python, javascript or typescript"
+#define REQUEST_TOOLS_LANGUAGES "python, javascript, typescript or bash"
 #define REQUEST_ALL_LANGUAGES "python, javascript, bash, typescript, r or java"
 extern const struct request_language_row request_languages[REQUEST_LANGUAGES];
 int request_language_find(const char *name);

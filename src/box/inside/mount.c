@@ -68,11 +68,11 @@ static int write_file(const char *path, const char *text)
     return failed;
 }
 
-static int copy_from(int from, const char *path)
+static int copy_from(int from, const char *path, mode_t mode)
 {
     char chunk[16384];
     off_t at = 0;
-    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (to < 0)
         return -1;
     for (;;) {
@@ -105,7 +105,7 @@ static int copy_links(const char *from, const char *to)
             failed = copy_links(source, path) < 0;
         } else if (S_ISREG(st.st_mode)) {
             int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-            failed = fd >= 0 && copy_from(fd, path) < 0;
+            failed = fd >= 0 && copy_from(fd, path, 0644) < 0;
             if (fd >= 0)
                 close(fd);
         }
@@ -178,7 +178,8 @@ static int copy_plants(const struct mount_plan *plan, const char *at)
     }
     for (uint32_t i = 0; i < plan->plants->count; i++) {
         snprintf(path, sizeof path, "%s/top/lib/cupel/%s", at, plan->plants->name[i]);
-        if (copy_from(plan->plant_fds[i], path) < 0)
+        bool program = strcmp(plan->plants->name[i], BOX_PLANT_PROGRAM) == 0;
+        if (copy_from(plan->plant_fds[i], path, program ? 0755 : 0644) < 0)
             return -1;
     }
     snprintf(path, sizeof path, "%s/top/lib/cupel/main.sh", at);
@@ -201,7 +202,7 @@ static int copy_etc(void)
         int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (from < 0)
             continue; /* not every host has every file */
-        int failed = copy_from(from, path + 1);
+        int failed = copy_from(from, path + 1, 0644);
         close(from);
         if (failed)
             return -1;

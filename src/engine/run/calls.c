@@ -18,10 +18,17 @@ static size_t find(const struct engine_run *run, int64_t number)
     return i;
 }
 
+/* The line with an answer. */
+static char *answer_line(const struct engine_run *run, int64_t number, const json_t *outcome)
+{
+    return run->request->language == REQUEST_BASH ? plan_bash_return(number, outcome)
+                                                  : plan_return_line(number, outcome);
+}
+
 static void say_error(struct engine_run *run, int64_t number, const char *kind, const char *text)
 {
     own_json outcome = json_pack("{s:{s:s, s:s}}", "error", "kind", kind, "message", text);
-    own_str line = plan_return_line(number, outcome);
+    own_str line = answer_line(run, number, outcome);
     if (run_say_line(run, str_of(line)) < 0)
         run_kill(run, RESULT_INTERNAL); /* the box makes calls and reads no answer */
 }
@@ -63,16 +70,27 @@ void run_on_call(struct engine_run *run, size_t bytes)
     }
 }
 
+static void take_back(struct engine_run *run, size_t at)
+{
+    int64_t number = run->calls[at];
+    run->calls[at] = run->calls[--run->call_count];
+    tell(run, ENGINE_CALL_OVER, number, NULL);
+    say_error(run, number, "cancelled", "the code did not wait for the answer");
+}
+
 /* The door may have answered already: then the answer is on its way. */
 void run_on_call_over(struct engine_run *run)
 {
     int64_t number = run->driver.call_over;
     size_t at = find(run, number);
-    if (at == run->call_count || run->over)
+    if (run->over)
         return;
-    run->calls[at] = run->calls[--run->call_count];
-    tell(run, ENGINE_CALL_OVER, number, NULL);
-    say_error(run, number, "cancelled", "the code did not wait for the answer");
+    if (number > 0 && at < run->call_count)
+        take_back(run, at);
+    while (number == 0 && run->call_count > 0)
+        take_back(run, run->call_count - 1);
+    if (number == 0)
+        say_error(run, 0, "cancelled", "every call has its answer");
 }
 
 int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *outcome,
@@ -88,7 +106,7 @@ int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *out
         return -1;
     }
     run->calls[at] = run->calls[--run->call_count];
-    own_str line = plan_return_line(number, outcome);
+    own_str line = answer_line(run, number, outcome);
     size_t room = run->lines.max - run->lines.len;
     if (room < RUN_LINES_ROOM || strlen(line) > room - RUN_LINES_ROOM)
         say_error(run, number, "error",

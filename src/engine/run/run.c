@@ -141,10 +141,10 @@ static void write_line(struct engine_run *run)
 {
     bool bash = run->request->language == REQUEST_BASH;
     free(run->line);
-    run->line = !bash         ? plan_driver_line(run->request, run->hooks.tools, run->order.secret,
-                                                 run->forked || run->pooled)
-                : run->pooled ? plan_bash_message(run->request)
-                              : NULL; /* its code is a file */
+    /* A bash that did not wait finds its code in a file. */
+    run->line = bash ? plan_bash_message(run->request, run->hooks.tools, run->pooled)
+                     : plan_driver_line(run->request, run->hooks.tools, run->order.secret,
+                                        run->forked || run->pooled);
     run->to_driver = run->line ? str_of(run->line) : STR_NONE;
 }
 

@@ -52,7 +52,8 @@ static void write_line(struct session *session, struct engine_run *run)
     else
         memcpy(session->streams.secret, run->order.secret, sizeof session->streams.secret);
     run->line = request->language == REQUEST_BASH
-                    ? plan_bash_cell(request, session->queue.cells, run->driver.nonce)
+                    ? plan_bash_cell(request, run->hooks.tools, session->queue.cells,
+                                     run->driver.nonce)
                     : plan_cell_line(request, bare ? &session->request : NULL,
                                      &(struct plan_cell){ .number = session->queue.cells,
                                                           .nonce = run->driver.nonce,

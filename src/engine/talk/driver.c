@@ -26,6 +26,7 @@ void driver_done(struct driver *driver)
     json_decref(error->values);
     error->frames = error->values = NULL;
     buf_done(&driver->line);
+    buf_done(&driver->parts);
     driver_results_done(driver);
     json_decref(driver->names);
     json_decref(driver->answer);
@@ -123,13 +124,33 @@ static bool on_input(struct driver *driver, json_t *line)
     return true;
 }
 
-/* The arguments of a call; bash sends them as text. NULL with an err if that is no object. */
-static json_t *arguments_of(const json_t *line, struct err *err)
+/* A part of the arguments of the next call: bash cannot write a long line in one piece. */
+static bool on_part(struct driver *driver, json_t *line)
+{
+    json_int_t number = json_integer_value(json_object_get(line, "number"));
+    const json_t *text = json_object_get(line, "text");
+    if (!driver->may_call || number <= driver->call_number || number > INT32_MAX ||
+        !json_is_string(text))
+        return false;
+    if (driver->part_number != number)
+        driver->parts.len = 0;
+    driver->part_number = number;
+    driver->total -= driver->line.len;
+    return buf_add_str(&driver->parts, json_str(text)) == 0;
+}
+
+/* The arguments of a call; bash sends them as text, or has sent them as parts. NULL with an err if
+ * that is no object. */
+static json_t *arguments_of(const struct driver *driver, int64_t number, const json_t *line,
+                            struct err *err)
 {
     const json_t *args = json_object_get(line, "args"), *text = json_object_get(line, "args_text");
+    bool parts = !text && driver->part_number == number && driver->parts.len > 0;
     if (json_is_object(args))
         return json_incref((json_t *)(uintptr_t)args);
-    json_t *read = json_is_string(text) ? json_read(json_str(text), DRIVER_LINE_MAX, err) : NULL;
+    json_t *read = NULL;
+    if (parts || json_is_string(text))
+        read = json_read(parts ? buf_str(&driver->parts) : json_str(text), DRIVER_LINE_MAX, err);
     if (json_is_object(read))
         return read;
     json_decref(read);
@@ -151,22 +172,26 @@ static bool on_call(struct driver *driver, json_t *line)
         len > DRIVER_TOOL_MAX)
         return false;
     driver->call_number = number;
-    json_t *arguments = arguments_of(line, &err);
+    size_t bytes = driver->line.len + (driver->part_number == number ? driver->parts.len : 0);
+    json_t *arguments = arguments_of(driver, number, line, &err);
+    buf_done(&driver->parts);
     own_json call = json_pack("{s:I, s:O, s:o*, s:o}", "number", number, "tool", tool, "arguments",
                               arguments, "line", at > 0 ? json_integer(at) : json_null());
     if (!arguments)
         json_object_set_new(call, "fault", json_string(err.text));
     driver->total -= driver->line.len;
     driver->call = call;
-    driver_tell(driver, DRIVER_CALL, driver->line.len);
+    driver_tell(driver, DRIVER_CALL, bytes);
     driver->call = NULL;
     return true;
 }
 
 static bool on_cancel(struct driver *driver, json_t *line)
 {
-    int64_t number = number_of(line, "number");
-    if (!driver->may_call || number == 0 || number > driver->call_number)
+    const json_t *number_text = json_object_get(line, "number");
+    int64_t number = json_integer_value(number_text);
+    if (!driver->may_call || !json_is_integer(number_text) || number < 0 ||
+        number > driver->call_number)
         return false;
     driver->call_over = number;
     driver_tell(driver, DRIVER_CALL_OVER, 0);
@@ -227,6 +252,7 @@ static const struct {
     { "error", on_error },
     { "fail", on_fail },
     { "input", on_input },
+    { "part", on_part },
     { "call", on_call },
     { "cancel", on_cancel },
     { "ready", on_ready },

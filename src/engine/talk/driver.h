@@ -18,6 +18,7 @@
 #define DRIVER_LONG (4u << 20) /* a longer line can only be a result */
 #define DRIVER_TEXT_MAX (64u << 10) /* of one field of an error */
 #define DRIVER_TOOL_MAX 64 /* bytes of a tool's name */
+#define DRIVER_PARTS_MAX (2u << 20) /* of one call's arguments, far above what it may have */
 #define DRIVER_NONCE_ROOM 33        /* 128 bits as text */
 
 /* Lines with a place in the order of the output. */
@@ -57,13 +58,16 @@ struct driver {
     bool input_echo;
     bool may_call;       /* the code has tools */
     int64_t call_number; /* of the last call */
+    int64_t part_number; /* of the call that `parts` belong to */
+    struct buf parts;    /* bash: the arguments of a call whose line would be too long */
     json_t *call; /* while DRIVER_CALL is told: {"number","tool","arguments","line"}, or "fault" */
-    int64_t call_over; /* while DRIVER_CALL_OVER is told: its number */
+    int64_t call_over; /* while DRIVER_CALL_OVER is told: its number; 0: all */
     bool done;
     int done_code;
 };
 #define DRIVER_INIT \
-    ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX), .results_most = DRIVER_TOTAL_MAX })
+    ((struct driver){ .line = BUF_INIT(DRIVER_LINE_MAX), .parts = BUF_INIT(DRIVER_PARTS_MAX), \
+                      .results_most = DRIVER_TOTAL_MAX })
 void driver_done(struct driver *driver);
 /* Begins a new question: forgets everything, and requires an unpredictable number in every line of
  * the answer. Late answers of the interpreter, or of a process it left behind, are dropped. */

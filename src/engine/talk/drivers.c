@@ -2,6 +2,7 @@
 #include "engine/talk/drivers.h"
 
 #include "base/builtin.h"
+#include "box/proto/proto.h"
 
 /* The source, and the same compiled by the build's Python. */
 #define PYTHON(name)                                         \
@@ -16,6 +17,8 @@ BUILTIN(builtin_order_js, "drivers/order.cjs");
 BUILTIN(builtin_rehearse_js, "drivers/rehearse.cjs");
 BUILTIN(builtin_ending_js, "drivers/ending.cjs");
 BUILTIN(builtin_cells_sh, "drivers/cells.sh");
+BUILTIN(builtin_tools_sh, "drivers/tools.sh");
+BUILTIN(builtin_tool, BUILD_DIR "/tool");
 PYTHON(cells);
 PYTHON(names);
 PYTHON(show);
@@ -76,6 +79,8 @@ static const struct {
     ROW(REHEARSE_JS, "rehearse.cjs", rehearse_js),
     ROW(ENDING_JS, "ending.cjs", ending_js),
     ROW(CELLS_SH, "cells.sh", cells_sh),
+    ROW(TOOLS_SH, "tools.sh", tools_sh),
+    ROW(TOOL, BOX_PLANT_PROGRAM, tool),
     COMPILED_ROW(CELLS_PY, cells),
     COMPILED_ROW(NAMES_PY, names),
     COMPILED_ROW(SHOW_PY, show),

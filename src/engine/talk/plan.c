@@ -79,6 +79,7 @@ struct language {
         ENGINE_BUILTIN_SCHEMA_PY
 /* And in a session alone. */
 #define PYTHON_SESSION_FILES PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_LATE_PY
+#define BASH_TOOLS ENGINE_BUILTIN_TOOLS_SH, ENGINE_BUILTIN_TOOL
 
 static const struct language languages[REQUEST_LANGUAGES] = {
     /* A waiting one in a pool may become a session. */
@@ -108,8 +109,9 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                              ENGINE_BUILTIN_CELLS_JS,
                              NULL },
     [REQUEST_BASH] = { ENGINE_BUILTIN_DRIVER_SH,
-                       { [WAITING] = { ENGINE_BUILTIN_CELLS_SH },
-                         [SESSION] = { ENGINE_BUILTIN_CELLS_SH } },
+                       { [RUN] = { BASH_TOOLS },
+                         [WAITING] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS },
+                         [SESSION] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS } },
                        { "/bin/bash", NULL },
                        true,
                        "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
@@ -201,10 +203,13 @@ static bool same_name(struct str a, const char *b)
     return a.len >= len && memcmp(a.at, b, len) == 0;
 }
 
-/* The agent's files are many: a run gets them only if it is the agent's. */
+/* The agent's files are many: a run gets them only if it is the agent's. The program `tool` is for
+ * code that has tools. */
 static bool is_left_out(enum engine_builtin_id id, const struct request *request,
                         enum purpose purpose)
 {
+    if (id == ENGINE_BUILTIN_TOOLS_SH || id == ENGINE_BUILTIN_TOOL)
+        return purpose == RUN && !request->tools;
     if (purpose != RUN || id < ENGINE_BUILTIN_AGENT_FIRST || id > ENGINE_BUILTIN_AGENT_LAST)
         return false;
     for (size_t i = 0; i < request->env_count; i++) {
@@ -290,6 +295,8 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
         add_default(block, head, request, common_env[i]);
     if (own)
         add_string(block, &head->envc, str_of(own));
+    if (request->language == REQUEST_BASH && request->tools && !waits)
+        add_string(block, &head->envc, STR("__cupel_given=1"));
     for (size_t i = 0; i < request->env_count; i++) {
         bool ours = request->language == REQUEST_BASH && same_name(request->env[i], "BASH_ENV=");
         if (!ours)

@@ -52,7 +52,9 @@ int plan_check_clock(const struct request *request, struct err *err);
 /* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
  * cannot hold every value. */
 bool plan_bash_may_wait(const struct request *request);
-char *plan_bash_message(const struct request *request);
+/* plan_bash.c. `tools`: that its code may call, or NULL. A bash that does not wait has its code in
+ * a file, and gets nothing but its tools; NULL: nothing at all. */
+char *plan_bash_message(const struct request *request, const json_t *tools, bool waits);
 
 /* Cells, and questions to a session; heap. Bash has `names` and `complete`, the latter with the
  * text up to the cursor. */
@@ -72,7 +74,10 @@ char *plan_cell_line(const struct request *request, const struct request *sessio
 char *plan_return_line(int64_t number, const json_t *outcome);
 /* A line of input, or its end, for that question. */
 char *plan_input_line(int64_t number, struct str text, bool end);
-char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce);
+char *plan_bash_cell(const struct request *request, const json_t *tools, int64_t cell,
+                     const char *nonce);
+/* The same outcome for bash. */
+char *plan_bash_return(int64_t number, const json_t *outcome);
 char *plan_bash_question(const char *word, const char *nonce, struct str text);
 
 #endif

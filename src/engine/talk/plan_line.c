@@ -1,8 +1,7 @@
-/* Lines for a driver: the JSON line, or for a waiting bash the message, that holds the request
- * (drivers/PROTOCOL.md). Pure. Runs in the engine. */
+/* Lines for a driver: the JSON line that holds the request (drivers/PROTOCOL.md). Pure. Runs in the
+ * engine. */
 #include "engine/talk/plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,89 +108,4 @@ char *plan_return_line(int64_t number, const json_t *outcome)
     own_json line = json_pack("{s:s, s:I}", "op", "return", "number", (json_int_t)number);
     json_object_update(line, (json_t *)(uintptr_t)outcome);
     return plan_line(line);
-}
-
-static bool is_name(struct str entry)
-{
-    size_t len = 0;
-    for (; len < entry.len && entry.at[len] != '='; len++) {
-        char c = entry.at[len];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        if (!letter && !(len > 0 && c >= '0' && c <= '9'))
-            return false;
-    }
-    return len > 0;
-}
-
-bool plan_bash_may_wait(const struct request *request)
-{
-    static const char *const its_own[] = { "BASH", "SHELLOPTS=", "UID=", "EUID=", "PPID=" };
-    bool plain = !memchr(request->code.at, 0, request->code.len);
-    for (size_t i = 0; i < request->env_count && plain; i++) {
-        plain = is_name(request->env[i]);
-        for (size_t j = 0; j < array_len(its_own) && plain; j++)
-            plain = request->env[i].len < strlen(its_own[j]) ||
-                    memcmp(request->env[i].at, its_own[j], strlen(its_own[j])) != 0;
-    }
-    return plain;
-}
-
-static void add_length(struct buf *out, size_t len)
-{
-    char text[24];
-    snprintf(text, sizeof text, " %zu", len);
-    buf_add_text(out, text);
-}
-
-/* 15 digits and a newline, the head, and then the fields. */
-static char *message_of(struct buf *head, const struct request *request, struct str stdin_text)
-{
-    own_buf out = BUF_INIT(SIZE_MAX / 4);
-    char text[32];
-    add_length(head, request->arg_count);
-    add_length(head, plan_code(request).len);
-    add_length(head, stdin_text.len);
-    for (size_t i = 0; i < request->arg_count; i++)
-        add_length(head, request->args[i].len);
-    for (size_t i = 0; i < request->env_count; i++)
-        add_length(head, request->env[i].len);
-    buf_add_text(head, "\n");
-    buf_add_str(head, plan_code(request));
-    buf_add_str(head, stdin_text);
-    for (size_t i = 0; i < request->arg_count; i++)
-        buf_add_str(head, request->args[i]);
-    for (size_t i = 0; i < request->env_count; i++)
-        buf_add_str(head, request->env[i]);
-    snprintf(text, sizeof text, "%015zu\n", head->len);
-    buf_add_text(&out, text);
-    buf_add_str(&out, buf_str(head));
-    buf_add(&out, "", 1);
-    return buf_take(&out);
-}
-
-char *plan_bash_message(const struct request *request)
-{
-    own_buf head = BUF_INIT(SIZE_MAX / 4);
-    buf_add_text(&head, "run - 0 0");
-    return message_of(&head, request, STR("")); /* stdin has its own descriptor */
-}
-
-char *plan_bash_cell(const struct request *request, int64_t cell, const char *nonce)
-{
-    own_buf head = BUF_INIT(SIZE_MAX / 4);
-    char text[96];
-    snprintf(text, sizeof text, "cell %s %lld %d", nonce, (long long)cell, request->names);
-    buf_add_text(&head, text);
-    return message_of(&head, request, request->stdin_text);
-}
-
-char *plan_bash_question(const char *word, const char *nonce, struct str text)
-{
-    const struct request request = { .code = text };
-    own_buf head = BUF_INIT(SIZE_MAX / 4);
-    buf_add_text(&head, word);
-    buf_add_text(&head, " ");
-    buf_add_text(&head, nonce);
-    buf_add_text(&head, " 0 0");
-    return message_of(&head, &request, STR(""));
 }
