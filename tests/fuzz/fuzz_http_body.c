@@ -36,14 +36,23 @@ static void as_run(const json_t *root)
 {
     own_json body = json_deep_copy(root);
     struct err err = ERR_INIT;
-    bool wait = false;
-    if (bodies_run(body, &wait, &err) < 0) {
+    struct bodies_run run;
+    if (bodies_run(body, &run, &err) < 0) {
         check_refusal(&err);
         return;
     }
-    if (json_object_get(body, "wait"))
+    if (json_object_get(body, "wait") || json_object_get(body, "approve"))
         abort();
     as_request(body);
+}
+
+static void as_decision(const json_t *body)
+{
+    struct err err = ERR_INIT;
+    struct str reason = STR_NONE;
+    bool allow = false;
+    if (bodies_decision(body, &allow, &reason, &err) < 0)
+        check_refusal(&err);
 }
 
 static void as_python(const json_t *root)
@@ -99,6 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_refusal(&err);
     if (!json_is_object(root))
         return 0;
+    as_decision(root);
     as_run(root);
     as_python(root);
     as_session(root);
