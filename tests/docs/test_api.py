@@ -22,8 +22,8 @@ def method_of(command):
 
 
 def shape(path):
-    """{run} of the contract and $(cat run) of a command, as one."""
-    return re.sub(r"\{\w+\}|\$\(cat \w+\)", "*", path)
+    """{run} of the contract, and $(cat run) or a number in a command, as one."""
+    return re.sub(r"\{\w+\}|\$\(cat \w+\)|(?<=/)\d+(?=/)", "*", path)
 
 
 @pytest.mark.parametrize("method,path", [(method.upper(), path) for path, item in DOCUMENT["paths"].items()

@@ -152,8 +152,8 @@ def test_only_the_api_is_exported():
         names = subprocess.run(["nm", *args, "--defined-only", "-f", "posix", library], capture_output=True,
                                text=True, check=True).stdout
         found = {line.split()[0] for line in names.splitlines() if len(line.split()) > 1}
-        assert found == {f"cupel_{name}" for name in ("open", "run", "ask", "answer", "cancel", "close", "free",
-                                                   "version")}
+        assert found == {f"cupel_{name}" for name in ("open", "run", "ask", "answer", "approve", "cancel", "close",
+                                                   "free", "version")}
     dynamic = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True).stdout
     assert "[libcupel.so.0]" in dynamic
 

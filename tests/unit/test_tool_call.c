@@ -12,6 +12,7 @@
 
 struct place {
     struct loop loop;
+    struct request request;
     struct engine_run run;
     struct calls *calls;
     struct result result;
@@ -37,7 +38,8 @@ static void begin_as(struct place *place, const char *tools, bool records)
     own_json list = json_read(str_of(tools), 1 << 20, &err);
     const struct calls_hooks hooks = { .on_event = on_event, .user = place, .answers = true,
                                        .records = records };
-    *place = (struct place){ .run.lines = BUF_INIT(RUN_LINES_MAX) };
+    *place = (struct place){ .request = REQUEST_INIT, .run.lines = BUF_INIT(RUN_LINES_MAX) };
+    place->run.request = &place->request;
     CHECK_INT(loop_open(&place->loop), 0);
     for (int i = 0; i < RUN_PIPES; i++)
         place->run.pipe[i].source.fd = -1;
