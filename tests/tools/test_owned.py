@@ -197,7 +197,8 @@ print(*sorted(map(str, asyncio.run(all()))), sep="\\n")"""
         os.kill(tool_host(engine), signal.SIGKILL)
         result = bridge.finish()
         said = result["stdout"].splitlines()
-        assert said[:2] == ["1", "1"] and len(said) == 10 and all("died during the call" in line for line in said[2:]), result
+        assert said[:2] == ["1", "1"] and len(said) == 10, result
+        assert all("died during the call" in line for line in said[2:]), result
         assert host.wait_until(lambda: not sleepers(engine), 20)
 
 
