@@ -1,4 +1,5 @@
 """Looks into STATE/store.db from outside, as a test may: the events of a task as they are stored."""
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -17,6 +18,18 @@ def change(state, query, *values):
     try:
         with database:
             return database.execute(query, values).rowcount
+    finally:
+        database.close()
+
+
+@contextlib.contextmanager
+def held(state):
+    """Nobody else can write."""
+    database = sqlite3.connect(Path(state) / "store.db", timeout=30, isolation_level=None)
+    try:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
     finally:
         database.close()
 

@@ -18,6 +18,14 @@
 
 #define ROUNDS 400 /* of killing descendants */
 
+void adopt_ignore_signals(void)
+{
+    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
+    for (size_t i = 0; i < array_len(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 static pid_t parent_of(pid_t pid)
 {
     char path[32], text[512];

@@ -17,6 +17,8 @@ static inline attr_must_use int adopt_orphans(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
+/* No signal of a terminal or of a service ends this process. */
+void adopt_ignore_signals(void);
 /* Kill all children but these; how many there were. Only this process may reap them. */
 size_t adopt_kill_children(const pid_t *but, size_t count);
 /* Kill until no descendant is left: a dead process's children become ours. Does not wait for a

@@ -131,6 +131,23 @@ void io_close_between(int first, int last)
         close(fd);
 }
 
+void io_close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* The caller may have closed its standard streams: nothing else may take their numbers. */
+int io_keep_alone(int fd)
+{
+    int kept = fcntl(fd, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        if (kept < 0 || nothing < 0 || dup2(nothing, i) < 0)
+            return -1;
+    io_close_between(3, kept - 1);
+    return io_close_from(kept + 1) < 0 ? -1 : kept;
+}
+
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif

@@ -30,6 +30,10 @@ int io_place(int *fds, int count, int first, int inherited) attr_must_use;
 int io_close_from(int first) attr_must_use;
 /* Close every descriptor from `first` to `last`. */
 void io_close_between(int first, int last);
+void io_close_all(const int *fds, size_t count);
+/* In a fork: this descriptor alone stays, with a number that is none of the standard streams',
+ * which lead to /dev/null. The number, or -1. */
+int io_keep_alone(int fd) attr_must_use;
 
 /* Send one datagram with `count` descriptors (0 to IO_FDS_MAX). 0, or -1. */
 int io_send(int sock, const void *bytes, size_t len, const int *fds, size_t count) attr_must_use;

@@ -84,12 +84,6 @@ static void start_again(int sock, int given, char **argv)
     close(given);
 }
 
-static void close_all(const int *fds, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        close(fds[i]);
-}
-
 /* Runs a program to its end. */
 static struct news run(int sock, char **argv, const int *fds)
 {
@@ -99,17 +93,14 @@ static struct news run(int sock, char **argv, const int *fds)
     struct news news = { .error = pid < 0 ? errno : 0 };
     if (pid > 0)
         setpgid(pid, pid);
-    close_all(fds, 3);
+    io_close_all(fds, 3);
     news.status = pid > 0 ? adopt_attend(sock, pid) : 0;
     return news;
 }
 
 static attr_noreturn void serve(int sock, char **argv)
 {
-    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
-    for (size_t i = 0; i < array_len(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
+    adopt_ignore_signals();
     if (adopt_orphans() < 0)
         _exit(1);
     pid_t helper = fork();
@@ -136,7 +127,7 @@ static attr_noreturn void serve(int sock, char **argv)
         if (order.what == RUN && count == 3 && !starts_others)
             news = run(sock, argv, fds);
         else
-            close_all(fds, count);
+            io_close_all(fds, count);
         if (io_send(sock, &news, sizeof news, NULL, 0) < 0)
             _exit(1);
     }
@@ -393,13 +384,8 @@ static void split(char *text, char *argv[ARGS_MAX + 1])
 static attr_noreturn void become_helper(int given, char *command)
 {
     char *argv[ARGS_MAX + 1];
-    /* The caller may have closed its standard streams; the socket must not take their numbers. */
-    int sock = fcntl(given, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < 3; i++)
-        if (sock < 0 || nothing < 0 || dup2(nothing, i) < 0)
-            _exit(1);
-    io_close_between(3, sock - 1);
-    if (io_close_from(sock + 1) < 0)
+    int sock = io_keep_alone(given);
+    if (sock < 0)
         _exit(1);
     llm_forget_keys();
     split(command, argv);

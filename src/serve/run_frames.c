@@ -90,6 +90,13 @@ static bool has_room(void *user)
     return serve_conn_unsent(run->conn) <= serve_conn_room(run->conn);
 }
 
+/* A client that reads may have as many calls at once as wait in a run, of 1 MiB each. */
+static bool has_room_for_calls(void *user)
+{
+    const struct serve_run *run = user;
+    return serve_conn_unsent(run->conn) <= SERVE_CALLS_MAX;
+}
+
 static void on_event(void *user, const struct engine_event *event)
 {
     struct serve_run *run = user;
@@ -244,7 +251,7 @@ static void begin(struct serve_conn *conn, const struct frame_ask *ask, size_t c
                                       .user = run, .input = run->events && ask->input,
                                       .answers = run->events, .outcomes = ask->outcomes,
                                       .approves = run->events && ask->approves,
-                                      .allows = allows };
+                                      .allows = allows, .has_room = has_room_for_calls };
     const struct work_about about = about_of(conn, ask);
     run->claim = claim;
     own_json request = serve_cell_request(serve, ask->request, &err);

@@ -20,6 +20,7 @@
 #define SERVE_CONNS_MAX 256
 #define SERVE_RUNS_MAX 1024          /* waiting and running runs of one connection */
 #define SERVE_OUT_MAX (64u << 20)    /* unsent bytes past which output events are dropped */
+#define SERVE_CALLS_MAX (128u << 20) /* the same, past which no call of a tool is told */
 /* Unsent bytes past which no frame is read and no answer encoded. Higher than output events alone
  * can reach: a flooding run must not block its own cancel, nor another run's answer. */
 #define SERVE_OUT_FULL (SERVE_OUT_MAX + (1u << 20))

@@ -1,6 +1,8 @@
 """Tasks over HTTP from the store: after a kill of the service they are listed, shown, followed, taken up, replayed,
 exported and removed by the next one."""
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -154,6 +156,25 @@ def test_a_task_is_exported(again, form):
     assert b"The total is 6.5" in answer.body and answer.headers["content-security-policy"] == "sandbox"
     assert form != "notebook" or json.loads(answer.body)["nbformat"] == 4
     assert ask("GET", f"/v1/tasks/{again.done}/export?format=pdf")[0] == 400
+
+
+def test_a_token_has_so_many_questions_to_the_store_at_once(again):
+    """Another writer holds the store: a removal waits for it, and what follows waits for the removal."""
+    ask = again.http()
+    task = ask.begin("sum", files=[SALES])
+    ask.report(task)
+    with ThreadPoolExecutor(80) as many:
+        with stored.held(again.cupel.env["CUPEL_STATE"]):
+            first = many.submit(ask, "DELETE", f"/v1/tasks/{task}")
+            time.sleep(0.3)
+            others = [many.submit(ask, "GET", f"/v1/tasks?limit={1 + i % 9}") for i in range(70)]
+            assert host.wait_until(lambda: sum(one.done() for one in others) >= 7, 20)
+            early = [one.result() for one in others if one.done()]
+            assert {status for status, _ in early} == {429} and not first.done(), early[0]
+            assert early[0][1]["error"]["message"].endswith("questions of this token wait already")
+    assert first.result()[0] == 200
+    late = [one.result()[0] for one in others]
+    assert set(late) == {200, 429} and late.count(200) <= 63, late
 
 
 def test_the_tasks_of_another_token_do_not_exist(again):

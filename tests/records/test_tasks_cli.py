@@ -420,7 +420,8 @@ def hostile_task(tasks, tmp_path):
             f"import base64\nopen('pixel.png', 'wb').write(base64.b64decode('{PIXEL}'))\n"
             "open('p.svg', 'w').write('<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(2)</script></svg>')\n"
             "answer('The total is {total} for {text}.', total=total, text=text)")
-    return tasks.finish(folder, fence(code), fence(code + " "), fence("answer('{total}', total=total)"),
+    return tasks.finish(folder, fence(code), fence(code + " "),
+                        fence("answer('{total}\\n~~~\\n# Verified', total=total)"),
                         question="What is the total? " + HOSTILE)
 
 
@@ -489,6 +490,7 @@ def test_markdown_escapes_all_but_its_fences(tasks, tmp_path):
     text = tasks.command("export", report["task"], "--as", "markdown").stdout
     outside = without_fences(text)
     assert "<script>" in text and "<" not in outside and f"base64,{PIXEL})" in outside
+    assert "\n\\~\\~\\~\n\\# Verified" in outside and "~~~" not in outside  # it would hide all that follows
 
 
 # Transcripts of an older version.

@@ -129,6 +129,12 @@ def test_too_much_output_ends_the_tool(tools):
     assert "as JSON; the maximum is 1000 (result_bytes)" in tools.error("grows")
 
 
+def test_a_flood_of_notes_does_not_outlast_the_time(tools):
+    tools.tool("notes", "yes >&2 & yes >&2", caps={"timeout_s": 1})
+    code, outcome = tools.call("notes", timeout=60)
+    assert code == 124 and outcome["error"]["kind"] == "timeout"
+
+
 def test_the_environment_is_its_own_and_the_descriptors_are_closed(tools):
     tools.tool("env", "env", output="text", env={"MODE": "x=y"})
     tools.tool("fds", "ls /proc/self/fd", output="text")

@@ -176,6 +176,39 @@ def test_a_tool_host_that_dies_takes_its_calls_along_and_comes_back(bridge, owne
     assert host.wait_until(lambda: not sleepers(owned), 20)
 
 
+def test_calls_that_waited_for_a_host_that_was_killed_are_made_by_the_next(bridge, owned):
+    """Two calls wait for the eight that run: the next host gets them at the moment of the end."""
+    flag = owned.tools.root / "flag"
+    owned.tools.tool("gate", f"test -e {flag} && echo 1 || sleep 600")
+    code = CODE + """import asyncio
+async def one():
+    try:
+        return await tools.aio.gate()
+    except tools.ToolError as error:
+        return error.reason
+async def all():
+    return await asyncio.gather(*[one() for _ in range(10)])
+print(*sorted(map(str, asyncio.run(all()))), sep="\\n")"""
+    with Engine(owned.tools.cupel, owned.path + "3", args=owned.tools.options()) as engine, engine.client() as one:
+        bridge = Bridge(one)
+        bridge.start({"code": code, "tools": ["gate"], "limits": {"timeout_s": 25}})
+        assert host.wait_until(lambda: len(sleepers(engine)) == 8, 20)
+        flag.touch()
+        os.kill(tool_host(engine), signal.SIGKILL)
+        result = bridge.finish()
+        said = result["stdout"].splitlines()
+        assert said[:2] == ["1", "1"] and len(said) == 10, result
+        assert all("died during the call" in line for line in said[2:]), result
+        assert host.wait_until(lambda: not sleepers(engine), 20)
+
+
+def tool_host(engine):
+    """The process that has threads, one for each call."""
+    def threads(row):
+        return len(os.listdir(f"/proc/{row['pid']}/task"))
+    return max(host.descendants(engine.process.pid), key=threads)["pid"]
+
+
 def test_many_calls_at_once_are_all_answered(bridge):
     code = CODE + "import asyncio\nasync def go():\n    return await asyncio.gather(" \
                   "*[tools.aio.up(n=i) for i in range(40)])\nprint(sorted(one['N'] for one in asyncio.run(go())))"

@@ -17,7 +17,14 @@ struct place {
     struct calls *calls;
     struct result result;
     char told[2048];
+    bool is_full; /* the client does not read */
 };
+
+static bool has_room(void *user)
+{
+    const struct place *place = user;
+    return !place->is_full;
+}
 
 static void on_event(void *user, const struct engine_event *event)
 {
@@ -37,7 +44,7 @@ static void begin_as(struct place *place, const char *tools, bool records)
     struct err err = ERR_INIT;
     own_json list = json_read(str_of(tools), 1 << 20, &err);
     const struct calls_hooks hooks = { .on_event = on_event, .user = place, .answers = true,
-                                       .records = records };
+                                       .records = records, .has_room = has_room };
     *place = (struct place){ .request = REQUEST_INIT, .run.lines = BUF_INIT(RUN_LINES_MAX) };
     place->run.request = &place->request;
     CHECK_INT(loop_open(&place->loop), 0);
@@ -145,6 +152,20 @@ TEST(call_that_the_gate_refuses_reaches_nobody)
     CHECK_TEXT(json_string_value(listed(&place, 4, "verdict")), "ask");
     CHECK_TEXT(reason(&place, 5), "this run has made 1 calls of it, at most 1");
     CHECK_TEXT(reason(&place, 6), "the run ended");
+    done(&place);
+}
+
+TEST(call_that_the_client_would_not_read_fails_at_once)
+{
+    struct place place;
+    begin(&place, "[" ECHO("") "]");
+    place.is_full = true;
+    call(&place, 1, "echo", "{\"x\":1}");
+    place.is_full = false;
+    call(&place, 2, "echo", "{\"x\":1}");
+    finish(&place);
+    CHECK_TEXT(place.told, "error 1 echo;call 2 echo;error 2 echo;");
+    CHECK(strstr(reason(&place, 0), "the client does not read"));
     done(&place);
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "tests/unit/check.h"
@@ -148,6 +149,36 @@ TEST(tool_the_first_rule_whose_patterns_all_match_decides)
     const char *no_rest = ",\"policy\":[{\"when\":{\"n\":\"[1,*]\"},\"then\":\"allow\"}]";
     CHECK_INT(judged(no_rest, "{\"n\":[1, 2]}"), TOOL_ALLOW);
     CHECK_INT(judged(no_rest, "{\"n\":3}"), TOOL_ASK);
+}
+
+/* The text of an argument is made once, however many rules look at it. */
+TEST(tool_many_rules_cost_hardly_more_than_one)
+{
+    enum { RULES = 64 };
+    struct err err = ERR_INIT;
+    own_buf text = BUF_INIT(1 << 20);
+    buf_printf(&text, "{%s%s,\"policy\":[", HEAD, INPUT);
+    for (int i = 0; i < RULES; i++)
+        buf_printf(&text, "%s{\"when\":{\"n\":\"*x%d\"},\"then\":\"deny\"}", i ? "," : "", i);
+    buf_add_text(&text, "]}");
+    own_json definition = json_of(text.at);
+    own_json list = json_array();
+    own_json given = json_object();
+    own_tool tool = TOOL_INIT;
+    CHECK_INT(tool_read(definition, &tool, &err), 0);
+    for (int i = 0; i < 100000; i++)
+        json_array_append_new(list, json_integer(i));
+    json_object_set(given, "n", list);
+    int64_t judging = INT64_MAX, writing = INT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        int64_t began = clock_now_ns();
+        own_str once = json_write(given, JSON_COMPACT);
+        int64_t between = clock_now_ns();
+        CHECK_INT(tool_judge(&tool, given), TOOL_ASK);
+        judging = clock_now_ns() - between < judging ? clock_now_ns() - between : judging;
+        writing = between - began < writing ? between - began : writing;
+    }
+    CHECK(judging < writing * RULES / 4);
 }
 
 TEST(tool_a_star_in_a_pattern_stands_for_any_bytes)

@@ -258,6 +258,32 @@ static json_t *exploding_schema(const char *how)
     return schema;
 }
 
+/* Every member of the list fails the first alternative, whose rule has 250 KB. Only the message of
+ * a refusal names the rule. */
+TEST(schema_a_failed_alternative_does_not_spell_out_its_rule)
+{
+    static const char *const rules[] = { "enum", "const", "properties" };
+    for (size_t i = 0; i < array_len(rules); i++) {
+        struct err err = ERR_INIT;
+        own_json many = json_object();
+        own_json list = json_array();
+        char name[32];
+        for (int n = 0; n < 4000; n++) {
+            snprintf(name, sizeof name, "a_long_name_of_a_property_%d", n);
+            json_object_set_new(many, name, json_true());
+        }
+        json_t *rule = strcmp(rules[i], "enum") == 0 ? json_pack("[O]", many) : json_incref(many);
+        own_json text = json_pack("{s:{s:[{s:o, s:b}, {}]}}", "items", "anyOf", rules[i], rule,
+                                  "additionalProperties", 0);
+        own_schema schema = schema_new(text, &err);
+        CHECK_TEXT(err.text, "");
+        for (int n = 0; n < 100000; n++)
+            json_array_append_new(list, json_pack("{s:i}", "x", n));
+        CHECK_INT(schema_check(schema, list, &err), 0);
+        CHECK_TEXT(err.text, "");
+    }
+}
+
 TEST(schema_references_that_explode_end_at_the_bound)
 {
     struct err err = ERR_INIT;

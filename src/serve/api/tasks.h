@@ -62,6 +62,8 @@ struct api_tasks {
     int64_t newest_ms; /* created_ms of the newest */
     struct loop_timer look; /* for agents that wait too long */
     struct tasklog *log; /* the errands' alone; NULL: tasks are not stored */
+    struct job *jobs; /* of tasks_store.c, that wait for the errands */
+    size_t held; /* bytes of its answers that clients have not read */
     json_t *patterns; /* of redaction */
     const char **redact; /* the same, ended by NULL */
 };

@@ -14,10 +14,16 @@
 #include "store/tasks/export.h"
 
 #define FILE_MAX ((size_t)256 << 20)
+#define COPIED_MAX (64u << 10) /* an answer that the reply copies */
+#define JOBS_MAX 256 /* that wait */
+#define JOBS_OF_ONE 64 /* of one token */
+#define HELD_MAX ((size_t)512 << 20) /* bytes of answers that clients have not read */
 
 struct job {
     struct errand errand; /* first */
+    struct job *next; /* of those that wait */
     struct http_exchange *x; /* NULL: its client went */
+    char who[WHO_ID_ROOM];
     struct api *api;
     struct tasklog *log;
     char *owner; /* NULL: all of them */
@@ -31,11 +37,13 @@ struct job {
     bool was_here;
     json_t *value; /* read */
     struct buf bytes;
+    size_t sent, held; /* of an answer that the client reads */
     struct err err;
 };
 
 static void free_job(struct job *job)
 {
+    job->api->tasks->held -= job->held;
     json_decref(job->body);
     json_decref(job->value);
     buf_done(&job->bytes);
@@ -55,6 +63,10 @@ static void on_done(struct errand *errand)
 {
     struct job *job = loop_owner(errand, struct job, errand);
     struct http_exchange *x = job->x;
+    struct job **at = &job->api->tasks->jobs;
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
     if (x) {
         x->state = NULL;
         x->gone = NULL;
@@ -63,7 +75,8 @@ static void on_done(struct errand *errand)
         http_reply_err(x, &job->err);
     else if (x)
         job->done(job);
-    free_job(job);
+    if (!job->held)
+        free_job(job);
 }
 
 static void on_gone(struct http_exchange *x)
@@ -88,6 +101,7 @@ static struct job *add_job(struct http_exchange *x, const char *id, void (*read)
                          .read = read,
                          .done = done,
                          .bytes = BUF_INIT(FILE_MAX) };
+    snprintf(job->who, sizeof job->who, "%s", who_id(x->who));
     if (!who_is_operator(x->who))
         job->owner = buf_strdup(str_of(who_id(x->who)));
     x->state = job;
@@ -95,8 +109,36 @@ static struct job *add_job(struct http_exchange *x, const char *id, void (*read)
     return job;
 }
 
+static int check_room(const struct job *job, struct err *err)
+{
+    const struct api_tasks *tasks = job->api->tasks;
+    size_t all = 0, mine = 0;
+    for (const struct job *one = tasks->jobs; one; one = one->next) {
+        mine += strcmp(one->who, job->who) == 0;
+        all++;
+    }
+    if (mine < JOBS_OF_ONE && all < JOBS_MAX && tasks->held < HELD_MAX)
+        return 0;
+    if (mine >= JOBS_OF_ONE)
+        err_set(err, ERR_QUOTA, "%zu questions of this token wait already", mine);
+    else
+        err_set(err, ERR_BUSY, "too many questions to the store wait already");
+    err_hint(err, "wait for an answer, then ask again");
+    return -1;
+}
+
 static void go(struct job *job)
 {
+    struct api_tasks *tasks = job->api->tasks;
+    if (check_room(job, &job->err) < 0) {
+        job->x->state = NULL;
+        job->x->gone = NULL;
+        http_reply_err(job->x, &job->err);
+        free_job(job);
+        return;
+    }
+    job->next = tasks->jobs;
+    tasks->jobs = job;
     errands_add(job->api->errands, &job->errand);
 }
 
@@ -312,12 +354,37 @@ static void read_file(struct job *job)
         api_absent(&job->err, "artifact", job->path);
 }
 
-/* The bytes are those of untrusted code: no browser may show them as a page of ours. */
+static ssize_t pull(struct http_exchange *x, char *to, size_t room)
+{
+    struct job *job = x->state;
+    size_t left = job->bytes.len - job->sent, n = left < room ? left : room;
+    if (n == 0)
+        return HTTP_END;
+    memcpy(to, job->bytes.at + job->sent, n);
+    job->sent += n;
+    return (ssize_t)n;
+}
+
+static void on_sent(struct http_exchange *x)
+{
+    free_job(take_ptr(x->state));
+}
+
+/* The bytes are those of untrusted code: no browser may show them as a page of ours. A long answer
+ * stays in the job until the client has read it. */
 static void reply_bytes(struct job *job, const char *mime)
 {
     http_add_header(job->x, "Content-Security-Policy", "sandbox");
     http_add_header(job->x, "Content-Disposition", "attachment");
-    http_reply_text(job->x, 200, mime, buf_str(&job->bytes));
+    if (job->bytes.len <= COPIED_MAX) {
+        http_reply_text(job->x, 200, mime, buf_str(&job->bytes));
+        return;
+    }
+    job->held = job->bytes.room;
+    job->api->tasks->held += job->held;
+    job->x->state = job;
+    job->x->gone = on_sent;
+    http_reply_pull(job->x, 200, mime, job->bytes.len, pull);
 }
 
 static void take_file(struct job *job)

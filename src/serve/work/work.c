@@ -202,11 +202,18 @@ static int on_wish(void *user, const char *tool, struct err *err)
     return work->hooks.allows ? work->hooks.allows(work->hooks.user, tool, err) : 0;
 }
 
+static bool has_room(void *user)
+{
+    const struct work *work = user;
+    return !work->hooks.has_room || work->hooks.has_room(work->hooks.user);
+}
+
 /* The gate for a request with tools. */
 static int open_calls(struct work *work, struct err *err)
 {
     const struct calls_hooks hooks = { .on_event = on_engine_event,
                                        .allows = on_wish,
+                                       .has_room = has_room,
                                        .user = work,
                                        .shed = work->works->shed,
                                        .code = work->request->code,

@@ -34,6 +34,8 @@ struct work_hooks {
     bool approves; /* it decides on calls for a person: work_approve */
     /* May the client use that tool of the engine's owner? NULL: each. */
     int (*allows)(void *user, const char *tool, struct err *err);
+    /* Is there room for the events of further calls of tools? NULL: always. */
+    bool (*has_room)(void *user);
 };
 
 /* Takes over `records` and `shed`, which may be NULL. */

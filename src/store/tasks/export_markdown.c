@@ -10,10 +10,10 @@
 enum how { ONE_LINE, TABLES };
 
 /* Escapes all that Markdown or HTML could read. An answer may have tables and emphasis, but no
- * link, picture or HTML. */
+ * link, picture or HTML, and no heading or fence: it must not look like, or hide, what follows. */
 static void say(struct buf *out, struct str text, enum how how)
 {
-    const char *escaped = how == TABLES ? "\\`[]!" : "\\`*_{}[]()#+-!|~";
+    const char *escaped = how == TABLES ? "\\`[]!~#" : "\\`*_{}[]()#+-!|~";
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.at[i];
         if (c == '<' || c == '>' || c == '&')

@@ -238,6 +238,8 @@ static json_t *stop(const struct calls *calls, const struct calls_tool *tool, st
     *out_verdict = TOOL_DENY;
     if (!tool)
         return no_such_tool(calls, name);
+    if (calls->hooks.has_room && !calls->hooks.has_room(calls->hooks.user))
+        return outcome_error(OUTCOME_ERROR, "the client does not read the calls that it was told");
     if (tool->made >= tool->of.calls_max)
         return outcome_error(OUTCOME_DENIED, "this run has made %lld calls of it, at most %lld",
                              (long long)tool->made, (long long)tool->of.calls_max);

@@ -21,6 +21,8 @@ struct calls_hooks {
     void (*on_event)(void *user, const struct engine_event *event);
     /* May this client use that tool of the owner? -1 with err: no. NULL: each. */
     int (*allows)(void *user, const char *tool, struct err *err);
+    /* Does the client read what it is told? No: calls fail at once. NULL: it does. */
+    bool (*has_room)(void *user);
     void *user;
     struct shed *shed; /* the owner's tools; NULL: none */
     bool outcomes;     /* events have outcomes of any length; the list of the result never */

@@ -261,24 +261,28 @@ void tool_done(struct tool *tool)
     *tool = TOOL_INIT;
 }
 
-/* Texts are compared as they are, other values by their compact JSON. An argument that the call
- * does not have matches no pattern. */
-static bool argument_fits(const json_t *value, struct str pattern)
+/* Texts are compared as they are, other values by their compact JSON, which is made once for all
+ * rules: an argument may be long. One that the call does not have matches no pattern. */
+static bool argument_fits(const json_t *arguments, json_t *texts, const char *name,
+                          struct str pattern)
 {
-    if (!value)
-        return false;
+    json_t *value = json_object_get(arguments, name);
     if (json_is_string(value))
         return tool_glob_fits(json_str(value), pattern);
-    own_str text = json_write(value, JSON_COMPACT);
-    return text && tool_glob_fits(str_of(text), pattern);
+    if (value && !json_object_get(texts, name)) {
+        own_str text = json_write(value, JSON_COMPACT);
+        json_object_set_new(texts, name, json_text(str_of(text)));
+    }
+    const json_t *text = json_object_get(texts, name);
+    return text && tool_glob_fits(json_str(text), pattern);
 }
 
-static bool rule_fits(const json_t *rule, const json_t *arguments)
+static bool rule_fits(const json_t *rule, const json_t *arguments, json_t *texts)
 {
     const char *name;
     json_t *pattern;
     json_object_foreach (json_object_get(rule, "when"), name, pattern)
-        if (!argument_fits(json_object_get(arguments, name), json_str(pattern)))
+        if (!argument_fits(arguments, texts, name, json_str(pattern)))
             return false;
     return true;
 }
@@ -286,11 +290,12 @@ static bool rule_fits(const json_t *rule, const json_t *arguments)
 enum tool_verdict tool_judge(const struct tool *tool, const json_t *arguments)
 {
     const json_t *policy = tool->policy;
+    own_json texts = json_object();
     if (!json_is_object(arguments))
         return TOOL_DENY;
     for (size_t i = 0; i < json_array_size(tool->policy); i++) {
         const json_t *rule = json_array_get(tool->policy, i);
-        if (json_is_object(rule) && !rule_fits(rule, arguments))
+        if (json_is_object(rule) && !rule_fits(rule, arguments, texts))
             continue;
         policy = json_is_object(rule) ? json_object_get(rule, "then") : rule;
         break;

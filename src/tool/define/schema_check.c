@@ -37,11 +37,18 @@ static void path_add(struct buf *out, const struct place *place)
         buf_printf(out, "[%zu]", place->index);
 }
 
-static int fault(struct check *with, const struct place *place, const json_t *value,
-                 const char *bound)
+/* A fault that nobody reads: a rule may be long, so its words are made for a message only. */
+static int quiet_fault(struct check *with, const struct place *place)
 {
     if (place->depth > with->furthest)
         with->furthest = place->depth;
+    return -1;
+}
+
+static int fault(struct check *with, const struct place *place, const json_t *value,
+                 const char *bound)
+{
+    quiet_fault(with, place);
     if (!with->err)
         return -1;
     char given[96];
@@ -73,6 +80,8 @@ static int check_type(struct check *with, const struct schema_node *node, const 
         return fault(with, place, value, "not allowed");
     if (!node->types || node->types & type_of(value))
         return 0;
+    if (!with->err)
+        return quiet_fault(with, place);
     char bound[96];
     size_t len = (size_t)snprintf(bound, sizeof bound, "must be ");
     unsigned types = node->types;
@@ -89,18 +98,16 @@ static int check_choices(struct check *with, const struct schema_node *node, con
                          const struct place *place)
 {
     char bound[96], list[80];
-    if (node->constant && !schema_same(node->constant, value, with->work)) {
-        json_brief(node->constant, list, sizeof list);
-        snprintf(bound, sizeof bound, "must be %s", list);
-        return fault(with, place, value, bound);
-    }
-    for (size_t i = 0; i < json_array_size(node->choices); i++)
-        if (schema_same(json_array_get(node->choices, i), value, with->work))
-            return 0;
-    if (!node->choices)
+    bool same = !node->constant || schema_same(node->constant, value, with->work);
+    bool found = same && !node->choices;
+    for (size_t i = 0; same && !found && i < json_array_size(node->choices); i++)
+        found = schema_same(json_array_get(node->choices, i), value, with->work);
+    if (found)
         return 0;
-    json_brief(node->choices, list, sizeof list);
-    snprintf(bound, sizeof bound, "must be one of %s", list);
+    if (!with->err)
+        return quiet_fault(with, place);
+    json_brief(same ? node->choices : node->constant, list, sizeof list);
+    snprintf(bound, sizeof bound, "must be %s%s", same ? "one of " : "", list);
     return fault(with, place, value, bound);
 }
 
@@ -122,6 +129,8 @@ static int check_number(struct check *with, const struct schema_node *node, cons
                                             : schema_is_multiple(value, limit));
         if (good)
             continue;
+        if (!with->err)
+            return quiet_fault(with, place);
         char bound[96], text[48];
         json_brief(limit, text, sizeof text);
         snprintf(bound, sizeof bound, "%s %s", words[i], text);
@@ -159,6 +168,8 @@ static int check_counts(struct check *with, const struct schema_node *node, cons
     bool few = least >= 0 && count < least;
     if (!few && (most < 0 || count <= most))
         return 0;
+    if (!with->err)
+        return quiet_fault(with, place);
     char bound[96];
     snprintf(bound, sizeof bound, "must have at %s %lld %s, has %lld", few ? "least" : "most",
              (long long)(few ? least : most), words[which], (long long)count);
@@ -218,6 +229,8 @@ static int check_unknown(struct check *with, const struct schema_node *node, con
 {
     if (!node->additional->never)
         return check_node(with, node->additional, value, place);
+    if (!with->err)
+        return quiet_fault(with, place);
     char bound[96];
     const char *name;
     json_t *number;

@@ -243,13 +243,13 @@ static enum ending listen_to(struct talk *talk, int handle, const struct source_
             continue;
         if (watched[3].revents)
             return CANCELLED;
-        drink_all(talk);
-        if (talk->is_full)
-            return FULL;
-        if (watched[0].revents) {
+        /* Once in a turn: one who writes without end must not hide the time. */
+        drink(&talk->out, &talk->value, &talk->is_full);
+        drink(&talk->notes, &talk->said, NULL);
+        if (watched[0].revents)
             drink_all(talk); /* the last bytes are still in the pipes */
+        if (talk->is_full || watched[0].revents)
             return talk->is_full ? FULL : ENDED;
-        }
     }
 }
 

@@ -135,7 +135,8 @@ void toolhost_close(struct toolhost *host)
 }
 
 /* The host is gone: every call gets its answer, and every list its error. A callback may call
- * again, which starts another host, so the lists are taken off first. */
+ * again, which starts another host, so the lists are taken off first, and the old socket stays open
+ * until the end: the new one gets another number, by which its watcher knows that it is new. */
 static void lost(struct toolhost *host)
 {
     uint64_t calls[TOOLHOST_CALLS_MAX];
@@ -146,7 +147,7 @@ static void lost(struct toolhost *host)
     memcpy(lists, host->lists, sizeof lists);
     host->calls_count = host->lists_count = 0;
     host->in.len = host->out.len = 0;
-    own_close_fd(&host->sock);
+    int gone = take_fd(&host->sock);
     for (size_t i = 0; i < calls_count; i++) {
         own_json outcome = outcome_error(OUTCOME_ERROR, "the tool host died during the call; what "
                                                         "the tool has done is not known");
@@ -156,6 +157,7 @@ static void lost(struct toolhost *host)
     err_set(&err, ERR_HOST, "the tool host died while it listed the tools");
     for (size_t i = 0; i < lists_count; i++)
         lists[i].told(lists[i].user, NULL, &err);
+    own_close_fd(&gone);
 }
 
 /* ---- frames out ---- */

@@ -34,12 +34,6 @@ struct guard {
     bool strays; /* a child may be left that belongs to nobody */
 };
 
-static void close_all(const int *fds, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        close(fds[i]);
-}
-
 /* In a child: only these descriptors, from number 3 on, in this order. */
 static void keep_only(int *fds, int count)
 {
@@ -99,7 +93,7 @@ static void start_program(struct guard *guard, const struct host_program *progra
     }
     if (pid > 0)
         guard->kept[guard->count++] = pid;
-    close_all(fds, HOST_PROGRAM_FDS);
+    io_close_all(fds, HOST_PROGRAM_FDS);
 }
 
 static void forget(struct guard *guard, pid_t pid, int status)
@@ -160,7 +154,7 @@ static void on_host(struct guard *guard)
         start_program(guard, &program, fds);
         return;
     }
-    close_all(fds, count);
+    io_close_all(fds, count);
     if (got == 1 || (got < 0 && errno == EBADMSG))
         return;
     end_host(guard); /* it is ending or dead */
@@ -168,12 +162,9 @@ static void on_host(struct guard *guard)
 
 static void prepare(struct guard *guard)
 {
-    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
     sigset_t children;
     setsid();
-    for (size_t i = 0; i < array_len(ignored); i++)
-        signal(ignored[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
+    adopt_ignore_signals();
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_BLOCK, &children, NULL);
@@ -184,13 +175,8 @@ static void prepare(struct guard *guard)
 
 attr_noreturn void host_guard(int given, const struct toolhost_options *options)
 {
-    /* The caller may have closed its standard streams: nothing else may take their numbers. */
-    int sock = fcntl(given, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < 3; i++)
-        if (sock < 0 || nothing < 0 || dup2(nothing, i) < 0)
-            _exit(1);
-    io_close_between(3, sock - 1);
-    if (io_close_from(sock + 1) < 0)
+    int sock = io_keep_alone(given);
+    if (sock < 0)
         _exit(1);
     struct guard *guard = calloc(1, sizeof *guard);
     if (!guard)
