@@ -39,6 +39,9 @@ class Restarted:
         self.server = Server(self.cupel, self.place, model=first.model)
         self.server.__enter__()
         self.server.secrets = self.secrets
+        over = self.http("over", "--operator")  # it looks first; they stay their token's
+        for task in (self.done, self.made, *self.late):
+            assert over("GET", f"/v1/tasks/{task}")[0] == 200
         return self
 
     def stored(self, task):
@@ -47,8 +50,13 @@ class Restarted:
     def __exit__(self, *what):
         self.server.__exit__(*what)
 
-    def http(self, name="stored"):
-        return self.server.http(name)
+    def http(self, name="stored", *args):
+        return self.server.http(name, *args)
+
+    def owners(self, task):
+        """Of the runs of a task."""
+        return {owner for owner, in stored.rows(self.cupel.env["CUPEL_STATE"],
+                                                "SELECT owner FROM starts WHERE task = ?", task)}
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +141,7 @@ def test_a_task_of_an_earlier_service_is_asked_further(again):
     status, report = ask("POST", f"/v1/tasks/{again.done}/reply", {"question": "How many? [[more]]", "wait": True})
     assert status == 200 and report["answer"] == "It has 3 rows.", report
     assert ask.show(again.done)["questions"] == 2
+    assert len(again.owners(again.done)) == 1
 
 
 @pytest.mark.both

@@ -18,7 +18,7 @@ MODERN = "2026-07-28"
 OPEN = {"type": "object"}
 
 parser = argparse.ArgumentParser()
-for flag in ("--http", "--die-first", "--silent-first", "--bomb", "--no-resources"):
+for flag in ("--http", "--die-first", "--silent-first", "--bomb", "--no-resources", "--endless"):
     parser.add_argument(flag, action="store_true")
 parser.add_argument("--era", default="legacy")
 parser.add_argument("--log")
@@ -157,6 +157,8 @@ def answer(request):
         return {"result": complete({"tools": TOOLS[page * size:(page + 1) * size], **more, **ttl})}
     if method == "tools/call":
         return {"result": complete(run_tool(request))}
+    if method == "resources/list" and options.endless:   # pages without end
+        return {"result": complete({"resources": [{"uri": "test://a", "name": "x" * 1000000}], "nextCursor": "1"})}
     if method == "resources/list":
         return {"result": complete({"resources": [{"uri": "test://a", "name": "a", "mimeType": "text/plain"}]})}
     if method == "resources/read" and params["uri"] == "test://a":

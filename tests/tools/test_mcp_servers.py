@@ -81,6 +81,11 @@ def test_resources_are_two_tools(tools, served):
     assert code == 0 and outcome["files"][0]["name"] == "resource_1.png"
 
 
+def test_a_list_of_resources_without_end_is_bounded(tools):
+    serve(tools, peer=command("--endless"))
+    assert tools.error("peer.list_resources") == "server 'peer': its list of resources exceeds 8388608 bytes"
+
+
 def test_definitions_are_made_good(tools):
     serve(tools, peer=command("--pages", 5, "--no-resources"))
     found = listed(tools)

@@ -139,11 +139,13 @@ static void add_event(struct revival *r, const json_t *events, size_t i)
     task_tell(r->task, json_get_str(event, "kind").at, json_incref(data));
 }
 
+/* An operator may have asked for it: its runs are its owner's all the same. */
 struct api_task *tasks_revive(struct http_exchange *x, const json_t *stored, struct err *err)
 {
     const json_t *row = json_object_get(stored, "row");
     const json_t *events = json_object_get(stored, "events");
-    struct api_task *task = tasks_add(api_of(x)->tasks, x->who);
+    struct who_token *owner = who_owner(api_of(x)->who, json_get_str(row, "owner").at);
+    struct api_task *task = tasks_add(api_of(x)->tasks, owner ? owner : x->who);
     struct revival revival = { .task = task, .x = x, .files = json_object_get(stored, "files") };
     snprintf(task->id, sizeof task->id, "%.38s", json_get_str(row, "task").at);
     snprintf(task->owner, sizeof task->owner, "%s", json_get_str(row, "owner").at);

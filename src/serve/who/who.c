@@ -52,6 +52,12 @@ static bool is_needed(const struct who_token *token)
     return token->known || token->refs > 0 || token->stored_bytes > 0;
 }
 
+struct who_token *who_owner(struct who *who, const char *id)
+{
+    struct who_token *token = who_of_id(who, id, /* make= */ false);
+    return token && token->known ? token : NULL;
+}
+
 void who_forget_idle(struct who *who)
 {
     size_t kept = 0;

@@ -26,6 +26,8 @@ void who_close(struct who *who);
 /* The token behind a secret: a reference, to be given back. ERR_TOKEN: unknown, expired or none. It
  * takes the same time for every wrong secret. */
 struct who_token *who_find(struct who *who, struct str secret, struct err *err);
+/* The token of that id; NULL: there is none any more. Stays the list's. */
+struct who_token *who_owner(struct who *who, const char *id);
 struct who_token *who_ref(struct who_token *token);
 void who_unref(struct who_token *token);
 const char *who_name(const struct who_token *token);

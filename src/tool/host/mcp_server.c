@@ -358,6 +358,7 @@ static enum mcp_end list_resources(struct calling *calling, json_t **out, int *o
 {
     own_json all = json_array();
     own_json cursor = NULL;
+    size_t bytes = 0;
     for (int pages = 0; pages < PAGES_MAX; pages++) {
         own_json response = NULL;
         const json_t *result;
@@ -366,6 +367,11 @@ static enum mcp_end list_resources(struct calling *calling, json_t **out, int *o
                                err);
         if (end != MCP_ANSWERED)
             return end;
+        bytes += json_dumpb(json_object_get(result, "resources"), NULL, 0, JSON_COMPACT);
+        if (bytes > MCP_MESSAGE_MAX) {
+            err_set(err, ERR_LIMIT, "its list of resources exceeds %zu bytes", MCP_MESSAGE_MAX);
+            return MCP_LOST;
+        }
         json_array_extend(all, json_object_get(result, "resources"));
         json_decref(cursor);
         cursor = json_incref(json_object_get(result, "nextCursor"));
