@@ -90,8 +90,8 @@ TEST(mcp_an_empty_or_odd_result_still_obeys_the_schema)
 {
     static const char *const odd[] = {
         "{}", "{'status':3,'results':7,'artifacts':[{}],'error':{},'metrics':[],'session':{}}",
-        "{'results':[7,{'image/png':''},{'image/png':'!'}],'error':{'traceback':'t','hint':'h'},"
-        "'skipped':[{}]}",
+        ("{'results':[7,{'image/png':''},{'image/png':'!'}],'error':{'traceback':'t','hint':'h'},"
+         "'skipped':[{}]}"),
     };
     for (size_t i = 0; i < array_len(odd); i++) {
         struct mcp_answer answer;
