@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/own.h"
 
 /* Deepest nesting of containers outside strings; bytes need not be valid. */
 static size_t nesting(struct str text)
@@ -121,15 +122,9 @@ static void add_number(struct buf *out, const char *from, size_t len)
     buf_add(out, from, len);
 }
 
-char *json_write(const json_t *value, size_t flags)
+/* The same JSON text with short numbers. A text that was cut may end within a string. */
+static char *shorten(const char *plain)
 {
-    if (flags == JSON_COMPACT) {
-        own_buf compact = BUF_INIT(SIZE_MAX / 4);
-        return json_add(&compact, value) < 0 ? NULL : buf_take(&compact);
-    }
-    char *plain = json_dumps(value, JSON_ENCODE_ANY | flags);
-    if (!plain)
-        return NULL;
     own_buf out = BUF_INIT(SIZE_MAX / 4);
     size_t at = 0;
     while (plain[at]) {
@@ -137,24 +132,47 @@ char *json_write(const json_t *value, size_t flags)
         buf_add(&out, plain + at, len);
         at += len;
         if (plain[at] == '"') {
-            for (len = 1; plain[at + len] != '"'; len++)
-                len += plain[at + len] == '\\';
-            buf_add(&out, plain + at, ++len);
+            for (len = 1; plain[at + len] && plain[at + len] != '"'; len++)
+                len += plain[at + len] == '\\' && plain[at + len + 1];
+            len += plain[at + len] == '"';
+            buf_add(&out, plain + at, len);
         } else {
             len = strspn(plain + at, "-+.eE0123456789");
             add_number(&out, plain + at, len);
         }
         at += len;
     }
-    free(plain);
     return buf_take(&out);
 }
 
+char *json_write(const json_t *value, size_t flags)
+{
+    if (flags == JSON_COMPACT) {
+        own_buf compact = BUF_INIT(SIZE_MAX / 4);
+        return json_add(&compact, value) < 0 ? NULL : buf_take(&compact);
+    }
+    char *plain = json_dumps(value, JSON_ENCODE_ANY | flags);
+    char *out = plain ? shorten(plain) : NULL;
+    free(plain);
+    return out;
+}
+
+static int add_brief(const char *bytes, size_t len, void *user)
+{
+    struct buf *out = user;
+    size_t left = out->max - out->len;
+    buf_add(out, bytes, len < left ? len : left);
+    return len < left ? 0 : -1; /* the rest of a long value is not written */
+}
+
+/* Numbers become shorter, at most to a fifth. */
 void json_brief(const json_t *value, char *out, size_t room)
 {
-    char *text = value ? json_write(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    struct str whole = str_of(text ? text : "");
+    own_buf plain = BUF_INIT(8 * room + 64);
+    if (value)
+        json_dump_callback(value, add_brief, &plain, JSON_ENCODE_ANY | JSON_COMPACT);
+    own_str text = shorten(plain.len ? plain.at : "");
+    struct str whole = str_of(text);
     size_t cut = str_cut_utf8(whole, room > 4 ? room - 4 : 0);
     snprintf(out, room, "%.*s%s", (int)cut, whole.at, cut < whole.len ? "..." : "");
-    free(text);
 }

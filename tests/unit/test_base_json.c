@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/json.h"
+#include "base/own.h"
 
 static struct err refused(struct str text, size_t most)
 {
@@ -99,6 +101,40 @@ TEST(json_text_replaces_bad_bytes)
     CHECK_INT(json_string_length(empty), 0);
     own_json lone = json_text(STR("\xff"));
     CHECK_INT(json_string_length(lone), 3);
+}
+
+/* Whatever is cut in two: a string, an escape, a character, a number. */
+TEST(json_brief_is_the_beginning_of_the_whole)
+{
+    static const char *const parts[] = { "\"", "\\", "\xc3\xa9", "\n", "a" };
+    for (size_t i = 0; i < array_len(parts); i++) {
+        own_buf text = BUF_INIT(4096);
+        for (int n = 0; n < 300; n++)
+            buf_add_text(&text, parts[i]);
+        own_json list = json_pack("[f, o, f]", 0.1, json_text(buf_str(&text)), 0.7);
+        own_str whole = json_write(list, JSON_ENCODE_ANY | JSON_COMPACT);
+        for (size_t room = 5; room < 64; room++) {
+            char out[64];
+            json_brief(list, out, room);
+            CHECK(strlen(out) < room && str_is_utf8(str_of(out)));
+            CHECK(str_ends(str_of(out), STR("...")));
+            CHECK(strncmp(out, whole, strlen(out) - 3) == 0);
+        }
+    }
+}
+
+TEST(json_brief_of_a_long_value_does_not_write_it)
+{
+    char out[96];
+    own_json list = json_array();
+    for (int i = 0; i < 1000000; i++)
+        json_array_append_new(list, json_integer(i));
+    int64_t began = clock_now_ns();
+    own_str whole = json_write(list, JSON_ENCODE_ANY | JSON_COMPACT);
+    int64_t between = clock_now_ns();
+    json_brief(list, out, sizeof out);
+    CHECK(clock_now_ns() - between < (between - began) / 4);
+    CHECK(strncmp(out, whole, strlen(out) - 3) == 0);
 }
 
 TEST(json_brief_fits_its_room)
