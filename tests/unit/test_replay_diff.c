@@ -285,8 +285,8 @@ TEST(replay_diff_compares_definitions_of_tools)
 TEST(replay_diff_takes_records_of_any_shape)
 {
     static const char *const rows[] = {
-        "{'calls_whole':{'whole':true,'tools':[7,{'name':3}],'calls':[7,{'tool':'t'},{'tool':'t',"
-        "'arguments':{},'outcome':{},'number':'x'}]},'result':{'calls':'x'}}",
+        ("{'calls_whole':{'whole':true,'tools':[7,{'name':3}],'calls':[7,{'tool':'t'},{'tool':'t',"
+         "'arguments':{},'outcome':{},'number':'x'}]},'result':{'calls':'x'}}"),
         "{}", "{'result':[],'request':7}", "{'result':{'results':{},'artifacts':'x','error':3}}",
         "{'request':{'code':7,'env':[],'files':[1,null,{'path':3}],'language':9,'seed':'x'}}",
         "{'result':{'stdout':7,'stdout_base64':7,'results':[7,[],null],'denied':[[]]}}",

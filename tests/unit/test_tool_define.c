@@ -174,6 +174,7 @@ TEST(tool_many_rules_cost_hardly_more_than_one)
         int64_t began = clock_now_ns();
         own_str once = json_write(given, JSON_COMPACT);
         int64_t between = clock_now_ns();
+        CHECK(once != NULL);
         CHECK_INT(tool_judge(&tool, given), TOOL_ASK);
         judging = clock_now_ns() - between < judging ? clock_now_ns() - between : judging;
         writing = between - began < writing ? between - began : writing;
@@ -204,8 +205,8 @@ TEST(tool_names_are_parts_with_dots_between)
     static const char *const good[] = { "search", "db.query", "_a.b-c.D9", "a.b.c.d" };
     static const char *const bad[] = { "",     ".",   "a.",  ".a",   "a..b", "9a", "a b", "a/b",
                                        "-a",   "a.*", "*",   "a\n",  "\xc3\xa4",
-                                       "a2345678901234567890123456789012345678901234567890123456"
-                                       "789012345" };
+                                       ("a2345678901234567890123456789012345678901234567890123456"
+                                        "789012345") };
     for (size_t i = 0; i < array_len(good); i++)
         CHECK(tool_name_is_good(str_of(good[i])) && tool_pattern_is_good(str_of(good[i])));
     for (size_t i = 0; i < array_len(bad); i++)
