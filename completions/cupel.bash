@@ -120,12 +120,14 @@ _cupel()
         fill='' options='--why --json --quiet -q --help -h'
         ;;
     'tasks resume')
-        fill='' options='--model --budget --max-steps --out -o --why --yes -y --json --quiet -q --help -h'
+        fill='' options='--model --budget --max-steps --out -o --why --yes -y --approve --refuse --json --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         esac
         ;;
     'tasks replay')

@@ -136,6 +136,8 @@ complete -c cupel -n '__cupel_in tasks resume' -l max-steps -x -d 'cells that th
 complete -c cupel -n '__cupel_in tasks resume' -s o -l out -x -a '(__fish_complete_directories)' -d 'save the files that were made here'
 complete -c cupel -n '__cupel_in tasks resume' -l why -d 'show the lines of code behind each value'
 complete -c cupel -n '__cupel_in tasks resume' -s y -l yes -d 'do not ask before spending at an unknown price'
+complete -c cupel -n '__cupel_in tasks resume' -l approve -x -d 'allow calls of this tool whose policy asks'
+complete -c cupel -n '__cupel_in tasks resume' -l refuse -x -d 'refuse them; this comes first'
 complete -c cupel -n '__cupel_in tasks resume' -l json -d 'print the answer as JSON and nothing else'
 complete -c cupel -n '__cupel_in tasks resume' -s q -l quiet -d 'no progress and no notes'
 complete -c cupel -n '__cupel_in tasks resume' -s h -l help -d 'show this text'
