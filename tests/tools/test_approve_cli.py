@@ -170,6 +170,35 @@ def test_a_question_ends_with_its_engine(cupels, place, number, said):
     assert code >= 125 and said in shown, (code, shown)
 
 
+@pytest.mark.full
+def test_a_closed_terminal_and_a_signal_end_the_question(owned, made):
+    with at_terminal(owned, "run", "--tools", "mail.*", sends("ann")) as terminal:
+        terminal.until(PROMPT)
+        terminal.child.send_signal(signal.SIGTERM)
+        assert terminal.rest()[0] == 128 + signal.SIGTERM
+    terminal = at_terminal(owned, "run", "--tools", "mail.*", sends("ann"))
+    terminal.until(PROMPT)
+    os.close(terminal.fd)
+    assert terminal.child.wait(timeout=30) == 128 + signal.SIGHUP and made() == []
+
+
+def test_a_question_stands_below_the_output_and_off_a_pipe(owned, made):
+    code = "import sys, tools\nfor i in range(3000):\n    print('line', i)\nsys.stdout.write('no newline')\n" \
+           "sys.stdout.flush()\nprint(tools.mail.send(to='ann'))\n"
+    with at_terminal(owned, "run", "--tools", "mail.*", code) as terminal:
+        shown = terminal.until(PROMPT)
+        assert "line 2999\r\nno newline\r\n  may the code call" in shown, shown[-300:]
+        terminal.type("y\n")
+        assert terminal.rest() == (0, "y\r\nTrue\r\n")
+    ours, theirs = os.pipe()
+    with at_terminal(owned, "run", "--tools", "mail.*", sends("bob"), stdout=theirs) as terminal:
+        os.close(theirs)
+        terminal.until(PROMPT)
+        terminal.type("y\n")
+        assert terminal.rest()[0] == 0 and os.read(ours, 100) == b"sent True\n"
+    os.close(ours)
+
+
 def test_a_question_ends_when_another_command_interrupts_the_cell(owned, made):
     session = owned.cupel.run(["session", "new", "--tools", "mail.*"], env=owned.use()).stdout.strip()
     with at_terminal(owned, "session", "run", session, sends("ann")) as terminal:
@@ -274,6 +303,7 @@ def test_a_wrong_option_is_refused_before_anything_runs(owned, args, said):
 
 # Tools of the command line.
 
+@pytest.mark.full
 def test_a_run_and_a_prompt_have_tools_of_the_command_line(owned, place):
     tools = Tools(owned.cupel, place)
     tools.tool("own.answer", "echo 41", policy="ask")
