@@ -209,7 +209,9 @@ void cli_approve_over(struct cli_approve *a, json_int_t call)
 {
     size_t i;
     json_t *one;
-    json_array_foreach (a ? a->waiting : NULL, i, one) {
+    if (!a)
+        return;
+    json_array_foreach (a->waiting, i, one) {
         if (number_of(one) != call)
             continue;
         if (i == 0)
