@@ -30,7 +30,7 @@ _cupel()
     case $command in
     '') fill=words words='run ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
@@ -49,11 +49,16 @@ _cupel()
         --seed) options='' fill='' ;;
         --cache) options='' fill='' ;;
         --tools) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
+        --secrets) options='' fill=files ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         --request) options='' fill=files ;;
         esac
         ;;
     ask)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -64,6 +69,8 @@ _cupel()
         --tools-dir) options='' fill=folders ;;
         --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         --schema) options='' fill=files ;;
         --show) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
@@ -76,7 +83,7 @@ _cupel()
         esac
         ;;
     chat)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -87,6 +94,8 @@ _cupel()
         --tools-dir) options='' fill=folders ;;
         --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
@@ -111,12 +120,14 @@ _cupel()
         fill='' options='--why --json --quiet -q --help -h'
         ;;
     'tasks resume')
-        fill='' options='--model --budget --max-steps --out -o --why --yes -y --json --quiet -q --help -h'
+        fill='' options='--model --budget --max-steps --out -o --why --yes -y --approve --refuse --json --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --budget) options='' fill='' ;;
         --max-steps) options='' fill='' ;;
         --out | -o) options='' fill=folders ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         esac
         ;;
     'tasks replay')
@@ -156,7 +167,7 @@ _cupel()
         esac
         ;;
     'session run')
-        fill=files options='--code -c --file -f --out -o --timeout -t --env -e --stdin --on-error --names --json --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--code -c --file -f --out -o --timeout -t --env -e --stdin --approve --refuse --on-error --names --json --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --code | -c) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
@@ -164,6 +175,8 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
         --stdin) options='' fill=files ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         --on-error) options='' fill=words words='keep rollback' ;;
         esac
         ;;
@@ -207,7 +220,7 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     repl)
-        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --raw --verbose -v --quiet -q --help -h'
+        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --tools-dir --mcp --secrets --approve --refuse --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
@@ -222,6 +235,11 @@ _cupel()
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --tools) options='' fill='' ;;
+        --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
+        --secrets) options='' fill=files ;;
+        --approve) options='' fill='' ;;
+        --refuse) options='' fill='' ;;
         esac
         ;;
     runs)
@@ -358,31 +376,35 @@ _cupel()
         fill=words words='ls show call check' options='--help -h'
         ;;
     'tools ls')
-        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        fill='' options='--tools-dir --mcp --secrets --json --quiet -q --help -h'
         case $prev in
         --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
         esac
         ;;
     'tools show')
-        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        fill='' options='--tools-dir --mcp --secrets --json --quiet -q --help -h'
         case $prev in
         --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
         esac
         ;;
     'tools call')
-        fill='' options='--yes -y --timeout -t --tools-dir --secrets --json --quiet -q --help -h'
+        fill='' options='--yes -y --timeout -t --tools-dir --mcp --secrets --json --quiet -q --help -h'
         case $prev in
         --timeout | -t) options='' fill='' ;;
         --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
         esac
         ;;
     'tools check')
-        fill='' options='--tools-dir --secrets --json --quiet -q --help -h'
+        fill='' options='--tools-dir --mcp --secrets --json --quiet -q --help -h'
         case $prev in
         --tools-dir) options='' fill=folders ;;
+        --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
         esac
         ;;

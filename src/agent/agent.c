@@ -210,6 +210,7 @@ void agent_done(struct agent *agent)
     json_decref(agent->tools_told);
     json_decref(agent->tools_before);
     json_decref(agent->called);
+    json_decref(agent->asked_tool);
     json_decref(agent->plan);
     json_decref(agent->steps);
     json_decref(agent->checks);
@@ -319,18 +320,31 @@ void agent_again_of(const struct agent *agent, json_t *rows, struct agent_again 
     agent_again_init(out, tools, rows);
 }
 
-static bool on_approval(void *user, const json_t *call)
+static void tell_approval(struct agent *agent, const json_t *call)
 {
     static const char *const told[] = { "tool", "arguments", "effect", "line", "code" };
-    struct agent *agent = user;
     json_t *data = json_object();
     for (size_t i = 0; i < array_len(told); i++)
         json_object_set(data, told[i], json_object_get(call, told[i]));
     agent_tell(agent, "approval", data);
-    bool allow = agent->watch.approve(agent->watch.user, call);
+}
+
+/* Each call is told once, however often the person is asked about it. */
+static enum agent_decision on_approval(void *user, json_t *call)
+{
+    struct agent *agent = user;
+    if (!agent->asked_tool) {
+        agent->asked_tool = json_incref(json_object_get(call, "tool"));
+        tell_approval(agent, call);
+    }
+    enum agent_decision said = agent->watch.approve(agent->watch.user, call);
+    if (call && said == AGENT_NOT_YET)
+        return said;
     agent_tell(agent, "decided",
-               json_pack("{s:O?, s:b}", "tool", json_object_get(call, "tool"), "allow", allow));
-    return allow;
+               json_pack("{s:O, s:b}", "tool", agent->asked_tool, "allow", said == AGENT_APPROVES));
+    json_decref(agent->asked_tool);
+    agent->asked_tool = NULL;
+    return said;
 }
 
 json_t *agent_run(struct agent *agent, const struct agent_watch *watch, enum agent_status *out)

@@ -99,14 +99,17 @@ struct agent_file {
  *   "history" {"messages","briefs","tag","asked"} for agent_resume
  *   "end"    the report
  * The record gets more kinds: past.h. */
+enum agent_decision { AGENT_REFUSES, AGENT_APPROVES, AGENT_NOT_YET };
 struct agent_watch {
     void (*on)(void *user, const char *kind, const json_t *data);
     void *user;
     /* The user's reply to a question of the model, heap; NULL: nobody is there. May be NULL. */
     char *(*ask)(void *user, const char *question);
-    /* May the code make this call? `call` has tool, arguments, effect, line and code, as the event
-     * `approval` of docs/protocol.md; the box is frozen meanwhile. NULL: policies of `ask` deny. */
-    bool (*approve)(void *user, const json_t *call);
+    /* May the code make this call? `call` is the event `approval` of docs/protocol.md; the box is
+     * frozen meanwhile. It may wait for a person; AGENT_NOT_YET when cancel_fd or the engine's
+     * connection has something to read: it is called again if the call still waits, and with NULL
+     * if not. A NULL function: policies of `ask` deny. */
+    enum agent_decision (*approve)(void *user, json_t *call);
     int cancel_fd; /* readable: stop; -1: none. Never read. */
 };
 

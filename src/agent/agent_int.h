@@ -32,6 +32,7 @@ struct agent {
     json_t *tools;      /* for models with native calls, else NULL */
     json_t *tools_told; /* those that the code may call, as the engine tells of them, or NULL */
     json_t *tools_before; /* those of an earlier question, from its record, or NULL */
+    json_t *asked_tool; /* a person is asked about a call of it, or NULL */
     json_t *called;     /* the calls of each step, by its number: rows of calls.h */
     json_t *plan, *steps, *checks, *artifacts;
     json_t *payload; /* of the last answer(), or NULL */

@@ -24,15 +24,56 @@ static void forget_artifacts(struct agent_box *box)
     box->artifact_count = 0;
 }
 
+/* The call's time stands still, as the box's does. False: there is no decision. */
+static bool decide(struct agent_box *box, struct embed_call *call)
+{
+    struct err unheard = ERR_INIT; /* a call that waits no more */
+    json_t *first = json_array_get(box->asking, 0);
+    json_int_t number = json_integer_value(json_object_get(first, "call"));
+    int64_t before = clock_now_ns();
+    if (!first || call->stopped)
+        return false;
+    box->asked = true;
+    enum agent_decision said = box->approve(box->approve_user, first);
+    int64_t waited = clock_now_ns() - before;
+    box->asked_s += (double)waited / 1e9;
+    call->until_ns += call->until_ns ? waited : 0;
+    if (said == AGENT_NOT_YET)
+        return false;
+    embed_client_approve(box->engine, call, number, said == AGENT_APPROVES, /* reason= */ NULL,
+                         &unheard);
+    json_array_remove(box->asking, 0);
+    box->asked = false;
+    return true;
+}
+
+/* That call waits no more; -1: none does. */
+static void decide_no_more(struct agent_box *box, json_int_t number)
+{
+    size_t i = json_array_size(box->asking);
+    while (i-- > 0) {
+        const json_t *one = json_array_get(box->asking, i);
+        if (number >= 0 && json_integer_value(json_object_get(one, "call")) != number)
+            continue;
+        json_array_remove(box->asking, i);
+        if (i == 0 && box->asked)
+            box->approve(box->approve_user, NULL);
+        box->asked = box->asked && i > 0;
+    }
+}
+
 /* The first byte on cancel_fd stops the call. */
 static void wait_for(struct agent_box *box, struct embed_call *call)
 {
     while (!call->done) {
+        if (decide(box, call))
+            continue;
         struct pollfd cancel = { .fd = call->stopped ? -1 : box->cancel_fd, .events = POLLIN };
         embed_client_poll(box->engine, &cancel, 1);
         if (cancel.revents)
             embed_client_stop(box->engine, call);
     }
+    decide_no_more(box, -1);
 }
 
 /* All room is taken: wait before asking again. False: not again. */
@@ -136,19 +177,6 @@ struct output {
     void *user;
 };
 
-/* The call's time stands still, as the box's does. */
-static void decide(struct agent_box *box, struct embed_call *call, const json_t *news)
-{
-    struct err unheard = ERR_INIT; /* a call that waits no more */
-    int64_t before = clock_now_ns();
-    bool allow = box->approve(box->approve_user, news);
-    int64_t waited = clock_now_ns() - before;
-    json_int_t number = json_integer_value(json_object_get(news, "call"));
-    embed_client_approve(box->engine, call, number, allow, /* reason= */ NULL, &unheard);
-    box->asked_s += (double)waited / 1e9;
-    call->until_ns += call->until_ns ? waited : 0;
-}
-
 static void on_news(struct embed_call *call, const struct frame_news *news, struct str text)
 {
     const struct output *output = call->user;
@@ -159,8 +187,10 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
         embed_client_say(box->engine, call, agent_again_answer(box->again, news->root), &unheard);
     else if ((news->kind == FRAME_CALL || news->kind == FRAME_CALLED) && !box->again)
         agent_heard_event(&box->heard, news->root);
+    if (news->kind == FRAME_CALLED)
+        decide_no_more(box, json_integer_value(json_object_get(news->root, "call")));
     if (news->kind == FRAME_APPROVAL && box->approve)
-        decide(box, call, news->root);
+        json_array_append(box->asking, news->root);
     if (output->on && (news->kind == FRAME_STDOUT || news->kind == FRAME_STDERR))
         output->on(output->user, news->kind == FRAME_STDOUT ? "stdout" : "stderr", news->bytes);
 }
@@ -201,6 +231,8 @@ static json_t *run(struct agent_box *box, json_t *request, double timeout_s, str
     if (calls && !box->again && box->approve)
         json_object_set_new(frame, "approve", json_true());
     box->asked_s = 0;
+    if (!box->asking)
+        box->asking = json_array();
     if (box->task) /* for the run's record */
         json_object_set_new(frame, "task", json_string(box->task));
     if (box->task && box->step > 0)
@@ -361,6 +393,8 @@ void agent_box_close(struct agent_box *box)
     int cancel_fd = box->cancel_fd;
     forget_artifacts(box);
     agent_heard_done(&box->heard);
+    json_decref(box->asking);
+    box->asking = NULL;
     if (!box->session[0])
         return;
     box->cancel_fd = -1; /* a cancelled session is ended all the same */

@@ -26,9 +26,11 @@ struct agent_box {
         *again; /* it answers the calls of tools, and nothing is called; NULL: they are
                                   made, and noted in `heard` */
     struct agent_heard heard; /* of the last cell */
-    /* A person's decision on a call, which may wait for long; NULL: nobody is there. */
-    bool (*approve)(void *user, const json_t *call);
+    /* As agent_watch.approve; NULL: nobody is there. */
+    enum agent_decision (*approve)(void *user, json_t *call);
     void *approve_user;
+    json_t *asking; /* calls that wait for a decision; the first is asked about */
+    bool asked;     /* approve was called for it */
     double asked_s; /* waited for decisions on the last cell's calls */
     struct embed_artifact *artifacts; /* of the last cell or run, with content */
     size_t artifact_count;

@@ -255,8 +255,29 @@ def test_at_a_terminal_a_person_decides_on_a_call(owned, written, folder, typed,
     assert terminal.close() == 0 and len(written()) == made
 
 
+def test_a_question_of_a_task_ends_with_its_engine(owned, place, folder):
+    """While a person thinks, the engine is heard."""
+    engine = Engine(owned.cupel, socket_path(place, owned.cupel), args=owned.tools.options(), ends_with=None)
+    with engine:
+        terminal = Terminal(Asker(engine, place), folder, [fence(TWICE)], use("notes.ask", "stock.find"))
+        terminal.until("[a]lways this tool: ")
+        engine.process.kill()
+        terminal.until("the engine ended before it answered")
+        assert terminal.close() != 0
+
+
+def test_options_decide_on_calls_of_a_task(owned, written):
+    args = [*OFF, *use("notes.ask", "stock.find")]
+    report = owned(QUESTION, [fence(TWICE), fence(SUM + ANSWER)], args=[*args, "--approve", "notes.*"])
+    assert report["status"] == "computed" and len(written()) == 2
+    report = owned(QUESTION, [fence(TWICE), fence(SUM + ANSWER)],
+                   args=[*args, "--approve", "*", "--refuse", "notes.ask"])
+    assert report["evidence"][0]["result"]["stdout"].count("refused a person") == 2 and len(written()) == 2
+
+
 def test_a_tool_whose_policy_asks_is_denied_without_a_terminal(owned, written):
     code = "import tools\ntry:\n    tools.notes.ask()\nexcept tools.ToolDenied as problem:\n    print(problem)\n"
     report = owned(QUESTION, [fence(code), fence(SUM + ANSWER)], args=[*OFF, *use("notes.ask", "stock.find")])
     assert report["status"] == "computed" and written() == []
     assert "approve" in report["evidence"][0]["result"]["stdout"]
+    assert "--approve notes.ask allows it beforehand" in report.done.stderr

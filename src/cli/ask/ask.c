@@ -83,8 +83,8 @@ static int open_again(struct cli_ask *ask, struct err *err)
 /* Tools of this command line are no business of an engine that others use. */
 static int open_engine(struct cli_ask *ask, struct err *err)
 {
-    char *options[CLI_ASK_ENGINE_OPTIONS];
-    return cli_ask_options_engine(&ask->options, options)
+    char *options[CLI_RUN_ENGINE_OPTIONS];
+    return cli_run_options_engine(&ask->options.run, options)
                ? cli_session_own(&ask->remote, options, err)
                : cli_session_carry(&ask->remote, err);
 }
@@ -292,6 +292,7 @@ static void on_event(void *user, const char *kind, const json_t *data)
         const char *id = json_string_value(json_object_get(data, "task"));
         snprintf(ask->id, sizeof ask->id, "%s", id ? id : "");
     }
+    cli_ask_approve_event(ask, kind, data);
     cli_ask_draw_event(&ask->draw, kind, data);
 }
 
@@ -396,13 +397,16 @@ struct agent *cli_ask_begin(struct cli_ask *ask, const char *question, bool conv
 
 int cli_ask_turn(struct cli_ask *ask, struct agent *agent, json_t **out_report)
 {
+    cli_ask_approve_begin(ask, can_reply(ask));
+    bool decides = cli_approve_can(&ask->approve);
     const struct agent_watch watch = { .on = on_event,
                                        .user = ask,
                                        .ask = can_reply(ask) ? on_ask : NULL,
-                                       .approve = can_reply(ask) ? cli_ask_approve : NULL,
+                                       .approve = decides ? cli_ask_approve : NULL,
                                        .cancel_fd = ask->interrupt_fd };
     enum agent_status status = AGENT_FAILED;
     *out_report = agent_run(agent, &watch, &status);
+    cli_approve_tell(&ask->approve);
     cli_ask_store_keep(&ask->store, agent, *out_report);
     int code = status == AGENT_FAILED && was_stopped(ask)
                    ? 128 + (cli_interrupt_signal() ? cli_interrupt_signal() : 2)
@@ -414,7 +418,8 @@ void cli_ask_done(struct cli_ask *ask)
 {
     int *const fds[] = { &ask->schema_fd, &ask->instructions_fd };
     json_t *const values[] = { ask->schema, ask->recorded, ask->peeked,
-                               ask->events, ask->session,  ask->sources, ask->always };
+                               ask->events, ask->session,  ask->sources };
+    cli_approve_done(&ask->approve);
     cli_ask_draw_done(&ask->draw);
     cli_ask_store_done(&ask->store);
     agent_past_done(&ask->past);

@@ -12,6 +12,7 @@
 #include "agent/past.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/approve/approve.h"
 #include "cli/ask/ask_draw.h"
 #include "cli/ask/ask_options.h"
 #include "cli/ask/ask_store.h"
@@ -36,7 +37,7 @@ struct cli_ask {
     json_t *events; /* of that task */
     struct agent_past past; /* its last question, where that is taken up or replayed */
     json_t *session; /* the session's request, without files */
-    json_t *always; /* names of tools that the user allowed for good, or NULL */
+    struct cli_approve approve; /* calls of tools whose policy asks */
     json_t *sources; /* absolute paths of the files, or null */
     char *folder; /* the caller's current one, or NULL */
     struct request made_of; /* the session's request, with the files */
@@ -51,6 +52,7 @@ struct cli_ask {
                        .remote = CLI_REMOTE_INIT,                                              \
                        .store = CLI_ASK_STORE_INIT,                                            \
                        .made_of = REQUEST_INIT,                                                \
+                       .approve = CLI_APPROVE_INIT,                                            \
                        .schema_fd = -1,                                                        \
                        .instructions_fd = -1,                                                  \
                        .interrupt_fd = -1 })
@@ -78,8 +80,12 @@ void cli_ask_list_files(struct cli_ask *ask, const struct cli_run_inputs *inputs
 
 /* One line from the terminal, heap. Ctrl-D and Ctrl-C: NULL. */
 char *cli_ask_read_line(struct cli_ask *ask);
-/* --- ask_approve.c: may the code make this call? As agent_watch.approve, of a cli_ask. --- */
-bool cli_ask_approve(void *user, const json_t *call);
+/* --- ask_approve.c: may the code make this call? --- */
+/* Before a question; after an event that says what became of its calls. */
+void cli_ask_approve_begin(struct cli_ask *ask, bool asks);
+void cli_ask_approve_event(struct cli_ask *ask, const char *kind, const json_t *data);
+/* As agent_watch.approve, of a cli_ask. */
+enum agent_decision cli_ask_approve(void *user, json_t *call);
 
 /* --- ask_again.c: the files of a task that goes on --- */
 /* Opens the files that the last question had, as the caller; one that the command line names again

@@ -1,80 +1,53 @@
-/* Asks at the terminal whether a tool may be called. Runs in the cli process. The code, and so the
- * model, wrote tool, arguments and line: all of it is made visible, and nothing is hidden. */
-#include <stdio.h>
-#include <string.h>
-#include <termios.h>
-#include <unistd.h>
+/* Calls of tools whose policy asks, in a task. Runs in the cli process. The agent asks here while
+ * its box is frozen. While a person thinks, the engine's connection is watched: the run may end. */
+#include <errno.h>
+#include <poll.h>
 
+#include "base/attr.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "cli/ask/ask.h"
-#include "cli/term/term.h"
-#include "cli/term/visible.h"
 
-#define ARGUMENTS_SHOWN 4000 /* characters; longer ones are said to be cut */
-
-static void add_arguments(const json_t *arguments, struct buf *out)
+static void before(void *user)
 {
-    own_str text = json_write(arguments, JSON_COMPACT | JSON_ENCODE_ANY);
-    struct str whole = str_of(text ? text : "");
-    size_t len = str_cut_utf8(whole, ARGUMENTS_SHOWN);
-    cli_visible_line((struct str){ whole.at, len }, ARGUMENTS_SHOWN, out);
-    if (len < whole.len)
-        buf_printf(out, " … and %zu more bytes that are not shown", whole.len - len);
+    cli_ask_draw_pause(user);
 }
 
-static void draw(struct cli_ask *ask, const json_t *call)
+void cli_ask_approve_begin(struct cli_ask *ask, bool asks)
 {
-    struct buf *out = &ask->draw.out;
-    struct str code = str_trim(json_get_str(call, "code"));
-    own_buf shown = BUF_INIT(64u << 10);
-    cli_visible_line(json_get_str(call, "tool"), 64, &shown);
-    buf_add_text(&shown, " (");
-    cli_visible_line(json_get_str(call, "effect"), 20, &shown);
-    buf_add_text(&shown, ") ");
-    add_arguments(json_object_get(call, "arguments"), &shown);
-    cli_ask_draw_style(&ask->draw, CLI_YELLOW);
-    buf_add_text(out, "  may the code call ");
-    buf_add_str(out, buf_str(&shown));
-    cli_ask_draw_style(&ask->draw, CLI_PLAIN);
-    buf_add_text(out, "\n");
-    if (code.len > 0) {
-        char before[40];
-        snprintf(before, sizeof before,
-                 "    line %lld: ", (long long)json_integer_value(json_object_get(call, "line")));
-        cli_ask_draw_line(&ask->draw, CLI_DIM, before, code);
-    }
-    buf_add_text(out, "  [y]es, [n]o, [a]lways this tool: ");
-    cli_ask_draw_flush(&ask->draw);
+    ask->approve.yes = &ask->options.run.approve;
+    ask->approve.no = &ask->options.run.refuse;
+    ask->approve.asks = asks;
+    ask->approve.before = before;
+    ask->approve.user = &ask->draw;
 }
 
-static bool is_always(const struct cli_ask *ask, const json_t *tool)
+void cli_ask_approve_event(struct cli_ask *ask, const char *kind, const json_t *data)
 {
-    size_t i;
-    json_t *one;
-    json_array_foreach (ask->always, i, one)
-        if (json_equal(one, tool))
-            return true;
-    return false;
+    if (str_is(STR("step"), kind))
+        cli_approve_look(&ask->approve, json_object_get(json_object_get(data, "result"), "calls"));
+    else if (str_is(STR("output"), kind))
+        cli_approve_leave(&ask->approve);
 }
 
-/* Anything but y and a is no. */
-bool cli_ask_approve(void *user, const json_t *call)
+enum agent_decision cli_ask_approve(void *user, json_t *call)
 {
     struct cli_ask *ask = user;
-    json_t *tool = json_object_get(call, "tool");
-    if (is_always(ask, tool))
-        return true;
-    tcflush(STDIN_FILENO, TCIFLUSH); /* typed before: meant for something else */
-    draw(ask, call);
-    own_str line = cli_ask_read_line(ask);
-    struct str word = str_trim(str_of(line ? line : ""));
-    if (!line)
-        cli_term_write(STDERR_FILENO, STR("\n"));
-    bool always = str_is(word, "a") || str_is(word, "always");
-    if (always && !ask->always)
-        ask->always = json_array();
-    if (always)
-        json_array_append(ask->always, tool);
-    return always || str_is(word, "y") || str_is(word, "yes");
+    struct cli_approve_decision made;
+    if (call)
+        cli_approve_hear(&ask->approve, call);
+    else
+        cli_approve_drop(&ask->approve);
+    while (!cli_approve_next(&ask->approve, &made)) {
+        struct pollfd ready[] = {
+            { .fd = cli_approve_fd(&ask->approve), .events = POLLIN },
+            { .fd = ask->interrupt_fd, .events = POLLIN },
+            { .fd = ask->remote.client.link.fd, .events = POLLIN },
+        };
+        if (!call || (poll(ready, array_len(ready), -1) < 0 && errno != EINTR) ||
+            ready[1].revents || ready[2].revents)
+            return AGENT_NOT_YET;
+        if (ready[0].revents)
+            cli_approve_read(&ask->approve);
+    }
+    return made.allow ? AGENT_APPROVES : AGENT_REFUSES;
 }

@@ -198,6 +198,13 @@ static void on_wait(struct cli_ask_draw *draw, const json_t *data)
     cli_ask_draw_line(draw, CLI_YELLOW, before, json_get_str(data, "why"));
 }
 
+void cli_ask_draw_pause(struct cli_ask_draw *draw)
+{
+    end_stream(draw);
+    cli_ask_draw_flush(draw);
+    clear_passing(draw);
+}
+
 void cli_ask_draw_question(struct cli_ask_draw *draw, const char *question)
 {
     end_stream(draw);

@@ -42,6 +42,8 @@ void cli_ask_draw_done(struct cli_ask_draw *draw);
 void cli_ask_draw_event(struct cli_ask_draw *draw, const char *kind, const json_t *data);
 /* The lines behind each value of a report. */
 void cli_ask_draw_why(struct cli_ask_draw *draw, const json_t *report);
+/* Ends a begun line, also the status line: something else is drawn. */
+void cli_ask_draw_pause(struct cli_ask_draw *draw);
 /* A question of the model to the user, and a prompt for the reply. */
 void cli_ask_draw_question(struct cli_ask_draw *draw, const char *question);
 

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/own.h"
+#include "cli/approve/approve.h"
 
 #define AT(member) offsetof(struct cli_ask_options, member)
 
@@ -22,10 +23,7 @@
         { "mode", 0, "MODE", OPT_TEXT, AT(mode_name), "code (default) or tools" },                 \
         { "instructions", 0, "FILE", OPT_TEXT, AT(instructions),                                   \
           "house rules for the model, as text" },                                                  \
-        CLI_RUN_ROW_TOOLS,                                                                         \
-        { "tools-dir", 0, "DIR", OPT_TEXT, AT(tools_dir), "tools from this folder" },              \
-        { "mcp", 0, "FILE", OPT_TEXT, AT(mcp), "and of the MCP servers in this file" },            \
-        { "secrets", 0, "FILE", OPT_TEXT, AT(secrets), "secrets for tools, from this file" }
+        CLI_RUN_ROW_TOOLS, CLI_RUN_ROWS_SOURCES, CLI_RUN_ROWS_APPROVE
 #define ROWS_HOW                                                                                   \
     CLI_RUN_ROW_OUT,                                                                               \
         { "budget", 0, "KEY=VALUE,...", OPT_TEXT, AT(budgets), "limits of the task, see below" },  \
@@ -283,31 +281,16 @@ static int take_operands(struct cli_ask_options *o, struct err *err)
     return 0;
 }
 
-bool cli_ask_options_engine(const struct cli_ask_options *o, char *out[CLI_ASK_ENGINE_OPTIONS])
-{
-    static char names[][16] = { "--tools-dir", "--mcp", "--secrets" };
-    const char *const values[] = { o->tools_dir, o->mcp, o->secrets };
-    size_t count = 0;
-    for (size_t i = 0; i < array_len(values); i++) {
-        if (!values[i])
-            continue;
-        out[count++] = names[i];
-        out[count++] = (char *)(uintptr_t)values[i];
-    }
-    out[count] = NULL;
-    return count > 0;
-}
-
 /* Tools that nobody named reach no code: an option that only offers them is a mistake. */
 static int check_tools(const struct cli_ask_options *o, struct err *err)
 {
-    char *offered[CLI_ASK_ENGINE_OPTIONS];
+    char *offered[CLI_RUN_ENGINE_OPTIONS];
     if (o->run.tools.count > 0 && o->cross_check) {
         err_set(err, ERR_USAGE, "options '--cross-check' and '--tools' cannot be combined");
         err_hint(err, "a second program would have to call the tools again");
         return -1;
     }
-    if (o->run.tools.count > 0 || o->again || !cli_ask_options_engine(o, offered))
+    if (o->run.tools.count > 0 || o->again || !cli_run_options_engine(&o->run, offered))
         return 0;
     err_set(err, ERR_USAGE, "option '%s' offers tools, and none is named", offered[0]);
     err_hint(err, "--tools NAME names one, --tools '*' all");
@@ -326,7 +309,8 @@ static int parse(const struct opt *table, size_t rows, int argc, char **argv,
         out->judge = NULL;
     if (!out->run.profile)
         out->run.profile = "analysis";
-    if (check_tools(out, err) < 0)
+    if (check_tools(out, err) < 0 ||
+        cli_approve_check(&out->run.approve, &out->run.refuse, err) < 0)
         return -1;
     return find_mode(out->mode_name, &out->mode, err) < 0 ? -1 : cli_ask_options_limits(out, err);
 }

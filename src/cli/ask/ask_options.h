@@ -15,7 +15,6 @@ struct cli_ask_options {
     const char *again; /* --continue, or a task that is taken up or replayed: its id */
     const char *schema, *instructions; /* files */
     struct opt_number max_steps;
-    const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
     bool cross_check, yes, why;
     /* derived from several options */
     const char *question; /* "-": standard input */
@@ -43,12 +42,6 @@ int cli_chat_options_parse(int argc, char **argv, struct cli_ask_options *out, s
 void cli_ask_options_done(struct cli_ask_options *options);
 void cli_ask_options_help(void);
 void cli_chat_options_help(void);
-
-/* Fills `out` with the options of `cupel serve` for an engine of our own, and a NULL. False: none
- * is needed. */
-#define CLI_ASK_ENGINE_OPTIONS 7
-bool cli_ask_options_engine(const struct cli_ask_options *options,
-                            char *out[CLI_ASK_ENGINE_OPTIONS]);
 
 /* The budget of --budget and --max-steps. */
 int cli_ask_options_limits(struct cli_ask_options *options, struct err *err);

@@ -102,10 +102,13 @@ json_t *cli_remote_request(const struct request *request)
 static json_t *frame_of(const struct request *request, const struct cli_remote_hooks *hooks)
 {
     json_t *root = cli_remote_request(request);
+    bool approves = cli_approve_can(hooks->approve);
     json_t *frame = json_pack("{s:s, s:o, s:b, s:b}", "op", "run", "request", root, "events",
-                              hooks->on_event != NULL, "content", hooks->content);
+                              hooks->on_event != NULL || approves, "content", hooks->content);
     if (hooks->input)
         json_object_set_new(frame, "input", json_true());
+    if (approves)
+        json_object_set_new(frame, "approve", json_true());
     if (request->stdin_text.len > 0 && !json_object_get(root, "stdin")) {
         json_t *text = json_stringn(request->stdin_text.at, request->stdin_text.len);
         if (text)
@@ -157,6 +160,7 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
             .kind = news->kind == FRAME_STDOUT ? ENGINE_STDOUT : ENGINE_STDERR,
             .bytes = news->bytes,
         };
+        cli_approve_leave(hooks->approve);
         hooks->on_event(hooks->user, &event);
     } else if ((news->kind == FRAME_VALUE || news->kind == FRAME_CLEAR) && hooks->on_event) {
         struct engine_event event = {
@@ -165,9 +169,14 @@ static void on_news(struct embed_call *call, const struct frame_news *news, stru
             .updates = news->updates,
             .data = news->data,
         };
+        cli_approve_leave(hooks->approve);
         hooks->on_event(hooks->user, &event);
     } else if (news->kind == FRAME_ASKS && hooks->input) {
         cli_input_begin(hooks->input, news->echo);
+    } else if (news->kind == FRAME_APPROVAL && hooks->approve) {
+        cli_approve_hear(hooks->approve, news->root);
+    } else if (news->kind == FRAME_CALLED) {
+        cli_approve_over(hooks->approve, json_integer_value(json_object_get(news->root, "call")));
     } else if (news->kind == FRAME_LOST) {
         json_int_t bytes = json_integer_value(json_object_get(news->root, "bytes"));
         bool is_err = str_is(json_get_str(news->root, "stream"), "stderr");
@@ -181,6 +190,7 @@ static void interrupt(struct cli_remote *remote, int fd)
     struct err ignored = ERR_INIT;
     char wishes[16];
     ssize_t n = read(fd, wishes, sizeof wishes);
+    cli_approve_drop(remote->hooks->approve); /* the engine takes these calls back */
     for (ssize_t i = 0; i < n; i++)
         embed_client_say(&remote->client, &remote->call, json_pack("{s:s}", "op", "interrupt"),
                          &ignored);
@@ -197,6 +207,16 @@ static void answer(struct cli_remote *remote, struct cli_input *input)
                      json_pack("{s:s, s:o}", "op", "input", end ? "end" : "text", value), &ignored);
 }
 
+/* Sends the decisions that there are, and asks the next question. */
+static void decide(struct cli_remote *remote, struct cli_approve *approve)
+{
+    struct cli_approve_decision made;
+    struct err unheard = ERR_INIT; /* a call that waits no more */
+    while (cli_approve_next(approve, &made))
+        embed_client_approve(&remote->client, &remote->call, made.call, made.allow, made.reason,
+                             &unheard);
+}
+
 /* poll ignores -1. */
 static int fd_if_behind(const struct cli_stream *stream)
 {
@@ -211,10 +231,14 @@ static int wait_for_end(struct cli_remote *remote, const struct cli_remote_hooks
     call->user = remote;
     remote->hooks = hooks;
     while (!call->done) {
+        decide(remote, hooks->approve);
+        const int asked = cli_approve_fd(hooks->approve); /* before the code's own questions */
         struct pollfd ready[] = { { .fd = hooks->interrupt_fd, .events = POLLIN },
                                   { .fd = fd_if_behind(hooks->streams[0]), .events = POLLOUT },
                                   { .fd = fd_if_behind(hooks->streams[1]), .events = POLLOUT },
-                                  { .fd = cli_input_fd(hooks->input), .events = POLLIN } };
+                                  { .fd = asked < 0 ? cli_input_fd(hooks->input) : -1,
+                                    .events = POLLIN },
+                                  { .fd = asked, .events = POLLIN } };
         embed_client_poll(&remote->client, ready, array_len(ready));
         if (ready[1].revents || ready[2].revents)
             hooks->on_room(hooks->user);
@@ -222,7 +246,10 @@ static int wait_for_end(struct cli_remote *remote, const struct cli_remote_hooks
             interrupt(remote, hooks->interrupt_fd);
         if (ready[3].revents && !call->done)
             answer(remote, hooks->input);
+        if (ready[4].revents && cli_approve_fd(hooks->approve) >= 0)
+            cli_approve_read(hooks->approve);
     }
+    cli_approve_drop(hooks->approve);
     remote->hooks = NULL;
     *err = call->err;
     return err->kind == ERR_NONE ? 0 : -1;

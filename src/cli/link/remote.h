@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "cli/approve/approve.h"
 #include "cli/term/input.h"
 #include "cli/term/stream.h"
 #include "contract/request.h"
@@ -49,6 +50,7 @@ struct cli_remote_hooks {
     int interrupt_fd; /* each byte is one stop request */
     /* A terminal that answers when the code asks for input, or NULL. */
     struct cli_input *input;
+    struct cli_approve *approve; /* decides on calls that ask, or NULL */
     bool content; /* with the bytes of artifacts */
 };
 

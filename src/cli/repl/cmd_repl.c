@@ -238,6 +238,9 @@ static void read_one(struct cli_repl *repl)
 static int open_engine(struct cli_repl *repl, struct err *err)
 {
     struct cli_remote *remote = &repl->job.remote;
+    char *options[CLI_RUN_ENGINE_OPTIONS];
+    if (cli_run_options_engine(&repl->options, options))
+        return cli_session_own(remote, options, err);
     return repl->options.session ? cli_session_reach(remote, repl->options.session, err)
                                  : cli_session_carry(remote, err);
 }

@@ -10,8 +10,9 @@ const struct opt cli_repl_options_table[] = {
     CLI_RUN_ROW_TIMEOUT,  CLI_RUN_ROW_MEMORY,  CLI_RUN_ROW_CPUS,
     CLI_RUN_ROW_DISK,     CLI_RUN_ROW_PIDS,    CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
-    CLI_RUN_ROW_TOOLS,    CLI_RUN_ROW_RAW,     CLI_RUN_ROW_VERBOSE,
-    CLI_RUN_ROW_QUIET,    CLI_RUN_ROW_HELP,
+    CLI_RUN_ROW_TOOLS,    CLI_RUN_ROWS_SOURCES, CLI_RUN_ROWS_APPROVE,
+    CLI_RUN_ROW_RAW,      CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET,
+    CLI_RUN_ROW_HELP,
 };
 const size_t cli_repl_options_rows = array_len(cli_repl_options_table);
 
@@ -50,7 +51,8 @@ static int check_named(const struct cli_run_options *o, struct err *err)
         { "pids", o->pids.given },           { "profile", o->profile != NULL },
         { "image", o->image != NULL },       { "file", o->files.count > 0 },
         { "env", o->env.count > 0 },         { "seed", o->seed.given },
-        { "tools", o->tools.count > 0 },
+        { "tools", o->tools.count > 0 },     { "tools-dir", o->tools_dir != NULL },
+        { "mcp", o->mcp != NULL },           { "secrets", o->secrets != NULL },
     };
     for (size_t i = 0; i < array_len(fixed); i++) {
         if (!fixed[i].given)
@@ -76,7 +78,7 @@ int cli_repl_options_parse(int argc, char **argv, struct cli_run_options *out, s
                        operands.at[1]);
     if (operands.count > 0) {
         out->session = operands.at[0];
-        return check_named(out, err);
+        return check_named(out, err) < 0 ? -1 : cli_run_options_check(out, err);
     }
     return cli_run_options_check(out, err);
 }

@@ -40,6 +40,9 @@ static bool fits(const struct cli_run_inputs *inputs)
 static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
+    char *options[CLI_RUN_ENGINE_OPTIONS];
+    if (cli_run_options_engine(job->options, options))
+        return cli_session_own(&job->remote, options, err) < 0 ? -1 : box_drop_door(err);
     if (job->options->tools.count > 0)
         return cli_session_carry(&job->remote, err) < 0 ? -1 : box_drop_door(err);
     if (!job->options->cold && fits(&job->inputs) && cli_remote_open(&job->remote, err) < 0)

@@ -115,6 +115,27 @@ static void on_line(void *user)
     job->out.mid_line = job->err_stream.mid_line = false;
 }
 
+/* A question begins on a line of its own. */
+static void before_question(void *user)
+{
+    struct cli_job *job = user;
+    bool open = isatty(STDOUT_FILENO) ? is_mid_line(job) : job->err_stream.mid_line;
+    if (open)
+        cli_term_write(STDERR_FILENO, STR("\n"));
+    on_line(job);
+}
+
+/* A person who gets JSON, or no notes, is no reader of questions. */
+static void prepare_approve(struct cli_job *job)
+{
+    const struct cli_run_options *o = job->options;
+    job->approve.yes = &o->approve;
+    job->approve.no = &o->refuse;
+    job->approve.asks = cli_approve_is_terminal() && !o->json && !o->quiet;
+    job->approve.before = before_question;
+    job->approve.user = job;
+}
+
 void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
 {
     *job = (struct cli_job){ .options = options,
@@ -125,6 +146,7 @@ void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
                              .room = { { -1, LOOP_HANDLER(on_out_ready) },
                                       { -1, LOOP_HANDLER(on_err_ready) } },
                              .interrupt_fd = -1,
+                             .approve = CLI_APPROVE_INIT,
                              .recorded = CLI_RECORDED_INIT };
     result_init(&job->result);
 }
@@ -149,6 +171,7 @@ void cli_job_done(struct cli_job *job)
     forget_run(job);
     cli_remote_close(&job->remote);
     cli_run_inputs_done(&job->inputs);
+    cli_approve_done(&job->approve);
     own_close_fd(&job->interrupt_fd);
     cli_recorded_close(&job->recorded);
 }
@@ -181,7 +204,9 @@ int cli_job_run(struct cli_job *job, struct err *err)
         .user = job,
         .content = job->options->out != NULL,
         .input = job->answers ? &job->input : NULL,
+        .approve = &job->approve,
     };
+    prepare_approve(job);
     job->input = (struct cli_input){ .on_line = on_line, .user = job };
     if (cli_remote_is_open(&job->remote) &&
         cli_remote_send(&job->remote, &job->request, &remote, err) < 0)
@@ -299,6 +324,8 @@ int cli_job_tell(struct cli_job *job)
     } else {
         show(job);
     }
+    cli_approve_look(&job->approve, job->result.calls);
+    cli_approve_tell(&job->approve);
     if (save_err.kind != ERR_NONE)
         return cli_term_refuse(&save_err, /* json= */ false);
     if (job->unrecorded.kind != ERR_NONE)

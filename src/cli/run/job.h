@@ -38,6 +38,7 @@ struct cli_job {
     int interrupt_fd;
     bool answers; /* a person at a terminal may be asked for input */
     struct cli_input input;
+    struct cli_approve approve; /* calls of tools whose policy asks */
     const char *pictures;  /* the steward's folder takes pictures alone, under new names */
     unsigned picture_count; /* the last number of such a name */
     bool *lost; /* for each saved artifact: saving failed */

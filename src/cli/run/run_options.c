@@ -7,6 +7,7 @@
 
 #include "base/attr.h"
 #include "base/str.h"
+#include "cli/approve/approve.h"
 
 const struct opt cli_run_options_table[] = {
     CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,    CLI_RUN_ROW_FILE,
@@ -14,11 +15,11 @@ const struct opt cli_run_options_table[] = {
     CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
     CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
     CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
-    CLI_RUN_ROW_CACHE,    CLI_RUN_ROW_TOOLS,
-    CLI_RUN_ROW_REQUEST,  CLI_RUN_ROW_JSON,    CLI_RUN_ROW_INLINE,
-    CLI_RUN_ROW_CURL,     CLI_RUN_ROW_COLD,    CLI_RUN_ROW_RECORD,
-    CLI_RUN_ROW_RAW,      CLI_RUN_ROW_VERBOSE, CLI_RUN_ROW_QUIET,
-    CLI_RUN_ROW_HELP,
+    CLI_RUN_ROW_CACHE,    CLI_RUN_ROW_TOOLS,   CLI_RUN_ROWS_SOURCES,
+    CLI_RUN_ROWS_APPROVE, CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON,
+    CLI_RUN_ROW_INLINE,   CLI_RUN_ROW_CURL,    CLI_RUN_ROW_COLD,
+    CLI_RUN_ROW_RECORD,   CLI_RUN_ROW_RAW,     CLI_RUN_ROW_VERBOSE,
+    CLI_RUN_ROW_QUIET,    CLI_RUN_ROW_HELP,
 };
 const size_t cli_run_options_rows = array_len(cli_run_options_table);
 
@@ -99,13 +100,44 @@ static int check_stdin_once(const struct cli_run_options *o, struct err *err)
     return 0;
 }
 
-int cli_run_options_check(const struct cli_run_options *options, struct err *err)
+bool cli_run_options_engine(const struct cli_run_options *o, char *out[CLI_RUN_ENGINE_OPTIONS])
 {
-    if (options->cold && options->tools.count > 0) {
-        err_set(err, ERR_USAGE, "options '--cold' and '--tools' cannot be combined");
+    static char names[][16] = { "--tools-dir", "--mcp", "--secrets" };
+    const char *const values[] = { o->tools_dir, o->mcp, o->secrets };
+    size_t count = 0;
+    for (size_t i = 0; i < array_len(values); i++) {
+        if (!values[i])
+            continue;
+        out[count++] = names[i];
+        out[count++] = (char *)(uintptr_t)values[i];
+    }
+    out[count] = NULL;
+    return count > 0;
+}
+
+/* Tools that nobody named reach no code: an option that only offers them is a mistake. */
+static int check_tools(const struct cli_run_options *o, struct err *err)
+{
+    char *offered[CLI_RUN_ENGINE_OPTIONS];
+    bool offers = cli_run_options_engine(o, offered);
+    if (o->cold && (o->tools.count > 0 || offers)) {
+        err_set(err, ERR_USAGE, "options '--cold' and '%s' cannot be combined",
+                offers ? offered[0] : "--tools");
         err_hint(err, "an engine runs the tools: leave '--cold' out");
         return -1;
     }
+    if (o->tools.count > 0 || o->request || !offers)
+        return 0;
+    err_set(err, ERR_USAGE, "option '%s' offers tools, and none is named", offered[0]);
+    err_hint(err, "--tools NAME names one, --tools '*' all");
+    return -1;
+}
+
+int cli_run_options_check(const struct cli_run_options *options, struct err *err)
+{
+    if (check_tools(options, err) < 0 ||
+        cli_approve_check(&options->approve, &options->refuse, err) < 0)
+        return -1;
     return check_env(options, err) < 0 ? -1 : check_stdin_once(options, err);
 }
 
@@ -117,7 +149,7 @@ int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, st
     if (out->help)
         return 0;
     if (out->request)
-        return check_request_alone(out, err);
+        return check_request_alone(out, err) < 0 ? -1 : cli_run_options_check(out, err);
     if (!out->code && out->operands.count == 0) {
         err_set(err, ERR_USAGE, "nothing to run: give code, a script or -");
         err_hint(err, "for example: cupel run 'print(1+1)'; - reads the code from standard input");

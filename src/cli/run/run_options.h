@@ -14,7 +14,8 @@ struct cli_run_options {
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names, inline_artifacts, curl;
-    struct opt_list files, env, limits, tools;
+    struct opt_list files, env, limits, tools, approve, refuse;
+    const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
     struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
 };
@@ -76,6 +77,29 @@ struct cli_run_options {
         CLI_RUN_AT(tools),                                                                         \
         "tools that the code may call, see cupel tools"                                            \
     }
+#define CLI_RUN_ROWS_APPROVE                                                                       \
+    {                                                                                              \
+        "approve",                                                                                 \
+        0,                                                                                         \
+        "NAME",                                                                                    \
+        OPT_LIST,                                                                                  \
+        CLI_RUN_AT(approve),                                                                       \
+        "allow calls of this tool whose policy asks"                                               \
+    },                                                                                             \
+    {                                                                                              \
+        "refuse",                                                                                  \
+        0,                                                                                         \
+        "NAME",                                                                                    \
+        OPT_LIST,                                                                                  \
+        CLI_RUN_AT(refuse),                                                                        \
+        "refuse them; this comes first"                                                            \
+    }
+#define CLI_RUN_ROWS_SOURCES                                                                       \
+    { "tools-dir", 0, "DIR", OPT_TEXT, CLI_RUN_AT(tools_dir), "tools from this folder" },          \
+        { "mcp", 0, "FILE", OPT_TEXT, CLI_RUN_AT(mcp), "and of the MCP servers in this file" },    \
+    {                                                                                              \
+        "secrets", 0, "FILE", OPT_TEXT, CLI_RUN_AT(secrets), "secrets for tools, from this file"   \
+    }
 #define CLI_RUN_ROW_CACHE                                                                          \
     { "cache", 0, "S", OPT_NUMBER, CLI_RUN_AT(cache), "take the same run's result of the last S s" }
 #define CLI_RUN_ROW_REQUEST                                                                        \
@@ -130,6 +154,11 @@ extern const size_t cli_run_options_rows;
 /* Parses and checks argv without opening files. Fills `out` as far as possible even on failure, so
  * that --json and -q are known. */
 int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err);
+/* Fills `out` with the options of `cupel serve` for an engine of our own, and a NULL. False: none
+ * is needed. */
+#define CLI_RUN_ENGINE_OPTIONS 7
+bool cli_run_options_engine(const struct cli_run_options *options,
+                            char *out[CLI_RUN_ENGINE_OPTIONS]);
 /* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
 /* A wrong command line is still answered in the form it asks for. */

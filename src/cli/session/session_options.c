@@ -36,6 +36,7 @@ static const struct opt run_table[] = {
     CLI_RUN_ROW_TIMEOUT,
     CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_STDIN,
+    CLI_RUN_ROWS_APPROVE,
     { "on-error", 0, "WHAT", OPT_TEXT, CLI_RUN_AT(on_error),
       "after an exception or timeout: keep the changes, or rollback" },
     { "names", 0, NULL, OPT_FLAG, CLI_RUN_AT(names), "show which names are new, changed or gone" },

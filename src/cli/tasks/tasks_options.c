@@ -7,6 +7,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "cli/approve/approve.h"
 
 #define AT(member) offsetof(struct cli_tasks_options, member)
 #define ROWS_COMMON                                                                               \
@@ -33,6 +34,7 @@ static const struct opt resume_table[] = {
     { "out", 'o', "DIR", OPT_TEXT, AT(ask.run.out), "save the files that were made here" },
     { "why", 0, NULL, OPT_FLAG, AT(ask.why), "show the lines of code behind each value" },
     { "yes", 'y', NULL, OPT_FLAG, AT(ask.yes), "do not ask before spending at an unknown price" },
+    CLI_RUN_ROWS_APPROVE,
     ROWS_COMMON,
 };
 static const struct opt replay_table[] = { ROWS_COMMON };
@@ -161,6 +163,8 @@ int cli_tasks_options_parse(enum cli_tasks_verb verb, int argc, char **argv,
                        command->name, operands->at[shape->most]);
     if (verb != CLI_TASKS_RESUME && verb != CLI_TASKS_REPLAY)
         return 0;
+    if (cli_approve_check(&out->ask.run.approve, &out->ask.run.refuse, err) < 0)
+        return -1;
     take_files(&out->ask);
     out->ask.again = operands->at[0];
     out->ask.run.profile = "analysis"; /* for reading the files; the record has the session's */

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/host/box.h"
+#include "cli/approve/approve.h"
 #include "cli/cli.h"
 #include "cli/term/term.h"
 #include "cli/tools/tools_options.h"
@@ -33,6 +34,7 @@ static int open_job(struct job *job, struct err *err)
     own_str secrets = toolhost_default_secrets();
     const struct cli_tools_options *o = job->options;
     struct toolhost_options options = { .folder = o->folder ? o->folder : folder,
+                                        .mcp_file = o->mcp,
                                         .secrets_file = o->secrets ? o->secrets : secrets };
     if (toolhost_open(&options, &job->host, err) < 0 || box_drop_door(err) < 0)
         return -1;
@@ -103,13 +105,26 @@ static int go_check(const struct job *job, struct err *err)
     return code;
 }
 
-static int judge(const struct job *job, const struct tool *tool, const json_t *arguments,
-                 struct err *err)
+/* A person at the terminal decides now. */
+static bool approve(const struct job *job, const struct tool *tool, json_t *arguments)
+{
+    const struct cli_tools_options *o = job->options;
+    struct cli_approve a = CLI_APPROVE_INIT;
+    own_json call = json_pack("{s:i, s:s, s:s, s:O}", "call", 1, "tool", tool->name, "effect",
+                              tool_effect_name(tool->effect), "arguments", arguments);
+    a.asks = true;
+    a.by_hand = true;
+    bool allow = cli_approve_is_terminal() && !o->json && !o->quiet && cli_approve_wait(&a, call);
+    cli_approve_done(&a);
+    return allow;
+}
+
+static int judge(const struct job *job, const struct tool *tool, json_t *arguments, struct err *err)
 {
     enum tool_verdict verdict = tool_judge(tool, arguments);
     if (verdict == TOOL_DENY)
         return err_set(err, ERR_FORBIDDEN, "the policy of '%s' denies this call", tool->name);
-    if (verdict == TOOL_ALLOW || job->options->yes)
+    if (verdict == TOOL_ALLOW || job->options->yes || approve(job, tool, arguments))
         return 0;
     err_set(err, ERR_FORBIDDEN, "the policy of '%s' says to ask before this call (effect: %s)",
             tool->name, tool_effect_name(tool->effect));

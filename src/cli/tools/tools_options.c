@@ -8,6 +8,7 @@
 #define AT(member) offsetof(struct cli_tools_options, member)
 #define ROWS_COMMON                                                                               \
     { "tools-dir", 0, "DIR", OPT_TEXT, AT(folder), "tool files of this folder" },                 \
+        { "mcp", 0, "FILE", OPT_TEXT, AT(mcp), "and of the MCP servers in this file" },           \
         { "secrets", 0, "FILE", OPT_TEXT, AT(secrets), "secrets for tools, from this file" },     \
         { "json", 0, NULL, OPT_FLAG, AT(json), "print the answer as JSON and nothing else" },     \
         { "quiet", 'q', NULL, OPT_FLAG, AT(quiet), "no notes on standard error" },                \

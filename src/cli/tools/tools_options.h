@@ -8,7 +8,7 @@
 
 struct cli_tools_options {
     bool json, quiet, help, yes;
-    const char *folder, *secrets;
+    const char *folder, *mcp, *secrets;
     struct opt_number timeout_s;
     struct opt_operands operands;
 };

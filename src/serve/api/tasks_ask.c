@@ -26,20 +26,19 @@ static struct timespec end_of_patience(const struct tasks_thread *thread)
 }
 
 /* Nobody decides in time: no. */
-bool tasks_ask_approve(void *user, const json_t *call)
+enum agent_decision tasks_ask_approve(void *user, json_t *call)
 {
     struct tasks_thread *thread = user;
     pthread_mutex_t *lock = &thread->threads->lock;
     const struct timespec end = end_of_patience(thread);
     int rc = 0;
-    (void)call;
     pthread_mutex_lock(lock);
-    while (thread->decision < 0 && !thread->cancelled && rc == 0)
+    while (call && thread->decision < 0 && !thread->cancelled && rc == 0)
         rc = pthread_cond_timedwait(&thread->told, lock, &end);
-    bool allow = thread->decision > 0;
+    bool allow = call && thread->decision > 0;
     thread->deciding = false;
     pthread_mutex_unlock(lock);
-    return allow;
+    return allow ? AGENT_APPROVES : AGENT_REFUSES;
 }
 
 /* The model's question to the user: waits for the reply, a cancel, or the end of the budget. */

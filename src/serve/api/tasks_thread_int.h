@@ -74,7 +74,7 @@ void tasks_thread_tell(struct tasks_thread *thread, enum note_kind what, const c
 void tasks_ask_expect(struct tasks_thread *thread);
 /* agent_watch.ask and agent_watch.approve of the thread. */
 char *tasks_ask_user(void *user, const char *question);
-bool tasks_ask_approve(void *user, const json_t *call);
+enum agent_decision tasks_ask_approve(void *user, json_t *call);
 
 /* --- tasks_record.c, in a task's thread --- */
 /* Opens the log, where there is a store. */
