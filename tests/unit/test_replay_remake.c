@@ -146,7 +146,7 @@ TEST(replay_remake_fills_secrets_into_stdin_but_not_into_files)
     struct err err;
     static const char record[] = "{'request':{'code':'1','stdin':{'sha256':'" D "'}}}";
     own_str without = made(record, "{}", false, &err);
-    CHECK(!without);
+    CHECK_TEXT(without, err.text);
     CHECK_TEXT(err.field, "stdin");
     own_str with = made(record, "{'deadbeef':'tok'}", false, &err);
     CHECK_TEXT(with, "{\"request\":{\"code\":\"1\",\"stdin\":\"key tok\"}}");
@@ -156,7 +156,7 @@ TEST(replay_remake_fills_secrets_into_stdin_but_not_into_files)
     own_str path = made("{'request':{'code':'1','files':[{'path':'[redacted:jwt:deadbeef]',"
                         "'sha256':'" A "'}]}}",
                         "{}", false, &err);
-    CHECK(!path);
+    CHECK_TEXT(path, err.text);
     CHECK_TEXT(err.field, "files");
 }
 
