@@ -92,6 +92,8 @@ void engine_release(struct engine_run *run);
 void engine_make_id(char out[ENGINE_ID_ROOM]);
 /* The id of its result, "r_...". */
 const char *engine_run_id(const struct engine_run *run);
+/* Its result so far: of a cell whose code runs, the session, the cell and base_cell stand. */
+const struct result *engine_run_result(const struct engine_run *run);
 /* may_go decides whose requests may begin now; others wait. When it changes its mind, the door
  * calls engine_admit. */
 void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client));

@@ -44,6 +44,7 @@ static void free_one(struct calls_one *one)
 {
     json_decref(one->arguments);
     json_decref(one->failed);
+    free(one->earlier);
     free(one);
 }
 
@@ -126,10 +127,7 @@ static void on_host_answer(void *user, uint64_t id, const json_t *outcome);
 static void send_to_host(struct calls *calls, struct calls_one *one)
 {
     struct err err = ERR_INIT;
-    char key[64];
-    snprintf(key, sizeof key, "%s-%lld", calls->run ? engine_run_id(calls->run) : "",
-             (long long)one->number);
-    one->at_host = shed_call(calls->hooks.shed, one->tool->of.name, one->arguments, key,
+    one->at_host = shed_call(calls->hooks.shed, one->tool->of.name, one->arguments, one->key,
                              one->tool->of.timeout_ms, on_host_answer, calls, &err);
     if (one->at_host)
         return;
@@ -170,6 +168,7 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
     own_json outcome = made;
     struct err ignored = ERR_INIT; /* the code has stopped to wait */
     struct calls_tool *tool = one->tool;
+    calls_remember(calls, one, outcome);
     unlink_one(calls, one);
     if (one->at_host && calls->loop)
         shed_drop(calls->hooks.shed, one->at_host);
@@ -187,7 +186,8 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
                                              .verdict = one->asked ? TOOL_ASK : TOOL_ALLOW,
                                              .began_ns = one->began_ns,
                                              .unheard = !told,
-                                             .asked = one->asked ? one : NULL });
+                                             .asked = one->asked ? one : NULL,
+                                             .repeats = calls_repeats(one) });
     free_one(one);
     go_on(calls, tool);
 }
@@ -266,16 +266,20 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
         engine_tool_answer(calls->run, number, outcome, &ignored);
         calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, verdict,
                                                  now, /* unheard= */ false,
-                                                 /* asked= */ NULL });
+                                                 /* asked= */ NULL, /* repeats= */ NULL });
         return;
     }
     struct calls_one *one = buf_alloc_zero(1, sizeof *one);
-    *one = (struct calls_one){ .tool = tool, .number = number, .line = line,
-                               .arguments = json_incref(arguments), .began_ns = now,
+    *one = (struct calls_one){ .tool = tool,
+                               .number = number,
+                               .line = line,
+                               .arguments = json_incref(arguments),
+                               .began_ns = now,
                                .due_ns = LOOP_NEVER };
     *calls->end = one;
     calls->end = &one->next;
     tool->made++;
+    calls_recall(calls, one);
     if (verdict == TOOL_ASK)
         calls_ask(calls, one);
     else
@@ -344,6 +348,7 @@ static int settle(struct calls *calls, struct calls_one *one, const json_t *give
                   "the outcome of a call is {\"value\":...} or {\"error\":{\"message\":\"...\"}}");
         return -1;
     }
+    one->acted = json_object_get(outcome, "value") != NULL;
     if (check_outcome(&one->tool->of, outcome, err) < 0) {
         calls_finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
         return -1;

@@ -41,6 +41,9 @@ struct calls_one {
     struct str reason; /* of a refusal, or STR_NONE; borrowed */
     uint64_t at_host; /* its id at the tool host; 0: it is not there */
     json_t *failed;   /* its end at due_ns; NULL: a time-out */
+    bool acted; /* there was a value: the tool has done what it does */
+    char id[REPEATS_ID_ROOM], key[REPEATS_ID_ROOM]; /* key: for tools that take one */
+    struct repeats_call *earlier; /* the call that this one repeats, or NULL */
 };
 
 struct calls {
@@ -48,6 +51,7 @@ struct calls {
     struct loop *loop;
     struct loop_timer timer; /* the earliest due_ns */
     struct engine_run *run;
+    struct repeats_cell cell; /* of the calls; cell 0: a run */
     struct calls_tool *tools;
     size_t tool_count;
     json_t *told;
@@ -77,6 +81,14 @@ void calls_ask_no_more(struct calls *calls, struct calls_one *one, enum calls_as
 /* The code goes on by an interrupt: nobody is asked any more, and the calls end soon. */
 void calls_take_back(struct calls *calls);
 
+/* again.c: calls of cells that were undone, and run again. */
+/* A call that passed the gate: gives it a key, and finds the earlier one. */
+void calls_recall(struct calls *calls, struct calls_one *one);
+/* The id of that one, or NULL. */
+const char *calls_repeats(const struct calls_one *one);
+/* It is over: the next cells may repeat it. */
+void calls_remember(const struct calls *calls, const struct calls_one *one, const json_t *outcome);
+
 /* choose.c: fills tools and told from the request. */
 int calls_choose(struct calls *calls, const json_t *wanted, struct err *err);
 
@@ -97,6 +109,7 @@ struct calls_entry {
     int64_t began_ns;
     bool unheard; /* the code did not wait for the outcome */
     const struct calls_one *asked; /* a person was asked; or NULL */
+    const char *repeats; /* the id of an earlier call, or NULL */
 };
 /* A call has its outcome: lists it, and tells the door. */
 void calls_note(struct calls *calls, const struct calls_entry *entry);
