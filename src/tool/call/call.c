@@ -45,6 +45,7 @@ static void free_one(struct calls_one *one)
     json_decref(one->arguments);
     json_decref(one->failed);
     free(one->earlier);
+    free(one->text);
     free(one);
 }
 
@@ -169,6 +170,8 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
     struct err ignored = ERR_INIT; /* the code has stopped to wait */
     struct calls_tool *tool = one->tool;
     calls_remember(calls, one, outcome);
+    if (!one->text)
+        one->text = json_write(outcome, JSON_COMPACT);
     unlink_one(calls, one);
     if (one->at_host && calls->loop)
         shed_drop(calls->hooks.shed, one->at_host);
@@ -177,12 +180,13 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
     if (one->asked == CALLS_ASKS)
         calls_ask_no_more(calls, one, CALLS_TAKEN_BACK);
     if (told && calls->run)
-        engine_tool_answer(calls->run, one->number, outcome, &ignored);
+        engine_tool_answer(calls->run, one->number, outcome, str_of(one->text), &ignored);
     calls_note(calls, &(struct calls_entry){ .number = one->number,
                                              .line = one->line,
                                              .tool = str_of(tool->of.name),
                                              .arguments = one->arguments,
                                              .outcome = outcome,
+                                             .outcome_text = one->text,
                                              .verdict = one->asked ? TOOL_ASK : TOOL_ALLOW,
                                              .began_ns = one->began_ns,
                                              .unheard = !told,
@@ -262,10 +266,11 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
     own_json outcome = stop(calls, tool, name, arguments, &verdict);
     if (!tool || outcome) {
         struct err ignored = ERR_INIT;
+        own_str text = json_write(outcome, JSON_COMPACT);
         calls->refused++;
-        engine_tool_answer(calls->run, number, outcome, &ignored);
-        calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, verdict,
-                                                 now, /* unheard= */ false,
+        engine_tool_answer(calls->run, number, outcome, str_of(text), &ignored);
+        calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, text,
+                                                 verdict, now, /* unheard= */ false,
                                                  /* asked= */ NULL, /* repeats= */ NULL });
         return;
     }
@@ -318,12 +323,13 @@ static json_t *normal(const json_t *given)
     return outcome;
 }
 
-static int check_outcome(const struct tool *tool, const json_t *outcome, struct err *err)
+/* `text` is the outcome's. */
+static int check_outcome(const struct tool *tool, const json_t *outcome, const char *text,
+                         struct err *err)
 {
     const json_t *value = json_object_get(outcome, "value");
     if (!value)
         return 0;
-    own_str text = json_write(outcome, JSON_COMPACT);
     size_t bytes = text ? strlen(text) : SIZE_MAX;
     if (bytes > (size_t)tool->result_bytes) {
         char has[32], most[48];
@@ -349,10 +355,12 @@ static int settle(struct calls *calls, struct calls_one *one, const json_t *give
         return -1;
     }
     one->acted = json_object_get(outcome, "value") != NULL;
-    if (check_outcome(&one->tool->of, outcome, err) < 0) {
+    own_str text = json_write(outcome, JSON_COMPACT);
+    if (check_outcome(&one->tool->of, outcome, text, err) < 0) {
         calls_finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
         return -1;
     }
+    one->text = take_ptr(text);
     calls_finish(calls, one, json_incref(outcome), /* told= */ true);
     return 0;
 }

@@ -40,6 +40,7 @@ struct calls_one {
     double asked_ms;  /* that it waited for the decision */
     struct str reason; /* of a refusal, or STR_NONE; borrowed */
     uint64_t at_host; /* its id at the tool host; 0: it is not there */
+    char *text;       /* the outcome as compact JSON, once it is known; or NULL */
     json_t *failed;   /* its end at due_ns; NULL: a time-out */
     bool acted; /* there was a value: the tool has done what it does */
     char id[REPEATS_ID_ROOM], key[REPEATS_ID_ROOM]; /* key: for tools that take one */
@@ -105,6 +106,7 @@ struct calls_entry {
     struct str tool;
     const json_t *arguments;
     const json_t *outcome;
+    const char *outcome_text; /* the same as compact JSON */
     enum tool_verdict verdict;
     int64_t began_ns;
     bool unheard; /* the code did not wait for the outcome */

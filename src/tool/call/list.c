@@ -83,13 +83,12 @@ void calls_note(struct calls *calls, const struct calls_entry *entry)
         json_text(entry->tool), "line", line_json(entry->line), "verdict",
         tool_verdict_name(entry->verdict), "ms", ms_json(ms), "repeats", entry->repeats);
     own_str arguments_text = json_write(entry->arguments, JSON_COMPACT);
-    own_str outcome_text = json_write(entry->outcome, JSON_COMPACT);
     size_t bytes = entry->tool.len + 64 + (entry->asked ? 64 + entry->asked->reason.len : 0) +
                    (entry->repeats ? REPEATS_ID_ROOM : 0);
     put_decision(listed, entry->asked);
     bytes += put(listed, "arguments", "arguments_bytes", entry->arguments, arguments_text);
-    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, outcome_text);
-    calls_whole_add(calls, entry, ms, arguments_text, outcome_text);
+    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, entry->outcome_text);
+    calls_whole_add(calls, entry, ms, arguments_text, entry->outcome_text);
     if (json_array_size(calls->list) >= CALLS_LISTED_MAX ||
         calls->list_bytes + bytes > CALLS_LIST_BYTES) {
         calls->more++;
