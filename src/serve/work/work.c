@@ -18,6 +18,7 @@ struct works *works_new(struct engine *engine, struct records *records, struct s
     works->records = records;
     works->shed = shed;
     works->repeats = repeats_new();
+    works->readies = readies_new();
     works->cache = cache_new(records);
     works->last_hit = &works->hits;
     works->last_landed = &works->landed;
@@ -59,12 +60,14 @@ void works_free(struct works *works)
     works_end_flights(works);
     cache_free(works->cache);
     repeats_free(works->repeats);
+    readies_free(works->readies);
     free(works);
 }
 
 void works_session_ended(struct works *works, const char *session)
 {
     repeats_forget(works->repeats, session);
+    readies_forget(works->readies, session);
 }
 
 void works_forget(struct works *works, const char *run)
@@ -215,6 +218,18 @@ static int on_wish(void *user, const char *tool, struct err *err)
     return work->hooks.allows ? work->hooks.allows(work->hooks.user, tool, err) : 0;
 }
 
+/* The session whose own tools the cell has, or NULL. */
+static const char *session_of_tools(const struct work *work)
+{
+    const struct request *request = work->request;
+    struct err gone = ERR_INIT;
+    const struct request *session = request->session
+                                        ? engine_session_request(work->works->engine,
+                                                                 request->session, &gone)
+                                        : NULL;
+    return session && session->tools == request->tools ? request->session : NULL;
+}
+
 /* The gate for a request with tools. */
 static int open_calls(struct work *work, struct err *err)
 {
@@ -223,6 +238,8 @@ static int open_calls(struct work *work, struct err *err)
                                        .user = work,
                                        .shed = work->works->shed,
                                        .repeats = work->works->repeats,
+                                       .readies = work->works->readies,
+                                       .session = session_of_tools(work),
                                        .code = work->request->code,
                                        .answers = work->hooks.answers && work->hooks.on_event,
                                        .approves = work->hooks.approves && work->hooks.on_event,

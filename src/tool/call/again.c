@@ -9,12 +9,12 @@
 /* Only calls of cells are kept, of tools that do more than read. */
 static bool is_kept(const struct calls *calls, const struct calls_one *one)
 {
-    return calls->hooks.repeats && calls->cell.cell > 0 && one->tool->of.effect != TOOL_READ;
+    return calls->hooks.repeats && calls->cell.cell > 0 && one->tool->of->effect != TOOL_READ;
 }
 
 static void same_of(const struct calls *calls, const struct calls_one *one, char out[HASH_HEX_ROOM])
 {
-    repeats_same(calls->hooks.code, str_of(one->tool->of.name), one->arguments, out);
+    repeats_same(calls->hooks.code, str_of(one->tool->of->name), one->arguments, out);
 }
 
 void calls_recall(struct calls *calls, struct calls_one *one)

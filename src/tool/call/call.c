@@ -17,7 +17,7 @@
 struct calls_tool *calls_find_tool(const struct calls *calls, struct str name)
 {
     for (size_t i = 0; i < calls->tool_count; i++)
-        if (str_is(name, calls->tools[i].of.name))
+        if (str_is(name, calls->tools[i].of->name))
             return &calls->tools[i];
     return NULL;
 }
@@ -31,6 +31,10 @@ struct calls *calls_new(const json_t *tools, struct loop *loop, const struct cal
     calls->end = &calls->open;
     calls->list = json_array();
     calls->told = json_array();
+    calls->ready = hooks->readies && hooks->session
+                       ? readies_of(hooks->readies, hooks->session, tools)
+                       : ready_new(tools);
+    calls->ready_owned = ready_share(shed_ready(hooks->shed));
     if (calls_choose(calls, tools, err) == 0) {
         if (hooks->records)
             calls_whole_begin(calls);
@@ -70,8 +74,8 @@ void calls_free(struct calls *calls)
         calls->open = one->next;
         free_one(one);
     }
-    for (size_t i = 0; i < calls->tool_count; i++)
-        tool_done(&calls->tools[i].of);
+    ready_drop(calls->ready);
+    ready_drop(calls->ready_owned);
     free(calls->tools);
     buf_done(&calls->whole);
     json_decref(calls->told);
@@ -128,8 +132,8 @@ static void on_host_answer(void *user, uint64_t id, const json_t *outcome);
 static void send_to_host(struct calls *calls, struct calls_one *one)
 {
     struct err err = ERR_INIT;
-    one->at_host = shed_call(calls->hooks.shed, one->tool->of.name, one->arguments, one->key,
-                             one->tool->of.timeout_ms, on_host_answer, calls, &err);
+    one->at_host = shed_call(calls->hooks.shed, one->tool->of->name, one->arguments, one->key,
+                             one->tool->of->timeout_ms, on_host_answer, calls, &err);
     if (one->at_host)
         return;
     one->failed = outcome_error(OUTCOME_ERROR, "the tool cannot be called: %s", err.text);
@@ -144,11 +148,11 @@ static bool waits_for_others(const struct calls_one *one)
 void calls_go(struct calls *calls, struct calls_one *one)
 {
     struct calls_tool *tool = one->tool;
-    if (!calls->loop || !waits_for_others(one) || tool->running >= tool->of.at_once)
+    if (!calls->loop || calls->over || !waits_for_others(one) || tool->running >= tool->of->at_once)
         return;
     tool->running++;
     one->runs = true;
-    one->due_ns = clock_now_ns() + tool->of.timeout_ms * CLOCK_MS;
+    one->due_ns = clock_now_ns() + tool->of->timeout_ms * CLOCK_MS;
     calls_say_call(calls, one);
     if (tool->owned)
         send_to_host(calls, one);
@@ -183,7 +187,7 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
         engine_tool_answer(calls->run, one->number, outcome, str_of(one->text), &ignored);
     calls_note(calls, &(struct calls_entry){ .number = one->number,
                                              .line = one->line,
-                                             .tool = str_of(tool->of.name),
+                                             .tool = str_of(tool->of->name),
                                              .arguments = one->arguments,
                                              .outcome = outcome,
                                              .outcome_text = one->text,
@@ -206,7 +210,7 @@ static void on_time(struct loop_timer *timer)
         json_t *outcome = take_ptr(one->failed);
         if (!outcome)
             outcome = outcome_error(OUTCOME_TIMEOUT, "no answer within %.3g s",
-                                    (double)one->tool->of.timeout_ms / 1000);
+                                    (double)one->tool->of->timeout_ms / 1000);
         calls_finish(calls, one, outcome, /* told= */ true);
         break; /* the timer is set for the others */
     }
@@ -221,7 +225,7 @@ static json_t *no_such_tool(const struct calls *calls, struct str name)
     own_buf names = BUF_INIT(1024);
     for (size_t i = 0; i < calls->tool_count && names.len < 900; i++) {
         buf_add_text(&names, i ? ", " : "");
-        buf_add_text(&names, calls->tools[i].of.name);
+        buf_add_text(&names, calls->tools[i].of->name);
     }
     return outcome_error(OUTCOME_ERROR, "there is no tool '%.*s' here: this run has %s",
                          (int)(name.len < 100 ? name.len : 100), name.at, buf_str(&names).at);
@@ -231,7 +235,7 @@ static json_t *no_such_tool(const struct calls *calls, struct str name)
  * refuse one before. */
 static enum tool_verdict judge(const struct calls_tool *tool, const json_t *arguments)
 {
-    return tool->owned || tool->of.policy ? tool_judge(&tool->of, arguments) : TOOL_ALLOW;
+    return tool->owned || tool->of->policy ? tool_judge(tool->of, arguments) : TOOL_ALLOW;
 }
 
 /* The outcome of a call that may not go on, or NULL. */
@@ -242,10 +246,10 @@ static json_t *stop(const struct calls *calls, const struct calls_tool *tool, st
     *out_verdict = TOOL_DENY;
     if (!tool)
         return no_such_tool(calls, name);
-    if (tool->made >= tool->of.calls_max)
+    if (tool->made >= tool->of->calls_max)
         return outcome_error(OUTCOME_DENIED, "this run has made %lld calls of it, at most %lld",
-                             (long long)tool->made, (long long)tool->of.calls_max);
-    if (schema_check(tool->of.input, arguments, &err) < 0)
+                             (long long)tool->made, (long long)tool->of->calls_max);
+    if (schema_check(tool->of->input, arguments, &err) < 0)
         return outcome_error(OUTCOME_ERROR, "%s", err.text);
     *out_verdict = judge(tool, arguments);
     if (*out_verdict == TOOL_DENY)
@@ -356,7 +360,7 @@ static int settle(struct calls *calls, struct calls_one *one, const json_t *give
     }
     one->acted = json_object_get(outcome, "value") != NULL;
     own_str text = json_write(outcome, JSON_COMPACT);
-    if (check_outcome(&one->tool->of, outcome, text, err) < 0) {
+    if (check_outcome(one->tool->of, outcome, text, err) < 0) {
         calls_finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
         return -1;
     }
@@ -398,8 +402,7 @@ void calls_end(struct calls *calls, struct result *result)
     if (calls->run && result)
         calls->refused += engine_calls_refused(calls->run);
     calls->run = NULL;
-    for (size_t i = 0; i < calls->tool_count; i++)
-        calls->tools[i].of.at_once = 0; /* no other call begins */
+    calls->over = true;
     while (calls->open)
         calls_finish(calls, calls->open, outcome_error(OUTCOME_CANCELLED, "the run ended"),
                      /* told= */ false);

@@ -14,6 +14,7 @@
 #define TOOL_CALL_CALL_H
 
 #include "engine/engine.h"
+#include "tool/call/ready.h"
 #include "tool/call/repeat.h"
 #include "tool/call/shed.h"
 
@@ -26,6 +27,8 @@ struct calls_hooks {
     int (*allows)(void *user, const char *tool, struct err *err);
     void *user;
     struct shed *shed; /* the owner's tools; NULL: none */
+    struct readies *readies; /* compiled lists of sessions, for `session`; or NULL */
+    const char *session; /* whose own list the run has; NULL: it has another */
     struct repeats *repeats; /* calls of earlier cells; NULL: nobody keeps them */
     bool outcomes;     /* events have outcomes of any length; the list of the result never */
     struct str code;   /* of the run, for the line of a call; it must stay */

@@ -4,6 +4,7 @@
 
 #include "base/loop.h"
 #include "tool/call/call.h"
+#include "tool/call/ready.h"
 #include "tool/define/define.h"
 #include "tool/define/outcome.h"
 
@@ -14,7 +15,8 @@
 #define CALLS_WHOLE_BYTES ((size_t)16 << 20) /* of tools and calls for the record */
 
 struct calls_tool {
-    struct tool of;
+    const struct tool *of;
+    const char *told_text; /* as the box is told of it */
     bool owned;       /* by the engine's owner: the tool host answers, not the client */
     int64_t made;     /* calls that passed the gate */
     unsigned running; /* that somebody answers now */
@@ -52,7 +54,9 @@ struct calls {
     struct loop *loop;
     struct loop_timer timer; /* the earliest due_ns */
     struct engine_run *run;
+    bool over; /* no other call begins */
     struct repeats_cell cell; /* of the calls; cell 0: a run */
+    struct ready *ready, *ready_owned; /* what the tools are of */
     struct calls_tool *tools;
     size_t tool_count;
     json_t *told;

@@ -26,15 +26,15 @@ json_t *calls_question(const struct calls *calls, const struct calls_one *one)
     struct str code = str_trim(str_line(calls->hooks.code, one->line));
     code.len = str_cut_utf8(code, CALLS_CODE_MAX);
     return json_pack("{s:I, s:s, s:O, s:o, s:o, s:s, s:s*}", "call", (json_int_t)one->number,
-                     "tool", one->tool->of.name, "arguments", one->arguments, "line",
+                     "tool", one->tool->of->name, "arguments", one->arguments, "line",
                      line_json(one->line), "code", code.len ? json_text(code) : json_null(),
-                     "effect", tool_effect_name(one->tool->of.effect), "repeats",
+                     "effect", tool_effect_name(one->tool->of->effect), "repeats",
                      calls_repeats(one));
 }
 
 void calls_say_call(struct calls *calls, const struct calls_one *one)
 {
-    const struct tool *tool = &one->tool->of;
+    const struct tool *tool = one->tool->of;
     calls_tell(calls, ENGINE_TOOL_CALL, one->number,
                json_pack("{s:I, s:s, s:O, s:o, s:s, s:f, s:s, s:s*}", "call",
                          (json_int_t)one->number, "tool", tool->name, "arguments", one->arguments,
