@@ -382,11 +382,10 @@ function serve() {
     let turn = Promise.resolve();
     channel.on('data', (part) => {
         for (let at; (at = part.indexOf(10)) >= 0; part = part.subarray(at + 1)) {
-            const request = JSON.parse(Buffer.concat([...parts, part.subarray(0, at)]).toString());
+            const line = Buffer.concat([...parts, part.subarray(0, at)]);
             parts = [];
-            if (request.op === 'return')
-                tools.take(request);
-            else if (Object.hasOwn(ops, request.op))
+            const request = tools ? tools.take(line) : JSON.parse(line.toString());
+            if (request && Object.hasOwn(ops, request.op))
                 turn = turn.then(() => { driver.answer(request.nonce); return ops[request.op](request); });
         }
         parts.push(part);

@@ -216,5 +216,5 @@ def build(definitions):
         vars(top)[name + "_"] = helper
         if name not in top._tools and name not in vars(top):
             vars(top)[name] = helper
-    vars(top).update({kind.__name__: kind for kind in tools.CLASSES})
+    vars(top).update({kind.__name__: kind for kind in (*tools.CLASSES, tools.large.ToolLarge)})
     return dict(spaces)

@@ -5,16 +5,20 @@
 // 1. An answer goes to the call of its number. In a run the channel keeps node alive only while a call waits.
 // 2. The end of a cell takes back the calls that wait, and waits until the engine has answered every one of them, so
 //    that no part of an answer is left in the channel.
+// 3. A large value comes in parts, which go to a file as they are read; the code gets its name (ToolLarge).
 'use strict';
 
+const fs = require('node:fs');
 const net = require('node:net');
 const { Array, Buffer, Error, JSON, Map, Object, Promise, Set, String, TypeError, WeakSet } = globalThis;
 
 const OPEN_MAX = 128;      // calls that wait at the engine; further ones wait here
 const BYTES_MAX = 1 << 20; // of a call's arguments
+const FOLDER = '/tmp/tools'; // of large values
 
 let driver, file;          // functions of driver.cjs; the name of the running code
 let number = 0;            // of the last call
+let landed = 0;            // large values so far
 let going = false;         // a run or cell with tools
 let known = new Map();     // definitions by name
 let channel = null;        // of a run; a session reads for all
@@ -37,6 +41,78 @@ class ToolDenied extends ToolError {}
 class ToolTimeout extends ToolError {}
 const KINDS = { denied: ToolDenied, timeout: ToolTimeout };
 const over = new WeakSet();   // errors of calls that the end of a cell took back
+
+// ---- large values ----
+
+// A value of more than 1 MiB, in a file: JSON, or the text if the value is one.
+class ToolLarge {
+    constructor(path, size) { Object.assign(this, { path, size }); }
+    open() { return fs.createReadStream(this.path); }
+    read() { return fs.readFileSync(this.path, 'utf8'); }
+    json() { return JSON.parse(this.read()); }
+}
+
+function landing(tool) {
+    fs.mkdirSync(FOLDER, { recursive: true });
+    for (;;) {
+        const path = `${FOLDER}/${tool}-${++landed}`;
+        try {
+            return { path, fd: fs.openSync(path, 'wx+', 0o600) };
+        } catch (error) {
+            if (error.code !== 'EEXIST') throw error;
+        }
+    }
+}
+
+function forget(one) {
+    const { file } = one;
+    delete one.file;
+    if (!file) return;
+    fs.closeSync(file.fd);
+    fs.rmSync(file.path, { force: true });
+}
+
+// A fault of the disk is the call's, when its last line has come.
+function takePart(line) {
+    const space = line.indexOf(32);
+    const one = waiting.get(Number(line.toString('latin1', 1, space)));
+    if (!one || one.fault) return;
+    try {
+        one.file ||= landing(one.tool);
+        for (let at = space + 1; at < line.length;) at += fs.writeSync(one.file.fd, line, at);
+    } catch (error) {
+        one.fault = error;
+        forget(one);
+    }
+}
+
+function land(one, size) {
+    try {
+        if (one.fault || fs.fstatSync(one.file.fd).size !== size)
+            throw one.fault || new Error('a part of it is missing');
+        const { path, fd } = one.file;
+        const first = Buffer.alloc(1);
+        fs.readSync(fd, first, 0, 1, 0);
+        if (first[0] === 34) {
+            const text = JSON.parse(fs.readFileSync(path, 'utf8'));
+            fs.writeFileSync(path, text);
+            size = Buffer.byteLength(text);
+        }
+        fs.fchmodSync(fd, 0o444);
+        fs.closeSync(fd);
+        return new ToolLarge(path, size);
+    } catch (error) {
+        forget(one);
+        throw new ToolError(one.tool, `its value has ${size} bytes, and the box could not keep it: ${error.message}`);
+    }
+}
+
+// The value of an answer.
+function valueOf(one, frame) {
+    const value = 'large' in frame ? land(one, frame.large) : frame.value;
+    return !frame.files ? value : { value, files: frame.files.map(({ name, mime, base64 }) =>
+        ({ name, mime, data: Buffer.from(base64, 'base64') })) };
+}
 
 // ---- calls ----
 
@@ -73,8 +149,16 @@ function sendMore() {
         waiting.size ? channel.ref() : channel.unref();
 }
 
-// An answer of the engine.
-function take(frame) {
+// A line of the engine. Its frame where it is no answer; else null.
+function take(line) {
+    const frame = line[0] === 43 ? takePart(line) : JSON.parse(line.toString());
+    if (!frame || frame.op !== 'return')
+        return frame || null;
+    answer(frame);
+    return null;
+}
+
+function answer(frame) {
     const one = waiting.get(frame.number);
     waiting.delete(frame.number);
     dropped.delete(frame.number);
@@ -82,13 +166,16 @@ function take(frame) {
     if (!waiting.size && !dropped.size && rest) rest();
     if (!one)
         return;
-    if (frame.error)
+    if (frame.error) {
+        forget(one);
         one.reject(new (KINDS[frame.error.kind] || ToolError)(one.tool, String(frame.error.message)));
-    else if (frame.files)
-        one.resolve({ value: frame.value, files: frame.files.map(({ name, mime, base64 }) =>
-            ({ name, mime, data: Buffer.from(base64, 'base64') })) });
-    else
-        one.resolve(frame.value);
+        return;
+    }
+    try {
+        one.resolve(valueOf(one, frame));
+    } catch (error) {
+        one.reject(error);
+    }
 }
 
 // ---- functions ----
@@ -142,7 +229,7 @@ function build(definitions) {
         Object.defineProperty(top, `${name}_`, { value: helper });
         if (!Object.hasOwn(top, name)) Object.defineProperty(top, name, { value: helper });
     }
-    for (const kind of [ToolError, ToolDenied, ToolTimeout])
+    for (const kind of [ToolError, ToolDenied, ToolTimeout, ToolLarge])
         Object.defineProperty(top, kind.name, { value: kind });
     return top;
 }
@@ -162,9 +249,9 @@ function run(definitions, functions, fd) {
     let parts = [];
     channel.on('data', (part) => {
         for (let at; (at = part.indexOf(10)) >= 0; part = part.subarray(at + 1)) {
-            const text = Buffer.concat([...parts, part.subarray(0, at)]).toString();
+            const line = Buffer.concat([...parts, part.subarray(0, at)]);
             parts = [];
-            if (text) take(JSON.parse(text));
+            if (line.length) take(line);
         }
         parts.push(part);
     });
@@ -180,6 +267,7 @@ async function end() {
     if (globalThis.tools === given) delete globalThis.tools;
     for (const one of [...backlog.splice(0), ...waiting.values()]) {
         const error = new ToolError(one.tool, 'the cell ended before the answer');
+        forget(one);
         over.add(error);
         one.reject(error);
     }

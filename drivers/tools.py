@@ -7,12 +7,14 @@
 #    has answered every one of them.
 # 3. An interrupt finds the main thread where nothing was read yet. It takes its call back, and the engine tells the
 #    tool's side.
+# 4. A large value comes in parts, which go to a file as they are read (large.py); the code gets its name.
 import posix
 import sys
 import _signal
 import _thread
 
 driver = None            # the module; set by the loader of this file
+large = None             # large.py
 OPEN_MAX = 128           # calls that wait at the engine; further ones wait here
 BYTES_MAX = 1 << 20      # of a call's arguments
 POLLIN, PART = 1, 1 << 16
@@ -100,15 +102,22 @@ def settle(call):
     if "error" in frame:
         error = frame["error"]
         raise KINDS.get(error.get("kind"), ToolError)(call.tool, str(error.get("message")))
+    value = frame.get("value")
+    if "large" in frame:
+        try:
+            value = call.landing.end(frame["large"])
+        except (OSError, MemoryError) as fault:
+            reason = f"its value has {frame['large']} bytes, and the box could not keep it: {fault}"
+            raise ToolError(call.tool, reason) from None
     if frame.get("files"):
-        return ToolResult(frame.get("value"), [ToolFile(about) for about in frame["files"]])
-    return frame.get("value")
+        return ToolResult(value, [ToolFile(about) for about in frame["files"]])
+    return value
 
 
 # ---- calls ----
 class Call:
     """One call: `frame` is its answer. A thread waits at `gate`, a task for `future`."""
-    number = frame = loop = future = None
+    number = frame = loop = future = landing = None
 
     def __init__(self, tool, arguments, line):
         self.tool, self.gate = tool, _thread.allocate_lock()
@@ -121,8 +130,14 @@ class Call:
         self.rest = f'"tool":{driver.to_json(tool)},"args":{text},"line":{line or "null"}}}'
         self.gate.acquire()
 
+    def take_part(self, part):
+        self.landing = self.landing or large.Landing(self.tool)
+        self.landing.add(part)
+
     def answer(self, frame):
         self.frame = frame
+        if self.landing and "large" not in frame:
+            self.landing.forget()
         if self.future is None:
             release(self.gate)
             return
@@ -202,12 +217,18 @@ def drop(call):
         if call in backlog:
             backlog.remove(call)
         elif waiting.pop(call.number, None):
+            call.landing and call.landing.forget()
             dropped.add(call.number)
             driver.send(f'{{"op":"cancel","number":{call.number}}}')
 
 
 def take(line):
     """A line of the engine."""
+    if line[:1] == b"+":   # a part of a large value
+        own, _, part = line.partition(b" ")
+        call = waiting.get(int(own))
+        call and call.take_part(part)
+        return
     try:
         frame = driver.scan(line.decode(), 0)[0]
     except (StopIteration, ValueError):   # not the engine's
@@ -341,14 +362,14 @@ def whole(send):
 
 def begin(tools, held_):
     """The program or cell has these tools."""
-    global going, given, names, held, poll, main_thread, spaces
+    global going, given, names, held, poll, main_thread, spaces, large
     main_thread, held = _thread.get_ident(), held_
     if poll is None:
         driver.send = whole(driver.send)
         poll = __import__("select").poll()
     poll.register(driver.requests, POLLIN)
     if tools != given:
-        functions = driver.load("functions")
+        functions, large = driver.load("functions"), driver.load("large")
         functions.tools = driver.loaded["tools"]
         given, names = tools, {about["name"] for about in tools}
         spaces = functions.build(tools)

@@ -182,6 +182,7 @@ struct result {
     struct limits limits;
     char session[32]; /* "s_...", or empty */
     int64_t cell;     /* 0: null */
+    int64_t base_cell; /* the cell that it began from the state of; in no JSON */
     enum result_state state;
     int64_t state_cell; /* rolled back: that state's cell; 0: the start */
     json_t *lost;       /* rolled back: names of what is lost; or NULL */

@@ -245,6 +245,11 @@ const char *engine_run_id(const struct engine_run *run)
     return run->result.run;
 }
 
+const struct result *engine_run_result(const struct engine_run *run)
+{
+    return &run->result;
+}
+
 void engine_admit(struct engine *engine)
 {
     admit_soon(&engine->house);

@@ -92,6 +92,8 @@ void engine_release(struct engine_run *run);
 void engine_make_id(char out[ENGINE_ID_ROOM]);
 /* The id of its result, "r_...". */
 const char *engine_run_id(const struct engine_run *run);
+/* Its result so far: of a cell whose code runs, the session, the cell and base_cell stand. */
+const struct result *engine_run_result(const struct engine_run *run);
 /* may_go decides whose requests may begin now; others wait. When it changes its mind, the door
  * calls engine_admit. */
 void engine_set_gate(struct engine *engine, bool (*may_go)(const void *client));
@@ -104,10 +106,11 @@ void engine_interrupt(struct engine_run *run);
 int engine_input(struct engine_run *run, struct str text, bool end, struct err *err);
 #define ENGINE_CALLS_OPEN 128 /* calls of one run that wait for their answers */
 #define ENGINE_CALL_BYTES (1u << 20) /* of a call's arguments, as the code sends them */
-/* Answers a call of the code: {"value":...} or {"error":{"kind","message"}}. Never waits. -1: no
- * such call waits. */
+#define ENGINE_VALUE_BYTES (1u << 20) /* of a call's value as JSON; beyond, code gets a file */
+/* Answers a call of the code: {"value":...} or {"error":{"kind","message"}}; `text` is the same as
+ * compact JSON. Never waits. -1: no such call waits. */
 int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *outcome,
-                       struct err *err);
+                       struct str text, struct err *err);
 /* Calls that were refused before a door heard of them. */
 uint64_t engine_calls_refused(const struct engine_run *run);
 /* Stops every process of the run's box, or lets them go on. The run's time limit stands still

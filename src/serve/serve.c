@@ -212,6 +212,13 @@ int serve_go(struct serve *serve, struct err *err)
     return 0;
 }
 
+static void on_session_end(void *user, const char *session)
+{
+    const struct serve *serve = user;
+    works_session_ended(serve->works, session);
+    acts_session_ended(serve->acts, session);
+}
+
 struct serve *serve_open(const struct serve_options *options, struct err *err)
 {
     struct serve *serve = buf_alloc_zero(1, sizeof *serve);
@@ -251,7 +258,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     serve->works = works_new(options->engine, options->records, options->shed);
     serve->acts = acts_new(options->engine, serve->works);
     engine_on_session(serve->engine, serve_session_told, serve);
-    engine_on_session_end(serve->engine, acts_session_ended, serve->acts);
+    engine_on_session_end(serve->engine, on_session_end, serve);
     return serve;
 }
 

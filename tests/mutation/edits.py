@@ -542,12 +542,12 @@ EDITS = {
     # a policy may deny, and the call goes on
     "TOOL_POLICY": [never("src/tool/call/call.c", "*out_verdict == TOOL_DENY)")],
     # arguments are any
-    "TOOL_ARGUMENTS": [never("src/tool/call/call.c", "schema_check(tool->of.input, arguments, &err) < 0)")],
+    "TOOL_ARGUMENTS": [never("src/tool/call/call.c", "schema_check(tool->of->input, arguments, &err) < 0)")],
     # a run may call without end
-    "TOOL_CALLS": [never("src/tool/call/call.c", "tool->made >= tool->of.calls_max)")],
+    "TOOL_CALLS": [never("src/tool/call/call.c", "tool->made >= tool->of->calls_max)")],
     # all calls of a tool run at once
-    "TOOL_AT_ONCE": [("src/tool/call/call.c", "|| tool->running >= tool->of.at_once)",
-                      "|| tool->running > 1000 * tool->of.at_once)")],
+    "TOOL_AT_ONCE": [("src/tool/call/call.c", "|| tool->running >= tool->of->at_once)",
+                      "|| tool->running > 1000 * tool->of->at_once)")],
     # each token may use each tool of the service
     "TOOL_TOKEN": [("src/tool/call/choose.c",
                     "if (calls->hooks.allows && calls->hooks.allows(calls->hooks.user, name.at, &refused) < 0) {",

@@ -283,9 +283,20 @@ def test_long_arguments_and_outcomes_are_replayed(bridge, runs):
     assert runs.replay(first["run"])["same"]
 
 
+def test_a_large_value_is_a_file_in_the_replay_too(bridge, runs):
+    big = tool("big", {}, caps={"result_bytes": 16 << 20})
+    first = run(bridge, "from tools import big\ngot = big(); print(got.path, got.size, got.json()[-1])", [big],
+                lambda call: {"value": [*range(300000)]})
+    assert first["stdout"].startswith("/tmp/tools/big-1 ") and first["stdout"].endswith(" 299999\n"), first
+    assert runs.replay(first["run"])["same"]
+    script = runs.ask("export", first["run"], "--as", "script").stdout
+    said = subprocess.run([sys.executable, "-"], input=script, capture_output=True, encoding="utf-8", timeout=60)
+    assert said.stdout.split()[1:] == first["stdout"].split()[1:], said
+
+
 def test_calls_that_are_too_long_to_be_stored_are_refused(bridge, runs):
     big = tool("big", {}, caps={"result_bytes": 16 << 20})
-    first = run(bridge, "from tools import big\nprint(len(big()), len(big()))", [big],
+    first = run(bridge, "from tools import big\nprint(len(big().read()), len(big().read()))", [big],
                 lambda call: {"value": "x" * (9 << 20)})
     assert first["stdout"] == f"{9 << 20} {9 << 20}\n", first
     error = runs.refused(first["run"])

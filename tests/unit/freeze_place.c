@@ -33,6 +33,7 @@ static void on_end(void *user, struct result *result, const struct err *err)
         place->err = *err;
     if (!result)
         return;
+    result_done(&place->result);
     place->result = *result;
     result_init(result); /* taken over */
 }
@@ -75,7 +76,8 @@ void place_close(struct place *place)
 {
     engine_close(place->engine);
     json_decref(place->answer);
-    forget_run(place);
+    result_done(&place->result);
+    request_done(&place->request);
 }
 
 void place_turn(struct place *place, int64_t ms)

@@ -121,10 +121,27 @@ TEST(observe_tells_no_names_of_a_cell_that_was_rolled_back)
     CHECK_TEXT(got, "");
 }
 
+TEST(observe_tells_which_calls_stay_done_and_which_were_made_again)
+{
+    own_str undone = result_text(
+        "{\"state\":\"rolled_back\",\"calls\":["
+        "{\"tool\":\"send\",\"arguments\":{\"n\":1},\"outcome\":{\"value\":1}},"
+        "{\"tool\":\"send\",\"arguments\":{\"n\":2},\"outcome\":{\"error\":{}}}]}");
+    CHECK_TEXT(undone, "[calls that stay done, though the cell was undone] send({\"n\":1})\n");
+    own_str again = result_text(
+        "{\"state\":\"kept\",\"calls\":["
+        "{\"tool\":\"send\",\"arguments\":{\"n\":1},\"outcome\":{\"value\":1},"
+        "\"repeats\":\"r_1-1\"},"
+        "{\"tool\":\"send\",\"arguments\":{\"n\":3},\"outcome\":{\"value\":1}}]}");
+    CHECK_TEXT(again, "[calls that this cell made again: they were done, and stayed done, when an "
+                      "equal cell was undone] send({\"n\":1})\n");
+}
+
 TEST(observe_takes_results_of_any_shape)
 {
     const char *const odd[] = {
-        "{}", "{\"stdout\":5,\"results\":7,\"names_added\":\"x\",\"artifacts\":{}}",
+        "{}",
+        "{\"stdout\":5,\"results\":7,\"names_added\":\"x\",\"artifacts\":{}}",
         "{\"state\":\"kept\",\"results\":[5,null],\"names_added\":[1,{\"name\":[]}]}",
         "{\"artifacts\":[null,{\"path\":3}],\"skipped\":[{}]}",
     };

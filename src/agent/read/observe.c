@@ -153,23 +153,29 @@ static void add_files(struct buf *out, const json_t *result)
     }
 }
 
-/* A rollback takes nothing back outside. */
-static void add_done(struct buf *out, const json_t *result)
+static bool has_value(const json_t *call)
+{
+    return json_object_get(json_object_get(call, "outcome"), "value") ||
+           json_object_get(call, "outcome_bytes");
+}
+
+static bool repeats(const json_t *call)
+{
+    return json_object_get(call, "repeats") != NULL;
+}
+
+/* Those calls, after the words. */
+static void add_calls(struct buf *out, const json_t *result, bool (*fits)(const json_t *call),
+                      const char *words)
 {
     size_t i, shown = 0;
     json_t *call;
-    if (!str_is(json_get_str(result, "state"), "rolled_back"))
-        return;
     json_array_foreach (json_object_get(result, "calls"), i, call) {
         char arguments[120];
-        const json_t *outcome = json_object_get(call, "outcome");
-        if (!json_object_get(outcome, "value") && !json_object_get(call, "outcome_bytes"))
-            continue;
-        if (shown++ >= NAMES_MAX)
+        if (!fits(call) || shown++ >= NAMES_MAX)
             continue;
         json_brief(json_object_get(call, "arguments"), arguments, sizeof arguments);
-        buf_add_text(out,
-                     shown == 1 ? "[calls that stay done, though the cell was undone] " : ", ");
+        buf_add_text(out, shown == 1 ? words : ", ");
         add_cut(out, json_get_str(call, "tool"), 64);
         buf_printf(out, "(%s)", arguments);
     }
@@ -177,6 +183,16 @@ static void add_done(struct buf *out, const json_t *result)
         buf_printf(out, ", and %zu more", shown - NAMES_MAX);
     if (shown)
         buf_add_text(out, "\n");
+}
+
+/* A rollback takes nothing back outside. */
+static void add_done(struct buf *out, const json_t *result)
+{
+    add_calls(out, result, repeats,
+              "[calls that this cell made again: they were done, and stayed done, when an equal "
+              "cell was undone] ");
+    if (str_is(json_get_str(result, "state"), "rolled_back"))
+        add_calls(out, result, has_value, "[calls that stay done, though the cell was undone] ");
 }
 
 void agent_observe_result(const json_t *result, size_t max, struct buf *out)

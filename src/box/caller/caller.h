@@ -110,7 +110,8 @@ int caller_send_cancel(const struct caller *caller, int32_t number);
 size_t caller_utf8(const char *at, size_t len);
 
 /* caller_print.c */
-/* The answer in that file: its value to stdout, or its error to stderr. The exit code. */
-int caller_print(int fd, const char *tool);
+/* The answer in that file: its value to stdout, or its error to stderr. `to_file`: the value to a
+ * file, and the path of that to stdout. The exit code. */
+int caller_print(int fd, const char *tool, bool to_file);
 
 #endif

@@ -16,6 +16,8 @@
 #include "base/own.h"
 
 #define FILES_AT "/tmp/tool-XXXXXX"
+#define VALUES_AT "/tmp/tools"
+#define VALUES_MOST 100000 /* files of one tool */
 #define FILE_NAME_MAX 200
 #define FILES_MAX 64
 
@@ -187,15 +189,61 @@ static bool take_file(struct files *files, const char *at, const char *end)
 
 /* --- answers --- */
 
-static int print_value(const char *at, const char *end, const struct files *files)
+/* A new file for a value of that tool. */
+static int value_file(const char *tool, char path[FILE_NAME_MAX])
+{
+    int fd = -1;
+    if (mkdir(VALUES_AT, 0777) < 0 && errno != EEXIST)
+        return -1;
+    for (int i = 1; fd < 0 && i <= VALUES_MOST; i++) {
+        snprintf(path, FILE_NAME_MAX, VALUES_AT "/%.*s-%d", CALLER_NAME_MAX, tool, i);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+/* A text as it is, else JSON. */
+static void put_value(struct out *out, const char *at, const char *end)
+{
+    if (string_end(at, end) == end)
+        put_string(out, at, end);
+    else
+        put(out, at, (size_t)(end - at));
+}
+
+/* The value goes to a file, which cannot be written then, and its name to stdout. */
+static bool put_in_file(struct out *out, const char *tool, const char *at, const char *end)
+{
+    char path[FILE_NAME_MAX];
+    own_fd fd = value_file(tool, path);
+    if (fd < 0)
+        return false;
+    out->fd = fd;
+    put_value(out, at, end);
+    flush(out);
+    if (out->failed || fchmod(fd, 0444) < 0) {
+        unlink(path);
+        return false;
+    }
+    out->fd = STDOUT_FILENO;
+    put(out, path, strlen(path));
+    return true;
+}
+
+static int print_value(const char *at, const char *end, const struct files *files,
+                       const char *in_file)
 {
     static struct out out;
     out.fd = STDOUT_FILENO;
     bool only_files = files->count > 0 && end - at == 4 && memcmp(at, "null", 4) == 0;
-    if (string_end(at, end) == end)
-        put_string(&out, at, end);
-    else if (!only_files)
-        put(&out, at, (size_t)(end - at));
+    if (only_files)
+        in_file = NULL;
+    if (in_file && !put_in_file(&out, in_file, at, end))
+        return caller_fail(CALLER_ERROR, in_file, "the box could not keep its value in a file");
+    if (!in_file && !only_files)
+        put_value(&out, at, end);
     if (!only_files)
         put(&out, "\n", 1);
     for (size_t i = 0; i < files->count; i++) {
@@ -222,7 +270,7 @@ static int print_error(const char *tool, const char *word, const char *at, const
                                           : CALLER_ERROR;
 }
 
-static int print_lines(const char *at, const char *end, const char *tool)
+static int print_lines(const char *at, const char *end, const char *tool, bool to_file)
 {
     static struct files files;
     while (at < end) {
@@ -233,7 +281,7 @@ static int print_lines(const char *at, const char *end, const char *tool)
             break;
         memcpy(word, at, (size_t)(space - at));
         if (strcmp(word, "value") == 0)
-            return print_value(space + 1, line_end, &files);
+            return print_value(space + 1, line_end, &files, to_file ? tool : NULL);
         if (strcmp(word, "file") != 0)
             return print_error(tool, word, space + 1, line_end);
         if (!take_file(&files, space + 1, line_end))
@@ -243,7 +291,7 @@ static int print_lines(const char *at, const char *end, const char *tool)
     return caller_fail(CALLER_ERROR, tool, "no room for the answer: the box's disk is full");
 }
 
-int caller_print(int fd, const char *tool)
+int caller_print(int fd, const char *tool, bool to_file)
 {
     struct stat st;
     if (fstat(fd, &st) < 0 || st.st_size == 0)
@@ -251,5 +299,5 @@ int caller_print(int fd, const char *tool)
     char *text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (text == MAP_FAILED)
         return caller_fail(CALLER_ERROR, tool, "the answer cannot be read");
-    return print_lines(text, text + st.st_size, tool);
+    return print_lines(text, text + st.st_size, tool, to_file);
 }

@@ -25,10 +25,11 @@ int caller_open(struct caller *caller)
 {
     struct stat st;
     own_fd fd = open(CALLER_STATE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        (st.st_size < (off_t)sizeof(struct caller_state) &&
-         ftruncate(fd, sizeof(struct caller_state)) < 0))
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -caller_fail(CALLER_ERROR, NULL, CALLER_STATE " cannot be used");
+    /* A page that the disk has no room for would be a SIGBUS at its first use. */
+    if (posix_fallocate(fd, 0, sizeof(struct caller_state)) != 0)
+        return -caller_fail(CALLER_ERROR, NULL, "no room for calls: the box's disk is full");
     void *at = mmap(NULL, sizeof(struct caller_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED)
         return -caller_fail(CALLER_ERROR, NULL, CALLER_STATE " cannot be used");

@@ -14,10 +14,11 @@
 #include "base/own.h"
 
 static const char usage[] =
-    "usage: tool NAME ['{\"key\": VALUE}' | - | key=text key:=json ...]\n"
+    "usage: tool [--file] NAME ['{\"key\": VALUE}' | - | key=text key:=json ...]\n"
     "       tool --list | --search WORD... | --help NAME\n"
     "Calls a tool and prints its value: a text as it is, anything else as JSON. `-` reads the\n"
-    "arguments from stdin. Exit codes: 1 the tool failed, 77 denied, 124 timeout, 2 wrong usage.\n";
+    "arguments from stdin; --file prints the path of a file with the value.\n"
+    "Exit codes: 1 the tool failed, 77 denied, 124 timeout, 2 wrong usage.\n";
 
 static volatile sig_atomic_t ended_by;
 
@@ -204,7 +205,7 @@ static bool is_answered(struct caller *caller, int *out)
     return *out >= 0 || over;
 }
 
-static int run_call(struct caller *caller, const char *tool, char *const *words)
+static int run_call(struct caller *caller, const char *tool, char *const *words, bool to_file)
 {
     const char *line = getenv("CUPEL_LINE");
     struct text text = { .at = malloc(CALLER_ARGUMENTS_MAX) };
@@ -224,7 +225,7 @@ static int run_call(struct caller *caller, const char *tool, char *const *words)
     if (code || wait_until(caller, is_answered, &fd) < 0)
         return code ? code : CALLER_ERROR;
     return fd < 0 ? caller_fail(CALLER_ERROR, tool, "the cell ended before the answer")
-                  : caller_print(fd, tool);
+                  : caller_print(fd, tool, to_file);
 }
 
 /* --- the end of a cell --- */
@@ -273,9 +274,10 @@ int main(int argc, char **argv)
         return caller_search(&caller.tools, argv + 2);
     if (helps)
         return caller_help(&caller.tools, argv[2]);
-    if (strcmp(word, "--") == 0 && argc > 2)
+    bool to_file = strcmp(word, "--file") == 0 && argc > 2;
+    if (to_file || (strcmp(word, "--") == 0 && argc > 2))
         argv++;
     else if (word[0] == '-')
         return fputs(usage, stderr), CALLER_USAGE;
-    return run_call(&caller, argv[1], argv + 2);
+    return run_call(&caller, argv[1], argv + 2, to_file);
 }

@@ -18,11 +18,15 @@ static size_t find(const struct engine_run *run, int64_t number)
     return i;
 }
 
+static bool is_bash(const struct engine_run *run)
+{
+    return run->request->language == REQUEST_BASH;
+}
+
 /* The line with an answer. */
 static char *answer_line(const struct engine_run *run, int64_t number, const json_t *outcome)
 {
-    return run->request->language == REQUEST_BASH ? plan_bash_return(number, outcome)
-                                                  : plan_return_line(number, outcome);
+    return is_bash(run) ? plan_bash_return(number, outcome) : plan_return_line(number, outcome);
 }
 
 static void say_error(struct engine_run *run, int64_t number, const char *kind, const char *text)
@@ -87,33 +91,54 @@ void run_on_call_over(struct engine_run *run)
         return;
     if (number > 0 && at < run->call_count)
         take_back(run, at);
+    else if (number > 0 && run_drop_large(run, number))
+        say_error(run, number, "cancelled", "the code did not wait for the answer");
     while (number == 0 && run->call_count > 0)
         take_back(run, run->call_count - 1);
     if (number == 0)
         say_error(run, 0, "cancelled", "every call has its answer");
 }
 
+/* As a line, or in parts where the value is large and a driver makes a file of it. -1: too much
+ * waits. */
+static int say_outcome(struct engine_run *run, int64_t number, const json_t *outcome,
+                       struct str text)
+{
+    static const char head[] = "{\"value\":";
+    const json_t *value = json_object_get(outcome, "value");
+    json_t *files = json_object_get(outcome, "files");
+    if (value && text.len > ENGINE_VALUE_BYTES && !is_bash(run)) {
+        own_str alone = files ? json_write(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+        struct str large = alone
+                               ? str_of(alone)
+                               : (struct str){ text.at + sizeof head - 1, text.len - sizeof head };
+        if (large.len > ENGINE_VALUE_BYTES)
+            return run_say_large(run, number, large, files);
+    }
+    own_str line = answer_line(run, number, outcome);
+    size_t waits = run->lines.len + run->larges_bytes + RUN_LINES_ROOM;
+    if (waits > run->lines.max || strlen(line) > run->lines.max - waits)
+        return -1;
+    return run_say_line(run, str_of(line));
+}
+
 int engine_tool_answer(struct engine_run *run, int64_t number, const json_t *outcome,
-                       struct err *err)
+                       struct str text, struct err *err)
 {
     size_t at = find(run, number);
     if (at == run->call_count || run->over) {
-        char text[32];
-        snprintf(text, sizeof text, "%lld", (long long)number);
-        err_input(err, "call", text, "a call that waits", "no call %s of this run waits", text);
+        char called[32];
+        snprintf(called, sizeof called, "%lld", (long long)number);
+        err_input(err, "call", called, "a call that waits", "no call %s of this run waits", called);
         err->kind = ERR_ABSENT;
         err_hint(err, "answer each call once, while its run goes on");
         return -1;
     }
     run->calls[at] = run->calls[--run->call_count];
-    own_str line = answer_line(run, number, outcome);
-    size_t room = run->lines.max - run->lines.len;
-    if (room < RUN_LINES_ROOM || strlen(line) > room - RUN_LINES_ROOM)
+    if (say_outcome(run, number, outcome, text) < 0)
         say_error(run, number, "error",
                   "the answers that this code has not read yet have more bytes than the engine "
                   "keeps (32 MiB)");
-    else
-        run_say_line(run, str_of(line));
     return 0;
 }
 

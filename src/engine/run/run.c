@@ -35,6 +35,7 @@ void run_drop(struct engine_run *run)
     driver_done(&run->driver);
     order_done(&run->order);
     buf_done(&run->lines);
+    run_free_larges(run);
     plan_done(&run->plan);
     buf_done(&run->spill[0]);
     buf_done(&run->spill[1]);

@@ -90,6 +90,8 @@ struct engine_run {
     bool asked_openly; /* typed characters are shown */
     struct buf lines; /* for the driver, after its request: answers; `lines_sent` bytes are gone */
     size_t lines_sent;
+    struct run_large *larges; /* values that go in parts, in the order of their answers */
+    size_t larges_bytes;
     bool writes; /* the pipe is watched until it takes the rest */
     int64_t calls[ENGINE_CALLS_OPEN]; /* numbers of those that wait for an answer */
     size_t call_count;
@@ -129,6 +131,16 @@ int run_say_line(struct engine_run *run, struct str line);
 /* The driver took such a line; `bytes` is its length. */
 void run_on_call(struct engine_run *run, size_t bytes);
 void run_on_call_over(struct engine_run *run);
+
+/* large.c: large values of tools */
+/* The value as JSON goes in parts, then a line with its length and the files (or NULL). -1: too
+ * much waits, nothing is added. */
+int run_say_large(struct engine_run *run, int64_t number, struct str value, json_t *files);
+/* Adds the next part to the lines; false: there is none. */
+bool run_next_part(struct engine_run *run);
+/* Nobody wants that value any more; false: it is not on its way. */
+bool run_drop_large(struct engine_run *run, int64_t number);
+void run_free_larges(struct engine_run *run);
 
 /* freeze.c */
 /* The run's own time, without that in which it was frozen. */

@@ -84,7 +84,7 @@ static void on_stdin(struct loop_source *source, uint32_t events)
         run_close_pipe(run, RUN_IN);
 }
 
-/* The lines after the request. */
+/* The lines after the request; then, each in a turn of its own, the parts of large values. */
 static bool write_lines(struct engine_run *run, int fd)
 {
     struct buf *lines = &run->lines;
@@ -97,7 +97,7 @@ static bool write_lines(struct engine_run *run, int fd)
     run->lines_sent = 0;
     if (lines->len == 0 && lines->room > LINES_STEP)
         buf_done(lines);
-    return done;
+    return done && !run_next_part(run);
 }
 
 /* A cell's stdin follows its line. */

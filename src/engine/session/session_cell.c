@@ -44,6 +44,7 @@ static void write_line(struct session *session, struct engine_run *run)
     const struct session_box *box = &session->box;
     bool bare = box->forked && box->interpreter == SESSION_I_FRESH;
     run->result.cell = ++session->queue.cells;
+    run->result.base_cell = session->states.cell;
     driver_expect(&run->driver);
     run->driver.may_call = run->hooks.tools != NULL;
     /* One secret for all cells: code of an earlier one may write at any time. */

@@ -36,6 +36,7 @@ PYTHON(tasks);
 PYTHON(late);
 PYTHON(tools);
 PYTHON(functions);
+PYTHON(large);
 PYTHON(terminal);
 PYTHON(answer);
 PYTHON(values);
@@ -98,6 +99,7 @@ static const struct {
     COMPILED_ROW(LATE_PY, late),
     COMPILED_ROW(TOOLS_PY, tools),
     COMPILED_ROW(FUNCTIONS_PY, functions),
+    COMPILED_ROW(LARGE_PY, large),
     COMPILED_ROW(TERMINAL_PY, terminal),
     COMPILED_ROW(ANSWER_PY, answer),
     COMPILED_ROW(VALUES_PY, values),

@@ -34,6 +34,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_LATE_PY,  /* read when a cell may start threads */
     ENGINE_BUILTIN_TOOLS_PY, /* read when the code has tools */
     ENGINE_BUILTIN_FUNCTIONS_PY,
+    ENGINE_BUILTIN_LARGE_PY,
     ENGINE_BUILTIN_TERMINAL_PY, /* read when a person is at the client */
     ENGINE_BUILTIN_ANSWER_PY, /* the agent: read where CUPEL_AGENT is set */
     ENGINE_BUILTIN_VALUES_PY, /* ... its values */

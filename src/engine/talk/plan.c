@@ -57,7 +57,7 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 
 struct language {
     enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][32]; /* further files; 0: none */
+    enum engine_builtin_id beside[PURPOSES][40]; /* further files; 0: none */
     const char *argv[6];
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
@@ -68,7 +68,7 @@ struct language {
 /* Read when they are needed, in a run and in a session. */
 #define PYTHON_FILES                                                                              \
     ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,                    \
-        ENGINE_BUILTIN_TOOLS_PY, ENGINE_BUILTIN_FUNCTIONS_PY,                                     \
+        ENGINE_BUILTIN_TOOLS_PY, ENGINE_BUILTIN_FUNCTIONS_PY, ENGINE_BUILTIN_LARGE_PY,            \
         ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY, ENGINE_BUILTIN_MAGICS_PY,             \
         ENGINE_BUILTIN_PRETTY_PY, ENGINE_BUILTIN_CHARTS_PY, ENGINE_BUILTIN_IPYTHON_PY,            \
         ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY,              \

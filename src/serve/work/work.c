@@ -17,6 +17,8 @@ struct works *works_new(struct engine *engine, struct records *records, struct s
     works->loop = engine_loop(engine);
     works->records = records;
     works->shed = shed;
+    works->repeats = repeats_new();
+    works->readies = readies_new();
     works->cache = cache_new(records);
     works->last_hit = &works->hits;
     works->last_landed = &works->landed;
@@ -57,7 +59,15 @@ void works_free(struct works *works)
         free_work(works->all);
     works_end_flights(works);
     cache_free(works->cache);
+    repeats_free(works->repeats);
+    readies_free(works->readies);
     free(works);
+}
+
+void works_session_ended(struct works *works, const char *session)
+{
+    repeats_forget(works->repeats, session);
+    readies_forget(works->readies, session);
 }
 
 void works_forget(struct works *works, const char *run)
@@ -76,8 +86,9 @@ json_t *works_describe(const struct works *works)
 json_t *works_list_tools(const struct works *works, const json_t *names, struct str words,
                          int (*allows)(void *user, const char *tool, struct err *err), void *user)
 {
-    const struct shed_want want = { .names = names, .words = words, .allows = allows,
-                                    .user = user };
+    const struct shed_want want = {
+        .names = names, .words = words, .allows = allows, .user = user
+    };
     return shed_list(works->shed, &want);
 }
 
@@ -178,6 +189,11 @@ static void on_engine_end(void *user, struct result *result, const struct err *e
     struct work *work = user;
     if (work->calls)
         calls_end(work->calls, result);
+    if (result && result->cell > 0)
+        repeats_cell_over(
+            work->works->repeats,
+            &(struct repeats_cell){ result->session, result->cell, result->base_cell },
+            result->state == RESULT_STATE_LOST);
     work->run = NULL;
     if (result)
         end_with_result(work, result);
@@ -208,6 +224,18 @@ static bool has_room(void *user)
     return !work->hooks.has_room || work->hooks.has_room(work->hooks.user);
 }
 
+/* The session whose own tools the cell has, or NULL. */
+static const char *session_of_tools(const struct work *work)
+{
+    const struct request *request = work->request;
+    struct err gone = ERR_INIT;
+    const struct request *session = request->session
+                                        ? engine_session_request(work->works->engine,
+                                                                 request->session, &gone)
+                                        : NULL;
+    return session && session->tools == request->tools ? request->session : NULL;
+}
+
 /* The gate for a request with tools. */
 static int open_calls(struct work *work, struct err *err)
 {
@@ -216,6 +244,9 @@ static int open_calls(struct work *work, struct err *err)
                                        .has_room = has_room,
                                        .user = work,
                                        .shed = work->works->shed,
+                                       .repeats = work->works->repeats,
+                                       .readies = work->works->readies,
+                                       .session = session_of_tools(work),
                                        .code = work->request->code,
                                        .answers = work->hooks.answers && work->hooks.on_event,
                                        .approves = work->hooks.approves && work->hooks.on_event,

@@ -51,6 +51,8 @@ void works_stop(struct works *works, bool quietly);
 void works_free(struct works *works);
 /* NULL: nothing is recorded. */
 struct records *works_records(const struct works *works);
+/* It has ended: its calls are not kept any more. */
+void works_session_ended(struct works *works, const char *session);
 /* The record of that run was removed: its result is given to nobody any more. */
 void works_forget(struct works *works, const char *run);
 /* {"hits","shared","entries","bytes"} of the cache. */

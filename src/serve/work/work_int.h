@@ -60,6 +60,8 @@ struct works {
     struct loop *loop;
     struct records *records; /* NULL: nothing is recorded */
     struct shed *shed;       /* the owner's tools; NULL: none */
+    struct readies *readies; /* compiled tools of sessions */
+    struct repeats *repeats; /* calls of cells that stay done */
     struct cache *cache;
     struct work *all;
     struct flight *flights;

@@ -1,6 +1,6 @@
 def _recorded_tools(sources):
     """The module `tools` of a recorded run: each call gets the outcome that the same call got then."""
-    import base64, json, keyword, sys, types
+    import base64, json, keyword, os, sys, tempfile, types
 
     class ToolError(Exception):
         def __init__(self, tool, reason):
@@ -24,6 +24,30 @@ def _recorded_tools(sources):
         name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)
         return name + "_" if keyword.iskeyword(name) else "_" + name if not name or name[0].isdigit() else name
 
+    class ToolLarge:
+        def __init__(self, text):
+            with tempfile.NamedTemporaryFile("w", encoding="utf-8", delete=False) as file:
+                file.write(text)
+            self.path, self.size = file.name, os.path.getsize(file.name)
+
+        def __fspath__(self):
+            return self.path
+
+        def open(self, mode="r"):
+            return open(self.path, mode, encoding=None if "b" in mode else "utf-8")
+
+        def read(self):
+            with self.open() as file:
+                return file.read()
+
+        def json(self):
+            return json.loads(self.read())
+
+    def value_of(value):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        large = len(text.encode()) > 1 << 20
+        return ToolLarge(value if isinstance(value, str) else text) if large else value
+
     past, tools = {}, {}
     for source in map(json.loads, sources):
         for call in sorted(source["calls"], key=lambda call: call["number"]):
@@ -42,8 +66,8 @@ def _recorded_tools(sources):
         if "files" in outcome:
             files = [types.SimpleNamespace(name=one["name"], mime=one["mime"], data=base64.b64decode(one["base64"]))
                      for one in outcome["files"]]
-            return types.SimpleNamespace(value=outcome["value"], files=files)
-        return outcome["value"]
+            return types.SimpleNamespace(value=value_of(outcome["value"]), files=files)
+        return value_of(outcome["value"])
 
     def functions_of(tool):
         schema = tool["input_schema"]
@@ -81,6 +105,7 @@ def _recorded_tools(sources):
     module = sys.modules["tools"]
     module.aio, module.get = sys.modules["tools.aio"], lambda name: functions_of(tools[name])[0]
     module.ToolError, module.ToolDenied, module.ToolTimeout = ToolError, ToolDenied, ToolTimeout
+    module.ToolLarge = ToolLarge
     module.list = lambda: list(tools)
     for name, tool in tools.items():
         parts = [python_name(part) for part in name.split(".")]

@@ -17,7 +17,7 @@
 struct calls_tool *calls_find_tool(const struct calls *calls, struct str name)
 {
     for (size_t i = 0; i < calls->tool_count; i++)
-        if (str_is(name, calls->tools[i].of.name))
+        if (str_is(name, calls->tools[i].of->name))
             return &calls->tools[i];
     return NULL;
 }
@@ -31,6 +31,10 @@ struct calls *calls_new(const json_t *tools, struct loop *loop, const struct cal
     calls->end = &calls->open;
     calls->list = json_array();
     calls->told = json_array();
+    calls->ready = hooks->readies && hooks->session
+                       ? readies_of(hooks->readies, hooks->session, tools)
+                       : ready_new(tools);
+    calls->ready_owned = ready_share(shed_ready(hooks->shed));
     if (calls_choose(calls, tools, err) == 0) {
         if (hooks->records)
             calls_whole_begin(calls);
@@ -44,6 +48,8 @@ static void free_one(struct calls_one *one)
 {
     json_decref(one->arguments);
     json_decref(one->failed);
+    free(one->earlier);
+    free(one->text);
     free(one);
 }
 
@@ -68,8 +74,8 @@ void calls_free(struct calls *calls)
         calls->open = one->next;
         free_one(one);
     }
-    for (size_t i = 0; i < calls->tool_count; i++)
-        tool_done(&calls->tools[i].of);
+    ready_drop(calls->ready);
+    ready_drop(calls->ready_owned);
     free(calls->tools);
     buf_done(&calls->whole);
     json_decref(calls->told);
@@ -126,11 +132,8 @@ static void on_host_answer(void *user, uint64_t id, const json_t *outcome);
 static void send_to_host(struct calls *calls, struct calls_one *one)
 {
     struct err err = ERR_INIT;
-    char key[64];
-    snprintf(key, sizeof key, "%s-%lld", calls->run ? engine_run_id(calls->run) : "",
-             (long long)one->number);
-    one->at_host = shed_call(calls->hooks.shed, one->tool->of.name, one->arguments, key,
-                             one->tool->of.timeout_ms, on_host_answer, calls, &err);
+    one->at_host = shed_call(calls->hooks.shed, one->tool->of->name, one->arguments, one->key,
+                             one->tool->of->timeout_ms, on_host_answer, calls, &err);
     if (one->at_host)
         return;
     one->failed = outcome_error(OUTCOME_ERROR, "the tool cannot be called: %s", err.text);
@@ -145,11 +148,11 @@ static bool waits_for_others(const struct calls_one *one)
 void calls_go(struct calls *calls, struct calls_one *one)
 {
     struct calls_tool *tool = one->tool;
-    if (!calls->loop || !waits_for_others(one) || tool->running >= tool->of.at_once)
+    if (!calls->loop || calls->over || !waits_for_others(one) || tool->running >= tool->of->at_once)
         return;
     tool->running++;
     one->runs = true;
-    one->due_ns = clock_now_ns() + tool->of.timeout_ms * CLOCK_MS;
+    one->due_ns = clock_now_ns() + tool->of->timeout_ms * CLOCK_MS;
     calls_say_call(calls, one);
     if (tool->owned)
         send_to_host(calls, one);
@@ -170,6 +173,9 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
     own_json outcome = made;
     struct err ignored = ERR_INIT; /* the code has stopped to wait */
     struct calls_tool *tool = one->tool;
+    calls_remember(calls, one, outcome);
+    if (!one->text)
+        one->text = json_write(outcome, JSON_COMPACT);
     unlink_one(calls, one);
     if (one->at_host && calls->loop)
         shed_drop(calls->hooks.shed, one->at_host);
@@ -178,16 +184,18 @@ void calls_finish(struct calls *calls, struct calls_one *one, json_t *made, bool
     if (one->asked == CALLS_ASKS)
         calls_ask_no_more(calls, one, CALLS_TAKEN_BACK);
     if (told && calls->run)
-        engine_tool_answer(calls->run, one->number, outcome, &ignored);
+        engine_tool_answer(calls->run, one->number, outcome, str_of(one->text), &ignored);
     calls_note(calls, &(struct calls_entry){ .number = one->number,
                                              .line = one->line,
-                                             .tool = str_of(tool->of.name),
+                                             .tool = str_of(tool->of->name),
                                              .arguments = one->arguments,
                                              .outcome = outcome,
+                                             .outcome_text = one->text,
                                              .verdict = one->asked ? TOOL_ASK : TOOL_ALLOW,
                                              .began_ns = one->began_ns,
                                              .unheard = !told,
-                                             .asked = one->asked ? one : NULL });
+                                             .asked = one->asked ? one : NULL,
+                                             .repeats = calls_repeats(one) });
     free_one(one);
     go_on(calls, tool);
 }
@@ -202,7 +210,7 @@ static void on_time(struct loop_timer *timer)
         json_t *outcome = take_ptr(one->failed);
         if (!outcome)
             outcome = outcome_error(OUTCOME_TIMEOUT, "no answer within %.3g s",
-                                    (double)one->tool->of.timeout_ms / 1000);
+                                    (double)one->tool->of->timeout_ms / 1000);
         calls_finish(calls, one, outcome, /* told= */ true);
         break; /* the timer is set for the others */
     }
@@ -217,7 +225,7 @@ static json_t *no_such_tool(const struct calls *calls, struct str name)
     own_buf names = BUF_INIT(1024);
     for (size_t i = 0; i < calls->tool_count && names.len < 900; i++) {
         buf_add_text(&names, i ? ", " : "");
-        buf_add_text(&names, calls->tools[i].of.name);
+        buf_add_text(&names, calls->tools[i].of->name);
     }
     return outcome_error(OUTCOME_ERROR, "there is no tool '%.*s' here: this run has %s",
                          (int)(name.len < 100 ? name.len : 100), name.at, buf_str(&names).at);
@@ -227,7 +235,7 @@ static json_t *no_such_tool(const struct calls *calls, struct str name)
  * refuse one before. */
 static enum tool_verdict judge(const struct calls_tool *tool, const json_t *arguments)
 {
-    return tool->owned || tool->of.policy ? tool_judge(&tool->of, arguments) : TOOL_ALLOW;
+    return tool->owned || tool->of->policy ? tool_judge(tool->of, arguments) : TOOL_ALLOW;
 }
 
 /* The outcome of a call that may not go on, or NULL. */
@@ -240,10 +248,10 @@ static json_t *stop(const struct calls *calls, const struct calls_tool *tool, st
         return no_such_tool(calls, name);
     if (calls->hooks.has_room && !calls->hooks.has_room(calls->hooks.user))
         return outcome_error(OUTCOME_ERROR, "the client does not read the calls that it was told");
-    if (tool->made >= tool->of.calls_max)
+    if (tool->made >= tool->of->calls_max)
         return outcome_error(OUTCOME_DENIED, "this run has made %lld calls of it, at most %lld",
-                             (long long)tool->made, (long long)tool->of.calls_max);
-    if (schema_check(tool->of.input, arguments, &err) < 0)
+                             (long long)tool->made, (long long)tool->of->calls_max);
+    if (schema_check(tool->of->input, arguments, &err) < 0)
         return outcome_error(OUTCOME_ERROR, "%s", err.text);
     *out_verdict = judge(tool, arguments);
     if (*out_verdict == TOOL_DENY)
@@ -264,20 +272,25 @@ static void take(struct calls *calls, const json_t *call, int64_t number)
     own_json outcome = stop(calls, tool, name, arguments, &verdict);
     if (!tool || outcome) {
         struct err ignored = ERR_INIT;
+        own_str text = json_write(outcome, JSON_COMPACT);
         calls->refused++;
-        engine_tool_answer(calls->run, number, outcome, &ignored);
-        calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, verdict,
-                                                 now, /* unheard= */ false,
-                                                 /* asked= */ NULL });
+        engine_tool_answer(calls->run, number, outcome, str_of(text), &ignored);
+        calls_note(calls, &(struct calls_entry){ number, line, name, arguments, outcome, text,
+                                                 verdict, now, /* unheard= */ false,
+                                                 /* asked= */ NULL, /* repeats= */ NULL });
         return;
     }
     struct calls_one *one = buf_alloc_zero(1, sizeof *one);
-    *one = (struct calls_one){ .tool = tool, .number = number, .line = line,
-                               .arguments = json_incref(arguments), .began_ns = now,
+    *one = (struct calls_one){ .tool = tool,
+                               .number = number,
+                               .line = line,
+                               .arguments = json_incref(arguments),
+                               .began_ns = now,
                                .due_ns = LOOP_NEVER };
     *calls->end = one;
     calls->end = &one->next;
     tool->made++;
+    calls_recall(calls, one);
     if (verdict == TOOL_ASK)
         calls_ask(calls, one);
     else
@@ -316,12 +329,13 @@ static json_t *normal(const json_t *given)
     return outcome;
 }
 
-static int check_outcome(const struct tool *tool, const json_t *outcome, struct err *err)
+/* `text` is the outcome's. */
+static int check_outcome(const struct tool *tool, const json_t *outcome, const char *text,
+                         struct err *err)
 {
     const json_t *value = json_object_get(outcome, "value");
     if (!value)
         return 0;
-    own_str text = json_write(outcome, JSON_COMPACT);
     size_t bytes = text ? strlen(text) : SIZE_MAX;
     if (bytes > (size_t)tool->result_bytes) {
         char has[32], most[48];
@@ -346,10 +360,13 @@ static int settle(struct calls *calls, struct calls_one *one, const json_t *give
                   "the outcome of a call is {\"value\":...} or {\"error\":{\"message\":\"...\"}}");
         return -1;
     }
-    if (check_outcome(&one->tool->of, outcome, err) < 0) {
+    one->acted = json_object_get(outcome, "value") != NULL;
+    own_str text = json_write(outcome, JSON_COMPACT);
+    if (check_outcome(one->tool->of, outcome, text, err) < 0) {
         calls_finish(calls, one, outcome_error(OUTCOME_ERROR, "%s", err->text), /* told= */ true);
         return -1;
     }
+    one->text = take_ptr(text);
     calls_finish(calls, one, json_incref(outcome), /* told= */ true);
     return 0;
 }
@@ -387,8 +404,7 @@ void calls_end(struct calls *calls, struct result *result)
     if (calls->run && result)
         calls->refused += engine_calls_refused(calls->run);
     calls->run = NULL;
-    for (size_t i = 0; i < calls->tool_count; i++)
-        calls->tools[i].of.at_once = 0; /* no other call begins */
+    calls->over = true;
     while (calls->open)
         calls_finish(calls, calls->open, outcome_error(OUTCOME_CANCELLED, "the run ended"),
                      /* told= */ false);

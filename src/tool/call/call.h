@@ -7,11 +7,15 @@
  * 2. The tool of an object in the request's `tools` is answered by the client: it hears of the call
  *    as an event, and calls_answer takes the outcome. A name is a tool of the engine's owner, and
  *    the tool host answers. Schema and caps hold for the outcome too.
- * 3. Every call ends: with its outcome, at its time-out, or with the run. */
+ * 3. Every call ends: with its outcome, at its time-out, or with the run.
+ * 4. A cell that was undone and runs again: its calls name those that stay done (repeat.h), and
+ *    tools that take a key get that of the first time. */
 #ifndef TOOL_CALL_CALL_H
 #define TOOL_CALL_CALL_H
 
 #include "engine/engine.h"
+#include "tool/call/ready.h"
+#include "tool/call/repeat.h"
 #include "tool/call/shed.h"
 
 struct calls;
@@ -25,6 +29,9 @@ struct calls_hooks {
     bool (*has_room)(void *user);
     void *user;
     struct shed *shed; /* the owner's tools; NULL: none */
+    struct readies *readies; /* compiled lists of sessions, for `session`; or NULL */
+    const char *session; /* whose own list the run has; NULL: it has another */
+    struct repeats *repeats; /* calls of earlier cells; NULL: nobody keeps them */
     bool outcomes;     /* events have outcomes of any length; the list of the result never */
     struct str code;   /* of the run, for the line of a call; it must stay */
     bool answers;      /* the client hears of calls, and answers those of its own tools */

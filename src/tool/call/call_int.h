@@ -4,6 +4,7 @@
 
 #include "base/loop.h"
 #include "tool/call/call.h"
+#include "tool/call/ready.h"
 #include "tool/define/define.h"
 #include "tool/define/outcome.h"
 
@@ -14,7 +15,8 @@
 #define CALLS_WHOLE_BYTES ((size_t)16 << 20) /* of tools and calls for the record */
 
 struct calls_tool {
-    struct tool of;
+    const struct tool *of;
+    const char *told_text; /* as the box is told of it */
     bool owned;       /* by the engine's owner: the tool host answers, not the client */
     int64_t made;     /* calls that passed the gate */
     unsigned running; /* that somebody answers now */
@@ -40,7 +42,11 @@ struct calls_one {
     double asked_ms;  /* that it waited for the decision */
     struct str reason; /* of a refusal, or STR_NONE; borrowed */
     uint64_t at_host; /* its id at the tool host; 0: it is not there */
+    char *text;       /* the outcome as compact JSON, once it is known; or NULL */
     json_t *failed;   /* its end at due_ns; NULL: a time-out */
+    bool acted; /* there was a value: the tool has done what it does */
+    char id[REPEATS_ID_ROOM], key[REPEATS_ID_ROOM]; /* key: for tools that take one */
+    struct repeats_call *earlier; /* the call that this one repeats, or NULL */
 };
 
 struct calls {
@@ -48,6 +54,9 @@ struct calls {
     struct loop *loop;
     struct loop_timer timer; /* the earliest due_ns */
     struct engine_run *run;
+    bool over; /* no other call begins */
+    struct repeats_cell cell; /* of the calls; cell 0: a run */
+    struct ready *ready, *ready_owned; /* what the tools are of */
     struct calls_tool *tools;
     size_t tool_count;
     json_t *told;
@@ -77,6 +86,14 @@ void calls_ask_no_more(struct calls *calls, struct calls_one *one, enum calls_as
 /* The code goes on by an interrupt: nobody is asked any more, and the calls end soon. */
 void calls_take_back(struct calls *calls);
 
+/* again.c: calls of cells that were undone, and run again. */
+/* A call that passed the gate: gives it a key, and finds the earlier one. */
+void calls_recall(struct calls *calls, struct calls_one *one);
+/* The id of that one, or NULL. */
+const char *calls_repeats(const struct calls_one *one);
+/* It is over: the next cells may repeat it. */
+void calls_remember(const struct calls *calls, const struct calls_one *one, const json_t *outcome);
+
 /* choose.c: fills tools and told from the request. */
 int calls_choose(struct calls *calls, const json_t *wanted, struct err *err);
 
@@ -93,10 +110,12 @@ struct calls_entry {
     struct str tool;
     const json_t *arguments;
     const json_t *outcome;
+    const char *outcome_text; /* the same as compact JSON */
     enum tool_verdict verdict;
     int64_t began_ns;
     bool unheard; /* the code did not wait for the outcome */
     const struct calls_one *asked; /* a person was asked; or NULL */
+    const char *repeats; /* the id of an earlier call, or NULL */
 };
 /* A call has its outcome: lists it, and tells the door. */
 void calls_note(struct calls *calls, const struct calls_entry *entry);

@@ -1,5 +1,5 @@
 /* The tools of one run, from the request: definitions of the client, and names and patterns of the
- * tools of the engine's owner. Runs in the serve process. */
+ * tools of the engine's owner. Runs in the serve process. Each list is compiled once (ready.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,16 +17,16 @@ static void name_field(struct err *err, size_t index)
     memcpy(err->field, field, sizeof field);
 }
 
-/* The slot of a further tool. */
-static struct calls_tool *add(struct calls *calls, const json_t *definition, bool owned,
-                              struct err *err)
+static int add(struct calls *calls, size_t index, bool owned, struct err *err)
 {
-    struct calls_tool *slot = &calls->tools[calls->tool_count];
-    *slot = (struct calls_tool){ .owned = owned };
-    if (tool_read(definition, &slot->of, err) < 0)
-        return NULL;
-    calls->tool_count++;
-    return slot;
+    const struct ready_tool *tool = ready_at(owned ? calls->ready_owned : calls->ready, index, err);
+    if (!tool)
+        return -1;
+    calls->tools[calls->tool_count++] = (struct calls_tool){
+        .of = &tool->of, .told_text = tool->told_text, .owned = owned
+    };
+    json_array_append(calls->told, tool->told);
+    return 0;
 }
 
 static int add_client_tool(struct calls *calls, const json_t *entry, size_t index, struct err *err)
@@ -45,7 +45,7 @@ static int add_client_tool(struct calls *calls, const json_t *entry, size_t inde
         name_field(err, index);
         return -1;
     }
-    if (add(calls, entry, /* owned= */ false, err))
+    if (add(calls, index, /* owned= */ false, err) == 0)
         return 0;
     name_field(err, index);
     return err_wrap(err, "tools[%zu]", index);
@@ -90,7 +90,7 @@ static int add_owned_tools(struct calls *calls, const json_t *entry, size_t inde
         if (calls->tool_count >= TOOLS_MAX)
             return err_input(err, "tools", NULL, "patterns of fewer tools",
                              "the patterns fit more than %d tools", TOOLS_MAX);
-        if (!add(calls, definition, /* owned= */ true, err))
+        if (add(calls, i, /* owned= */ true, err) < 0)
             return err_wrap(err, "tool '%.64s'", name.at);
     }
     if (fits) {
@@ -111,7 +111,5 @@ int calls_choose(struct calls *calls, const json_t *wanted, struct err *err)
         if (rc < 0)
             return -1;
     }
-    for (size_t j = 0; j < calls->tool_count; j++)
-        json_array_append_new(calls->told, calls_told_of(&calls->tools[j].of));
     return 0;
 }

@@ -25,21 +25,22 @@ json_t *calls_question(const struct calls *calls, const struct calls_one *one)
 {
     struct str code = str_trim(str_line(calls->hooks.code, one->line));
     code.len = str_cut_utf8(code, CALLS_CODE_MAX);
-    return json_pack("{s:I, s:s, s:O, s:o, s:o, s:s}", "call", (json_int_t)one->number, "tool",
-                     one->tool->of.name, "arguments", one->arguments, "line", line_json(one->line),
-                     "code", code.len ? json_text(code) : json_null(), "effect",
-                     tool_effect_name(one->tool->of.effect));
+    return json_pack("{s:I, s:s, s:O, s:o, s:o, s:s, s:s*}", "call", (json_int_t)one->number,
+                     "tool", one->tool->of->name, "arguments", one->arguments, "line",
+                     line_json(one->line), "code", code.len ? json_text(code) : json_null(),
+                     "effect", tool_effect_name(one->tool->of->effect), "repeats",
+                     calls_repeats(one));
 }
 
 void calls_say_call(struct calls *calls, const struct calls_one *one)
 {
-    const struct tool *tool = &one->tool->of;
+    const struct tool *tool = one->tool->of;
     calls_tell(calls, ENGINE_TOOL_CALL, one->number,
-               json_pack("{s:I, s:s, s:O, s:o, s:s, s:f, s:s}", "call", (json_int_t)one->number,
-                         "tool", tool->name, "arguments", one->arguments, "line",
-                         line_json(one->line), "effect", tool_effect_name(tool->effect),
+               json_pack("{s:I, s:s, s:O, s:o, s:s, s:f, s:s, s:s*}", "call",
+                         (json_int_t)one->number, "tool", tool->name, "arguments", one->arguments,
+                         "line", line_json(one->line), "effect", tool_effect_name(tool->effect),
                          "timeout_s", (double)tool->timeout_ms / 1000, "answered_by",
-                         one->tool->owned ? "engine" : "client"));
+                         one->tool->owned ? "engine" : "client", "repeats", calls_repeats(one)));
 }
 
 /* The member, or its length in bytes if it is long. */
@@ -77,16 +78,17 @@ static void put_decision(json_t *entry, const struct calls_one *asked)
 void calls_note(struct calls *calls, const struct calls_entry *entry)
 {
     double ms = clock_ms_between(entry->began_ns, clock_now_ns());
-    own_json listed = json_pack("{s:I, s:o, s:o, s:s, s:o}", "number", (json_int_t)entry->number,
-                                "tool", json_text(entry->tool), "line", line_json(entry->line),
-                                "verdict", tool_verdict_name(entry->verdict), "ms", ms_json(ms));
+    own_json listed = json_pack(
+        "{s:I, s:o, s:o, s:s, s:o, s:s*}", "number", (json_int_t)entry->number, "tool",
+        json_text(entry->tool), "line", line_json(entry->line), "verdict",
+        tool_verdict_name(entry->verdict), "ms", ms_json(ms), "repeats", entry->repeats);
     own_str arguments_text = json_write(entry->arguments, JSON_COMPACT);
-    own_str outcome_text = json_write(entry->outcome, JSON_COMPACT);
-    size_t bytes = entry->tool.len + 64 + (entry->asked ? 64 + entry->asked->reason.len : 0);
+    size_t bytes = entry->tool.len + 64 + (entry->asked ? 64 + entry->asked->reason.len : 0) +
+                   (entry->repeats ? REPEATS_ID_ROOM : 0);
     put_decision(listed, entry->asked);
     bytes += put(listed, "arguments", "arguments_bytes", entry->arguments, arguments_text);
-    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, outcome_text);
-    calls_whole_add(calls, entry, ms, arguments_text, outcome_text);
+    bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, entry->outcome_text);
+    calls_whole_add(calls, entry, ms, arguments_text, entry->outcome_text);
     if (json_array_size(calls->list) >= CALLS_LISTED_MAX ||
         calls->list_bytes + bytes > CALLS_LIST_BYTES) {
         calls->more++;
@@ -102,7 +104,8 @@ void calls_note(struct calls *calls, const struct calls_entry *entry)
                                 "tool", json_object_get(listed, "tool"), "verdict",
                                 json_object_get(listed, "verdict"), "ms",
                                 json_object_get(listed, "ms"), "outcome", outcome);
-    static const char *const more[] = { "asked_ms", "approved", "reason", "outcome_bytes" };
+    static const char *const more[] = { "asked_ms", "approved", "reason", "repeats",
+                                        "outcome_bytes" };
     size_t count = array_len(more) - calls->hooks.outcomes; /* the length of what is not there */
     for (size_t i = 0; i < count; i++) {
         json_t *value = json_object_get(listed, more[i]);

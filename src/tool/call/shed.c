@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "tool/define/define.h"
+#include "tool/call/ready.h"
 
 #define LIST_MS 10000
 
@@ -23,6 +23,7 @@ struct shed {
     struct toolhost *host;
     struct loop_source source;
     json_t *definitions, *told;
+    struct ready *ready; /* of the definitions */
     struct pending *pending;
     uint64_t last_id;
 };
@@ -73,15 +74,14 @@ static void on_answer(void *user, uint64_t id, json_t *outcome)
 }
 
 /* A definition that cannot be read is refused where code asks for it. */
-static json_t *told_all(const json_t *definitions)
+static json_t *told_all(struct ready *ready, size_t count)
 {
-    json_t *told = json_array(), *definition;
-    size_t i;
-    json_array_foreach ((json_t *)(uintptr_t)definitions, i, definition) {
-        own_tool tool = TOOL_INIT;
+    json_t *told = json_array();
+    for (size_t i = 0; i < count; i++) {
         struct err err = ERR_INIT;
-        if (tool_read(definition, &tool, &err) == 0)
-            json_array_append_new(told, shed_told_of(&tool));
+        const struct ready_tool *tool = ready_at(ready, i, &err);
+        if (tool)
+            json_array_append_new(told, shed_told_of(&tool->of));
     }
     return told;
 }
@@ -97,7 +97,8 @@ struct shed *shed_new(struct loop *loop, struct toolhost *host, struct err *err)
     shed->loop = loop;
     shed->host = host;
     shed->definitions = definitions;
-    shed->told = told_all(definitions);
+    shed->ready = ready_new(definitions);
+    shed->told = told_all(shed->ready, json_array_size(definitions));
     shed->source.fd = -1;
     toolhost_on_answer(host, on_answer, shed);
     watch(shed);
@@ -115,6 +116,7 @@ void shed_free(struct shed *shed)
         shed->pending = one->next;
         free(one);
     }
+    ready_drop(shed->ready);
     json_decref(shed->definitions);
     json_decref(shed->told);
     free(shed);
@@ -123,6 +125,11 @@ void shed_free(struct shed *shed)
 const json_t *shed_definitions(const struct shed *shed)
 {
     return shed ? shed->definitions : NULL;
+}
+
+struct ready *shed_ready(const struct shed *shed)
+{
+    return shed ? shed->ready : NULL;
 }
 
 const json_t *shed_told(const struct shed *shed)

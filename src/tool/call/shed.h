@@ -10,6 +10,7 @@
 #include "tool/host/host.h"
 
 struct shed;
+struct ready;
 struct tool;
 
 /* Takes the host over, also on failure, and asks it for its tools. It waits for slow servers, so it
@@ -21,6 +22,9 @@ void shed_free(struct shed *shed);
 
 /* A borrowed array; empty for NULL. */
 const json_t *shed_definitions(const struct shed *shed);
+
+/* The same, compiled; borrowed. NULL for NULL. */
+struct ready *shed_ready(const struct shed *shed);
 
 /* The tools as clients are told of them, a borrowed array; NULL for NULL. */
 const json_t *shed_told(const struct shed *shed);

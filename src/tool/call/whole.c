@@ -5,25 +5,32 @@
 #include "base/own.h"
 #include "tool/call/call_int.h"
 
-static void begin(struct calls *calls, const char *tools, size_t most)
+static void begin(struct calls *calls, size_t tools, size_t most)
 {
+    int failed = 0;
     buf_done(&calls->whole);
     calls->whole = BUF_INIT(most);
-    calls->whole_is_full |= buf_printf(&calls->whole, "{\"tools\":%s,\"calls\":[", tools) < 0;
+    buf_add_text(&calls->whole, "{\"tools\":[");
+    for (size_t i = 0; i < tools; i++) {
+        const char *text = calls->tools[i].told_text;
+        failed |= buf_printf(&calls->whole, "%s%s", i ? "," : "", text ? text : "");
+        failed |= text ? 0 : -1;
+    }
+    failed |= buf_add_text(&calls->whole, "],\"calls\":[");
+    calls->whole_is_full |= failed < 0;
 }
 
 /* A part of the calls is no use: a replay needs all of them. */
 static void give_up(struct calls *calls)
 {
-    begin(calls, "[]", 64);
+    begin(calls, /* tools= */ 0, 64);
     calls->whole_is_full = true;
 }
 
 void calls_whole_begin(struct calls *calls)
 {
-    own_str tools = json_write(calls->told, JSON_COMPACT);
-    begin(calls, tools ? tools : "", CALLS_WHOLE_BYTES);
-    if (!tools || calls->whole_is_full)
+    begin(calls, calls->tool_count, CALLS_WHOLE_BYTES);
+    if (calls->whole_is_full)
         give_up(calls);
 }
 
