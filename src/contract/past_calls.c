@@ -120,7 +120,8 @@ json_t *past_calls_left(const struct past_calls *past)
     own_json rows = json_array();
     json_t *left = json_array();
     json_object_foreach (past->queues, key, queue)
-        json_array_extend(rows, queue);
+        for (size_t i = json_array_size(queue); i-- > 0;) /* equal numbers keep their order */
+            json_array_append(rows, json_array_get(queue, i));
     struct place *places = buf_alloc_zero(json_array_size(rows) + 1, sizeof *places);
     for (size_t count = sort(rows, places); count > 0; count--)
         json_array_append(left, places[count - 1].row);

@@ -55,6 +55,21 @@ TEST(past_calls_give_the_same_call_its_outcomes_in_their_order)
     past_calls_free(past);
 }
 
+#define ROW(value) \
+    "{\"number\":1,\"tool\":\"a\",\"arguments\":{},\"outcome\":{\"value\":" #value "}}"
+
+/* Only an edited store has these. */
+TEST(past_calls_of_one_number_keep_their_order)
+{
+    own_json rows = parsed("[" ROW(1) "," ROW(2) "]");
+    struct past_calls *past = past_calls_new(rows);
+    own_json left = past_calls_left(past);
+    CHECK(json_equal(left, rows));
+    CHECK_INT(ask(past, "a", "{}"), 1);
+    CHECK_INT(ask(past, "a", "{}"), 2);
+    past_calls_free(past);
+}
+
 TEST(past_calls_do_not_give_the_outcome_of_another_call)
 {
     static const struct {
