@@ -84,8 +84,7 @@ void calls_note(struct calls *calls, const struct calls_entry *entry)
     own_str outcome_text = json_write(entry->outcome, JSON_COMPACT);
     size_t bytes = entry->tool.len + 64 + (entry->asked ? 64 + entry->asked->reason.len : 0);
     put_decision(listed, entry->asked);
-    bytes += put(listed, "arguments", "arguments_bytes", entry->arguments,
-                 arguments_text);
+    bytes += put(listed, "arguments", "arguments_bytes", entry->arguments, arguments_text);
     bytes += put(listed, "outcome", "outcome_bytes", entry->outcome, outcome_text);
     calls_whole_add(calls, entry, ms, arguments_text, outcome_text);
     if (json_array_size(calls->list) >= CALLS_LISTED_MAX ||
