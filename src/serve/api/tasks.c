@@ -209,14 +209,9 @@ static void list_files(struct api_task *task)
     free(task->files);
     task->files = buf_alloc_zero(count + 1, sizeof *task->files);
     task->file_count = 0;
-    for (size_t i = 0; i < task->turn_count; i++) {
-        const struct request *request = &task->turns[i].request.made_of;
-        for (size_t j = 0; j < request->file_count; j++)
-            task->files[task->file_count++] = (struct agent_file){
-                .path = request->files[j].path,
-                .content = request->files[j].data,
-            };
-    }
+    for (size_t i = 0; i < task->turn_count; i++)
+        task->file_count += tasks_request_files(&task->turns[i].request,
+                                                &task->files[task->file_count]);
 }
 
 /* Takes the request over. */
@@ -244,18 +239,9 @@ void task_drop_turn(struct api_task *task)
 struct agent_task task_question(const struct api_task *task)
 {
     const struct tasks_request *first = &task->turns[0].request;
-    return (struct agent_task){
-        .question = task_turn(task)->request.question.at,
-        .files = task->files,
-        .file_count = task->file_count,
-        .budget = first->budget,
-        .mode = first->mode,
-        .cross_check = first->cross_check,
-        .schema = (json_t *)(uintptr_t)first->schema,
-        .instructions = first->instructions,
-        .verify = first->verify,
-        .session = first->session,
-    };
+    struct agent_task made = tasks_request_task(first, task->files, task->file_count);
+    made.question = task_turn(task)->request.question.at;
+    return made;
 }
 
 /* A connection to the engine and models, for an agent that is not there. */
