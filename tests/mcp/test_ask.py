@@ -115,6 +115,18 @@ def test_its_end_ends_tasks_programs_and_engines(cupel_as, models):
         assert talk.process.wait(timeout=40) == 0
 
 
+@pytest.mark.full  # an engine is waited for 10 seconds
+def test_an_engine_that_hangs_holds_nothing_up_and_is_killed_at_the_end(cupel_as, models):
+    with Talk(cupel_as, env={"CUPEL_MODEL": models["plays"]}) as talk:
+        id = talk.send("tools/call", {"name": "ask", "arguments": question("cell")})
+        assert host.wait_until(lambda: len(talk.engines()) == 2, 20)
+        hung = talk.engines()[-1]
+        os.kill(hung, signal.SIGSTOP)
+        talk.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+        assert talk.run("1 + 1")["structuredContent"]["value"] == "2"
+    assert host.wait_until(lambda: not Path(f"/proc/{hung}/exe").exists(), 20)
+
+
 def test_more_tasks_than_may_run_are_refused_with_advice(talk):
     ids = {talk.send("tools/call", {"name": "ask", "arguments": question("sum")}) for _ in range(50)}
     answers = [talk.hear() for _ in ids]

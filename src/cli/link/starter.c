@@ -4,7 +4,8 @@
  * 2. The helper has the caller's uid, and of root's capabilities the one that it needs to connect
  *    to root's engine. An engine that it starts as root has root's rights, as any program that root
  *    starts, and drops them as every engine does.
- * 3. The helper ends with its socket, its engines with their connections. */
+ * 3. The helper ends with its socket, its engines with their connections. It cannot kill an engine
+ *    that hangs, which has dropped to the command's uid: the command does. */
 #include "cli/link/starter.h"
 
 #include <errno.h>
@@ -14,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/adopt.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -36,19 +37,21 @@ static size_t reap(size_t engines)
     return engines;
 }
 
-static int reach(int *out_fd, size_t *engines, struct err *err)
+/* out_fds: the connection, and the pidfd of an engine that was started. */
+static int reach(int out_fds[2], size_t *engines, struct err *err)
 {
     struct err why = ERR_INIT;
     pid_t pid = 0;
-    if (embed_dial(embed_named(), out_fd, &why) == 0)
+    if (embed_dial(embed_named(), &out_fds[0], &why) == 0)
         return 0;
     if (embed_named() || why.kind != ERR_ABSENT) {
         *err = why;
         return -1;
     }
-    if (embed_launch_engine("/proc/self/exe", /* options= */ NULL, /* errors= */ -1, out_fd, &pid,
-                            err) < 0)
+    if (embed_launch_engine("/proc/self/exe", /* options= */ NULL, /* errors= */ -1, &out_fds[0],
+                            &pid, err) < 0)
         return -1;
+    out_fds[1] = (int)syscall(SYS_pidfd_open, pid, 0);
     ++*engines;
     return 0;
 }
@@ -58,7 +61,6 @@ static attr_noreturn void end(size_t engines)
     const int64_t until = clock_now_ns() + END_MS * CLOCK_MS;
     while ((engines = reap(engines)) > 0 && clock_now_ns() < until)
         poll(NULL, 0, 5);
-    adopt_kill_children(NULL, 0);
     _exit(0);
 }
 
@@ -73,7 +75,7 @@ static attr_noreturn void serve(int sock)
     for (size_t engines = 0;;) {
         struct pollfd ready = { .fd = sock, .events = POLLIN };
         struct err answer = ERR_INIT;
-        own_fd fd = -1;
+        int fds[2] = { -1, -1 };
         char word;
         const int n = poll(&ready, 1, engines > 0 ? LOOK_MS : -1);
         engines = reap(engines);
@@ -81,9 +83,11 @@ static attr_noreturn void serve(int sock)
             continue;
         if (io_recv(sock, &word, sizeof word, NULL, 0, NULL) <= 0)
             end(engines);
-        reach(&fd, &engines, &answer);
-        if (io_send(sock, &answer, sizeof answer, &fd, fd >= 0) < 0)
+        reach(fds, &engines, &answer);
+        if (io_send(sock, &answer, sizeof answer, fds, (fds[0] >= 0) + (fds[1] >= 0)) < 0)
             end(engines);
+        own_close_fd(&fds[0]);
+        own_close_fd(&fds[1]);
     }
 }
 
@@ -107,24 +111,45 @@ int cli_starter_open(struct cli_starter *out, struct err *err)
     return 0;
 }
 
-int cli_starter_reach(const struct cli_starter *starter, int *out_fd, struct err *err)
+/* Takes the pidfd. Of too many the oldest is forgotten, unless one has ended. */
+static void remember(struct cli_starter *starter, int engine)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < starter->count; i++) {
+        struct pollfd ended = { .fd = starter->engines[i], .events = POLLIN };
+        if (poll(&ended, 1, 0) > 0)
+            own_close_fd(&starter->engines[i]);
+        else
+            starter->engines[at++] = starter->engines[i];
+    }
+    starter->count = at;
+    if (at == CLI_STARTER_ENGINES) {
+        own_close_fd(&starter->engines[0]);
+        memmove(starter->engines, &starter->engines[1], --starter->count * sizeof(int));
+    }
+    starter->engines[starter->count++] = engine;
+}
+
+int cli_starter_reach(struct cli_starter *starter, int *out_fd, struct err *err)
 {
     struct err answer;
-    own_fd fd = -1;
+    int fds[2] = { -1, -1 };
     size_t count = 0;
     const char word = 1;
     if (io_send(starter->sock, &word, sizeof word, NULL, 0) < 0 ||
-        io_recv(starter->sock, &answer, sizeof answer, &fd, 1, &count) <= 0) {
+        io_recv(starter->sock, &answer, sizeof answer, fds, 2, &count) <= 0) {
         err_set(err, ERR_HOST, "the helper that starts engines has ended");
         err_hint(err, "start 'cupel mcp' again: most clients do so when they reconnect");
         return -1;
     }
-    if (count == 1) {
-        *out_fd = take_fd(&fd);
-        return 0;
+    if (count == 0) {
+        *err = answer;
+        return -1;
     }
-    *err = answer;
-    return -1;
+    if (count == 2)
+        remember(starter, fds[1]);
+    *out_fd = fds[0];
+    return 0;
 }
 
 void cli_starter_close(struct cli_starter *starter)
@@ -134,4 +159,8 @@ void cli_starter_close(struct cli_starter *starter)
     own_close_fd(&starter->sock);
     while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    for (size_t i = 0; i < starter->count; i++) {
+        syscall(SYS_pidfd_send_signal, starter->engines[i], SIGKILL, NULL, 0);
+        own_close_fd(&starter->engines[i]);
+    }
 }

@@ -222,7 +222,7 @@ static int go(struct talk *talk, struct err *err)
 
 static int reopen(void *user, struct embed_link *out, struct err *err)
 {
-    const struct talk *talk = user;
+    struct talk *talk = user;
     int fd = -1;
     return cli_starter_reach(&talk->starter, &fd, err) < 0 ? -1 : embed_adopt(fd, out, err);
 }

@@ -41,7 +41,7 @@ struct cli_mcp_tasks {
     int state_dir; /* -1: tasks are not recorded */
     struct loop loop;
     struct tasks_threads *threads;
-    const struct cli_starter *starter;
+    struct cli_starter *starter;
     struct mcp *const *mcp;
     struct task *first;
 };
@@ -216,7 +216,7 @@ struct cli_mcp_tasks *cli_mcp_tasks_open(struct err *err)
     return tasks;
 }
 
-int cli_mcp_tasks_ready(struct cli_mcp_tasks *tasks, const struct cli_starter *starter,
+int cli_mcp_tasks_ready(struct cli_mcp_tasks *tasks, struct cli_starter *starter,
                         struct mcp *const *mcp, struct err *err)
 {
     const struct tasklog_options store = { .state_dir = tasks->state_dir, .redact = tasks->redact };

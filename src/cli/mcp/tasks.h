@@ -13,7 +13,7 @@ struct cli_mcp_tasks;
 struct cli_mcp_tasks *cli_mcp_tasks_open(struct err *err);
 /* After the drop of rights. `starter` and `mcp` (which comes later, but before a message is read)
  * stay the caller's. */
-int cli_mcp_tasks_ready(struct cli_mcp_tasks *tasks, const struct cli_starter *starter,
+int cli_mcp_tasks_ready(struct cli_mcp_tasks *tasks, struct cli_starter *starter,
                         struct mcp *const *mcp, struct err *err);
 extern const struct mcp_agent cli_mcp_agent; /* of a struct cli_mcp_tasks */
 /* NULL: -1. */
