@@ -146,7 +146,7 @@ static bool may_trust(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static int connect_one(const char *path, struct embed_link *out, struct err *err)
+static int dial_one(const char *path, int *out_fd, struct err *err)
 {
     /* A full backlog must not block us: only the hello is waited for. */
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -163,7 +163,14 @@ static int connect_one(const char *path, struct embed_link *out, struct err *err
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
         return err_sys(err, "set up the connection");
-    return hear(take_fd(&fd), HELLO_MS, out, err);
+    *out_fd = take_fd(&fd);
+    return 0;
+}
+
+static int connect_one(const char *path, struct embed_link *out, struct err *err)
+{
+    int fd = -1;
+    return dial_one(path, &fd, err) < 0 ? -1 : hear(fd, HELLO_MS, out, err);
 }
 
 int embed_adopt(int fd, struct embed_link *out, struct err *err)
@@ -183,54 +190,74 @@ const char *embed_named(void)
     return named && *named ? named : NULL;
 }
 
-int embed_connect(const char *path, struct embed_link *out, struct err *err)
+#define PLACES 3
+
+static size_t list_places(char places[PLACES][4096])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char places[3][4096];
     size_t count = 0;
-    if (path)
-        return connect_one(path, out, err);
     if (geteuid() == 0)
         snprintf(places[count++], sizeof places[0], "/run/cupel/engine/socket");
     if (runtime && runtime[0] == '/')
         snprintf(places[count++], sizeof places[0], "%s/cupel/engine/socket", runtime);
     snprintf(places[count++], sizeof places[0], "/tmp/cupel-%u/engine/socket", (unsigned)geteuid());
+    return count;
+}
+
+int embed_connect(const char *path, struct embed_link *out, struct err *err)
+{
+    char places[PLACES][4096];
+    const size_t count = path ? 0 : list_places(places);
     for (size_t i = 0; i < count; i++)
         if (connect_one(places[i], out, err) == 0)
             return 0;
-    return -1;
+    return path ? connect_one(path, out, err) : -1;
+}
+
+int embed_dial(const char *path, int *out_fd, struct err *err)
+{
+    char places[PLACES][4096];
+    const size_t count = path ? 0 : list_places(places);
+    for (size_t i = 0; i < count; i++)
+        if (dial_one(places[i], out_fd, err) == 0)
+            return 0;
+    return path ? dial_one(path, out_fd, err) : -1;
 }
 
 /* --- starting one --- */
 
-int embed_spawn(const char *program, char *const *options, int errors, struct embed_link *out,
-                struct err *err)
+int embed_launch_engine(const char *program, char *const *options, int errors, int *out_fd,
+                        pid_t *out_pid, struct err *err)
 {
     int ends[2];
-    pid_t pid = 0;
-    if (!program)
-        program = "cupel";
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "make a socket pair");
-    own_fd theirs = ends[1];
-    io_refuse_fds(ends[0]);
-    io_refuse_fds(ends[1]);
-    struct embed_link link = { .fd = ends[0],
-                               .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+    own_fd ours = ends[0], theirs = ends[1];
+    io_refuse_fds(ours);
+    io_refuse_fds(theirs);
     char name[] = "cupel", command[] = "serve", option[] = "--fd", number[] = "3", quiet[] = "-q";
     char *argv[5 + EMBED_OPTIONS_MAX + 1] = { name, command, quiet, option, number };
     for (size_t i = 0; options && options[i] && i < EMBED_OPTIONS_MAX; i++)
         argv[5 + i] = options[i];
-    int rc = embed_launch(program, argv, errors, theirs, &pid);
-    own_close_fd(&theirs);
+    int rc = embed_launch(program, argv, errors, theirs, out_pid);
     if (rc != 0) {
         errno = rc;
         err_sys(err, "start '%.200s'", program);
         err_hint(err, "install cupel, or name the path of the program");
-        embed_close(&link);
         return -1;
     }
-    link.pid = pid;
+    *out_fd = take_fd(&ours);
+    return 0;
+}
+
+int embed_spawn(const char *program, char *const *options, int errors, struct embed_link *out,
+                struct err *err)
+{
+    struct embed_link link = { .in = BUF_INIT(FRAME_NEWS_MAX + FRAME_HEAD + READ_PART) };
+    if (!program)
+        program = "cupel";
+    if (embed_launch_engine(program, options, errors, &link.fd, &link.pid, err) < 0)
+        return -1;
     if (hear_hello(&link, START_MS, err) < 0) {
         err_wrap(err, "start '%.100s serve'", program);
         embed_close(&link);

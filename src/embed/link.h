@@ -33,6 +33,11 @@ void embed_take_over(int fd, struct embed_link *out);
  * EMBED_OPTIONS_MAX and a NULL). It writes its errors to that descriptor; -1: nowhere. */
 int embed_spawn(const char *program, char *const *options, int errors, struct embed_link *out,
                 struct err *err);
+/* The first steps of embed_connect and embed_spawn, which wait for nothing: the engine's hello has
+ * yet to come. embed_adopt hears it. */
+int embed_dial(const char *path, int *out_fd, struct err *err);
+int embed_launch_engine(const char *program, char *const *options, int errors, int *out_fd,
+                        pid_t *out_pid, struct err *err);
 /* Ends the connection, and the engine that was started for it. */
 void embed_close(struct embed_link *link);
 

@@ -37,17 +37,16 @@ static char *cut(struct str text, size_t most)
     return buf_take(&out);
 }
 
-static json_t *cut_json(struct str text, size_t most)
+json_t *mcp_cut_json(struct str text, size_t most)
 {
     own_str short_text = cut(text, most);
     return json_text(str_of(short_text));
 }
 
-/* A member that is a text, cut; else null. */
-static json_t *text_or_null(const json_t *object, const char *name, size_t most)
+json_t *mcp_text_or_null(const json_t *object, const char *name, size_t most)
 {
     const json_t *value = json_object_get(object, name);
-    return json_is_string(value) ? cut_json(json_str(value), most) : json_null();
+    return json_is_string(value) ? mcp_cut_json(json_str(value), most) : json_null();
 }
 
 static json_t *integer_or_null(const json_t *object, const char *name)
@@ -56,7 +55,7 @@ static json_t *integer_or_null(const json_t *object, const char *name)
     return json_is_integer(value) ? json_integer(json_integer_value(value)) : json_null();
 }
 
-static void add_block(struct buf *out, const char *title, struct str text, size_t most)
+void mcp_add_block(struct buf *out, const char *title, struct str text, size_t most)
 {
     if (text.len == 0)
         return;
@@ -72,7 +71,7 @@ static void add_error(struct buf *out, const json_t *error)
     if (!json_is_object(error))
         return;
     if (trace.len > 0)
-        add_block(out, "error", trace, TRACE_MAX);
+        mcp_add_block(out, "error", trace, TRACE_MAX);
     else
         buf_printf(out, "error: %.*s%s%.*s\n", (int)(name.len < NAME_MAX_ ? name.len : NAME_MAX_),
                    name.at, name.len && message.len ? ": " : "",
@@ -129,9 +128,9 @@ static void add_values(struct making *making)
             add_picture(making, i, mime, picture);
         else if (text.len > 0 && !json_equal(json_object_get(forms, "text/plain"), main_text) &&
                  ++shown <= 32)
-            add_block(&making->text, "shown", text, VALUE_MAX);
+            mcp_add_block(&making->text, "shown", text, VALUE_MAX);
     }
-    add_block(&making->text, "value", json_str(main_text), VALUE_MAX);
+    mcp_add_block(&making->text, "value", json_str(main_text), VALUE_MAX);
 }
 
 /* --- files --- */
@@ -201,10 +200,11 @@ static json_t *error_of(const json_t *error)
 {
     if (!json_is_object(error))
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "kind", cut_json(json_get_str(error, "kind"), 40),
-                     "name", text_or_null(error, "name", NAME_MAX_), "message",
-                     text_or_null(error, "message", TRACE_MAX), "line",
-                     integer_or_null(error, "line"), "hint", text_or_null(error, "hint", 1000));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "kind",
+                     mcp_cut_json(json_get_str(error, "kind"), 40), "name",
+                     mcp_text_or_null(error, "name", NAME_MAX_), "message",
+                     mcp_text_or_null(error, "message", TRACE_MAX), "line",
+                     integer_or_null(error, "line"), "hint", mcp_text_or_null(error, "hint", 1000));
 }
 
 static double seconds_of(const json_t *result)
@@ -216,18 +216,18 @@ static double seconds_of(const json_t *result)
 static json_t *structured_of(const struct making *making, json_t *files)
 {
     const json_t *result = making->result;
-    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:f}",
-                     "status", cut_json(json_get_str(result, "status"), 40), "id", making->id,
-                     "exit_code", integer_or_null(result, "exit_code"), "stdout",
-                     cut_json(json_get_str(result, "stdout"), STREAM_MAX), "stderr",
-                     cut_json(json_get_str(result, "stderr"), STREAM_MAX), "truncated",
-                     json_is_true(json_object_get(result, "truncated")), "value",
-                     text_or_null(result, "text", VALUE_MAX), "error",
-                     error_of(json_object_get(result, "error")), "files", files, "pictures",
-                     (json_int_t)json_array_size(making->pictures), "session",
-                     text_or_null(result, "session", 40), "cell", integer_or_null(result, "cell"),
-                     "state", cut_json(json_get_str(result, "state"), 40), "seconds",
-                     seconds_of(result));
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:f}", "status",
+        mcp_cut_json(json_get_str(result, "status"), 40), "id", making->id, "exit_code",
+        integer_or_null(result, "exit_code"), "stdout",
+        mcp_cut_json(json_get_str(result, "stdout"), STREAM_MAX), "stderr",
+        mcp_cut_json(json_get_str(result, "stderr"), STREAM_MAX), "truncated",
+        json_is_true(json_object_get(result, "truncated")), "value",
+        mcp_text_or_null(result, "text", VALUE_MAX), "error",
+        error_of(json_object_get(result, "error")), "files", files, "pictures",
+        (json_int_t)json_array_size(making->pictures), "session",
+        mcp_text_or_null(result, "session", 40), "cell", integer_or_null(result, "cell"), "state",
+        mcp_cut_json(json_get_str(result, "state"), 40), "seconds", seconds_of(result));
 }
 
 void mcp_answer_make(const json_t *result, const char *id, const char *session, const char *note,
@@ -237,8 +237,8 @@ void mcp_answer_make(const json_t *result, const char *id, const char *session, 
                              .text = BUF_INIT(TEXT_MAX), .pictures = json_array(),
                              .links = json_array() };
     add_head(&making, note);
-    add_block(&making.text, "stdout", json_get_str(result, "stdout"), STREAM_MAX);
-    add_block(&making.text, "stderr", json_get_str(result, "stderr"), STREAM_MAX);
+    mcp_add_block(&making.text, "stdout", json_get_str(result, "stdout"), STREAM_MAX);
+    mcp_add_block(&making.text, "stderr", json_get_str(result, "stderr"), STREAM_MAX);
     add_error(&making.text, json_object_get(result, "error"));
     add_values(&making);
     json_t *files = add_files(&making);
@@ -260,13 +260,14 @@ void mcp_answer_running(const char *id, const char *session, double seconds, str
                "still running after %.0f s, id %s\ncall the tool runs with do=show and this "
                "id to wait for the rest, or with do=stop to end it\n",
                seconds, id);
-    add_block(&text, "stdout so far", out_tail, STREAM_MAX);
-    add_block(&text, "stderr so far", err_tail, STREAM_MAX);
+    mcp_add_block(&text, "stdout so far", out_tail, STREAM_MAX);
+    mcp_add_block(&text, "stderr so far", err_tail, STREAM_MAX);
     out->structured = json_pack(
         "{s:s, s:s, s:n, s:o, s:o, s:b, s:n, s:n, s:[], s:i, s:s?, s:n, s:s, s:f}", "status",
-        "running", "id", id, "exit_code", "stdout", cut_json(out_tail, STREAM_MAX), "stderr",
-        cut_json(err_tail, STREAM_MAX), "truncated", false, "value", "error", "files", "pictures",
-        0, "session", session, "cell", "state", session ? "kept" : "none", "seconds", seconds);
+        "running", "id", id, "exit_code", "stdout", mcp_cut_json(out_tail, STREAM_MAX), "stderr",
+        mcp_cut_json(err_tail, STREAM_MAX), "truncated", false, "value", "error", "files",
+        "pictures", 0, "session", session, "cell", "state", session ? "kept" : "none", "seconds",
+        seconds);
     out->content = json_pack("[o]", mcp_part_text(buf_str(&text)));
     out->is_error = false;
 }

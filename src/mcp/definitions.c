@@ -10,13 +10,14 @@
 BUILTIN(mcp_definitions, "api/mcp-tools.json");
 
 const struct mcp_tool mcp_tools[] = {
-    { "run_code", mcp_tool_run, mcp_tool_run_stop },
-    { "session", mcp_tool_session, NULL },
-    { "read_file", mcp_tool_read, NULL },
-    { "write_file", mcp_tool_write, NULL },
-    { "list_files", mcp_tool_files, NULL },
-    { "runs", mcp_tool_runs, mcp_tool_run_stop },
-    { NULL, NULL, NULL },
+    { "run_code", mcp_tool_run, mcp_tool_run_stop, false },
+    { "session", mcp_tool_session, NULL, false },
+    { "read_file", mcp_tool_read, NULL, false },
+    { "write_file", mcp_tool_write, NULL, false },
+    { "list_files", mcp_tool_files, NULL, false },
+    { "runs", mcp_tool_runs, mcp_tool_run_stop, false },
+    { "ask", mcp_tool_ask, mcp_tool_ask_stop, true },
+    { NULL, NULL, NULL, false },
 };
 
 /* The text for a name in braces. */
@@ -110,26 +111,42 @@ static json_t *find(const json_t *tools, const char *name)
     return NULL;
 }
 
-static bool is_served(const struct mcp *mcp, const char *name)
+const struct mcp_tool *mcp_tool_find(const struct mcp *mcp, const char *name)
 {
     const struct mcp_tool *tool = mcp->options.tools;
     while (tool->name && strcmp(tool->name, name) != 0)
         tool++;
-    return tool->name != NULL;
+    return tool->name && (mcp->options.agent || !tool->needs_agent) ? tool : NULL;
 }
 
-/* A schema may be another tool's, by name; a tool that is not served is left out. */
+/* The output schema of a tool that answers as others do: theirs, of those that are served. */
+static json_t *any_of(const json_t *tools, const json_t *names)
+{
+    json_t *all = json_array(), *name;
+    size_t i;
+    json_array_foreach (names, i, name) {
+        json_t *schema = json_object_get(find(tools, json_string_value(name)), "outputSchema");
+        if (schema)
+            json_array_append(all, schema);
+    }
+    if (json_array_size(all) > 1)
+        return json_pack("{s:s, s:o}", "type", "object", "anyOf", all);
+    json_t *only = json_incref(json_array_get(all, 0));
+    json_decref(all);
+    return only;
+}
+
+/* A tool that is not served is left out; a list of names stands for the schemas of those tools. */
 static void settle(const struct mcp *mcp, json_t *tools)
 {
-    for (size_t i = json_array_size(tools); i-- > 0;) {
-        json_t *tool = json_array_get(tools, i);
-        const char *of = json_string_value(json_object_get(tool, "outputSchema"));
-        if (of)
-            json_object_set(tool, "outputSchema", json_object_get(find(tools, of), "outputSchema"));
-    }
     for (size_t i = json_array_size(tools); i-- > 0;)
-        if (!is_served(mcp, json_get_str(json_array_get(tools, i), "name").at))
+        if (!mcp_tool_find(mcp, json_get_str(json_array_get(tools, i), "name").at))
             json_array_remove(tools, i);
+    for (size_t i = json_array_size(tools); i-- > 0;) {
+        json_t *tool = json_array_get(tools, i), *of = json_object_get(tool, "outputSchema");
+        if (json_is_array(of))
+            json_object_set_new(tool, "outputSchema", any_of(tools, of));
+    }
 }
 
 int mcp_definitions_open(struct mcp *mcp, struct err *err)

@@ -39,6 +39,8 @@ void mcp_close(struct mcp *mcp)
     embed_client_close(&mcp->client);
     while (mcp->runs)
         mcp_run_free(mcp->runs);
+    while (mcp->tasks)
+        mcp_task_free(mcp->tasks);
     while (mcp->peers) {
         struct mcp_peer *next = mcp->peers->next;
         free(mcp->peers);
@@ -71,6 +73,9 @@ bool mcp_is_answered(const struct mcp *mcp)
 
 bool mcp_is_quiet(const struct mcp *mcp)
 {
+    for (const struct mcp_task *task = mcp->tasks; task; task = task->next)
+        if (!task->over)
+            return false;
     return !mcp->client.calls && !mcp->calls && mcp->errands == 0;
 }
 
@@ -105,6 +110,10 @@ int64_t mcp_due_ns(const struct mcp *mcp)
 
 static void tick(struct mcp_call *call, int64_t now)
 {
+    if (call->task) {
+        mcp_task_tick(call, now);
+        return;
+    }
     if (!call->token) {
         mcp_run_tell_running(call);
         return;
@@ -210,6 +219,12 @@ void mcp_peer_end(struct mcp_peer *peer)
         run->peer = NULL;
         if (run->busy)
             mcp_run_stop(run);
+    }
+    for (struct mcp_task *task = mcp->tasks; task; task = task->next) {
+        if (task->peer != peer)
+            continue;
+        task->peer = NULL;
+        mcp_task_stop(task);
     }
     for (size_t i = 0; i < array_len(peer->defaults); i++) {
         if (peer->defaults[i].id[0])

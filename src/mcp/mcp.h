@@ -13,6 +13,8 @@
 #include "embed/link.h"
 #include "mcp/era.h"
 
+#define MCP_TASK_ROOM 40 /* of the id of a task of the agent */
+
 struct mcp;
 struct mcp_peer; /* one conversation */
 struct mcp_call; /* one request of a client under way (mcp/tool.h) */
@@ -27,13 +29,30 @@ struct mcp_sink {
     void *user;
 };
 
+/* The agent of a door, for the tool `ask`. */
+struct mcp_agent {
+    /* Begins a task from a request as of POST /v1/tasks, which stays the caller's. mcp_task_* tell
+     * later how it goes. */
+    int (*begin)(void *user, json_t *request, char out_id[MCP_TASK_ROOM], struct err *err);
+    /* The user's answer to what the task asks. */
+    int (*reply)(void *user, const char *id, struct str text, struct err *err);
+    /* It ends soon. */
+    void (*stop)(void *user, const char *id);
+    /* A file that it made; none: not kept. */
+    struct str (*file)(void *user, const char *id, const char *path);
+    /* Its files are not asked for any more. NULL: the door keeps them as it likes. */
+    void (*forget)(void *user, const char *id);
+};
+
 struct mcp_options {
     const struct mcp_tool *tools; /* a row without name ends them */
-    const char *definitions;      /* JSON text: "instructions", and "tools" in the form of MCP */
-    const char *languages;        /* a sentence for descriptions */
+    const struct mcp_agent *agent; /* NULL: no model is configured, and there is no tool `ask` */
+    void *agent_user;
+    const char *definitions; /* JSON text: "instructions", and "tools" in the form of MCP */
+    const char *languages; /* a sentence for descriptions */
     const struct mcp_extra *extra; /* more methods; NULL: none */
-    double timeout_s;             /* of a run that does not say */
-    size_t kept_bytes;            /* of results that are kept for later calls */
+    double timeout_s; /* of a run that does not say */
+    size_t kept_bytes; /* of results that are kept for later calls */
     /* A new link to an engine, when the last one has ended. NULL: there is none. */
     int (*reopen)(void *user, struct embed_link *out, struct err *err);
     /* A stored run of this client, by its whole id, or with `path` one of its files: mcp_found
@@ -66,7 +85,13 @@ void mcp_ready(struct mcp *mcp);
  * the caller's. `err` not NULL: neither. Does nothing where nobody waits for it any more. */
 void mcp_found(struct mcp *mcp, uint64_t ticket, const json_t *record, struct str bytes,
                const struct err *err);
-/* Nothing is under way: no call, no run, no session that begins or ends. */
+/* The door tells how a task goes; nothing where it is not known any more. `kind` and `data` are
+ * an event of the agent (agent/agent.h). */
+void mcp_task_news(struct mcp *mcp, const char *id, const char *kind, const json_t *data);
+void mcp_task_asks(struct mcp *mcp, const char *id, const char *question);
+/* It has ended: its report. */
+void mcp_task_over(struct mcp *mcp, const char *id, const json_t *report);
+/* Nothing is under way: no call, no run, no task, no session that begins or ends. */
 bool mcp_is_quiet(const struct mcp *mcp);
 /* No request of a client waits. */
 bool mcp_is_answered(const struct mcp *mcp);

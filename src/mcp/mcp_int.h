@@ -8,13 +8,14 @@
 #include "base/own.h"
 #include "contract/request.h"
 #include "embed/client.h"
+#include "mcp/answer.h"
 #include "mcp/tool.h"
 
 #define MCP_CALLS_MAX 64           /* under way in one conversation */
 #define MCP_ALL_CALLS_MAX 256      /* and on one connection to the engine */
 #define MCP_PATIENCE_NS (45 * CLOCK_S) /* then a call without progress gets an id to follow */
 #define MCP_TICK_NS CLOCK_S        /* between two notifications of progress */
-#define MCP_KEPT_RUNS 64           /* results that are kept for `runs` and resources */
+#define MCP_KEPT_RUNS 64           /* results that are kept for `runs` and resources; tasks too */
 #define MCP_STDOUT_BYTES 20000
 #define MCP_STDERR_BYTES 8000
 #define MCP_READ_BYTES 65536       /* of one read_file */
@@ -60,6 +61,20 @@ struct mcp_run {
     char note[256];        /* for the answer */
 };
 
+/* A task of the agent: under way, or its report. */
+struct mcp_task {
+    struct mcp_task *next; /* the latest first */
+    struct mcp *mcp;
+    struct mcp_peer *peer; /* that began it; NULL: it has ended */
+    char id[MCP_TASK_ROOM];
+    int64_t begun_ns;
+    char phase[16]; /* what it does now */
+    int64_t steps;  /* that it has done */
+    char *question; /* that waits for the user's answer, or NULL */
+    bool over;
+    struct mcp_answer answer; /* then, without pictures */
+};
+
 /* The door's answer. */
 struct mcp_found {
     const json_t *record;
@@ -90,6 +105,7 @@ struct mcp_call {
     bool again; /* it was begun a second time, in a new session */
     bool waits; /* for `own` to be made; then `then` */
     struct mcp_run *run; /* that it waits for */
+    struct mcp_task *task; /* that it waits for */
     void *state;
 };
 
@@ -101,6 +117,7 @@ struct mcp {
     struct mcp_call *calls;
     size_t call_count;
     struct mcp_run *runs;
+    struct mcp_task *tasks;
     size_t errands; /* questions that nobody waits for */
     uint64_t last_ticket;
     struct mcp_batch *batches;
@@ -120,6 +137,8 @@ void mcp_take_leave(struct mcp *mcp, const void *sink_user);
 void mcp_dispatch(struct mcp_call *call, const struct mcp_message *message);
 
 /* definitions.c */
+/* NULL: it is not served. */
+const struct mcp_tool *mcp_tool_find(const struct mcp *mcp, const char *name);
 int mcp_definitions_open(struct mcp *mcp, struct err *err);
 const json_t *mcp_definition(const struct mcp *mcp, enum mcp_era era, const char *name);
 json_t *mcp_definitions_list(const struct mcp_call *call);
@@ -165,6 +184,17 @@ void mcp_run_free(struct mcp_run *run);
 void mcp_run_over(struct mcp_run *run);
 /* The call's time without an answer is over: tells what there is. */
 void mcp_run_tell_running(struct mcp_call *call);
+
+/* ask.c: tasks of the agent. */
+void mcp_tool_ask(struct mcp_call *call);
+void mcp_tool_ask_stop(struct mcp_call *call);
+struct mcp_task *mcp_task_find(const struct mcp *mcp, struct str id);
+/* Answers with what the task says, now or later. */
+void mcp_task_follow(struct mcp_call *call, struct mcp_task *task);
+void mcp_task_stop(const struct mcp_task *task);
+void mcp_task_free(struct mcp_task *task);
+/* The call's tick: progress, or what there is. */
+void mcp_task_tick(struct mcp_call *call, int64_t now);
 
 /* stored.c: runs that are not kept here any more. */
 bool mcp_stored_may_be(const struct mcp *mcp, struct str id);

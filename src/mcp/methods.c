@@ -89,12 +89,10 @@ static void tools_call(struct mcp_call *call)
 {
     const char *name = json_string_value(json_object_get(call->params, "name"));
     json_t *args = json_object_get(call->params, "arguments");
-    const struct mcp_tool *tool = call->mcp->options.tools;
+    const struct mcp_tool *tool = name ? mcp_tool_find(call->mcp, name) : NULL;
     struct mcp_fault fault = MCP_FAULT_INIT;
     struct err err = ERR_INIT;
-    while (name && tool->name && strcmp(tool->name, name) != 0)
-        tool++;
-    if (!name || !tool->name)
+    if (!tool)
         mcp_fault_set(&fault, MCP_E_PARAMS, 200, "there is no tool '%.80s'", name ? name : "");
     else if (args && !json_is_object(args))
         mcp_fault_set(&fault, MCP_E_PARAMS, 200, "'params.arguments' is not an object");

@@ -1,5 +1,6 @@
 /* Files as resources: those of a session come from the engine, those of a single run from the
- * results that are kept. Runs in the process of a door, in its loop. */
+ * results that are kept, those of a task from the door. Runs in the process of a door, in its
+ * loop. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ void mcp_resources_templates(struct mcp_call *call)
     json_t *result = json_pack(
         "{s:[{s:s, s:s, s:s}]}", "resourceTemplates", "uriTemplate", "cupel://{owner}/{+path}",
         "name", "file", "description",
-        "A file of a session (owner: its id) or of a single run (owner: the run's id).");
+        "A file of a session, of a single run or of a task (owner: its id).");
     add_life(call, result);
     mcp_call_result(call, result);
 }
@@ -176,6 +177,18 @@ static void have_stored(struct mcp_call *call, const struct mcp_found *found)
         refuse(call, uri_of(call), "there is no such resource");
 }
 
+static void read_of_task(struct mcp_call *call, const char *id, const char *path)
+{
+    const struct mcp_agent *agent = call->mcp->options.agent;
+    struct str bytes = agent->file(call->mcp->options.agent_user, id, path);
+    if (!bytes.at)
+        refuse(call, uri_of(call), "there is no such resource");
+    else if (bytes.len > MCP_RESOURCE_BYTES)
+        refuse(call, uri_of(call), "the file is longer than 8388608 bytes");
+    else
+        answer_bytes(call, bytes, result_mime(str_of(path)));
+}
+
 static void read_of_run(struct mcp_call *call, const char *owner, const char *path)
 {
     uint64_t index;
@@ -206,6 +219,8 @@ void mcp_resources_read(struct mcp_call *call)
         refuse(call, uri ? uri : "", "there is no such resource");
     else if (strlen(owner) == REQUEST_SESSION_LEN && strncmp(owner, "s_", 2) == 0)
         read_of_session(call, owner, path);
+    else if (mcp_task_find(call->mcp, str_of(owner)))
+        read_of_task(call, owner, path);
     else
         read_of_run(call, owner, path);
 }

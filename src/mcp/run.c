@@ -159,6 +159,8 @@ void mcp_tool_run(struct mcp_call *call)
 void mcp_tool_run_stop(struct mcp_call *call)
 {
     struct mcp_run *run = call->run;
+    if (call->task)
+        mcp_tool_ask_stop(call);
     if (!run)
         return;
     call->run = NULL;

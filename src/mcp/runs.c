@@ -129,7 +129,14 @@ void mcp_tool_runs(struct mcp_call *call)
 {
     struct str id = json_get_str(call->args, "id");
     struct mcp_run *run = mcp_run_find(call->mcp, id);
+    struct mcp_task *task = mcp_task_find(call->mcp, id);
     struct err err = ERR_INIT;
+    if (task) {
+        if (str_is(json_get_str(call->args, "do"), "stop"))
+            mcp_task_stop(task);
+        mcp_task_follow(call, task);
+        return;
+    }
     if (!run && mcp_stored_may_be(call->mcp, id)) {
         mcp_stored_show(call, id.at);
         return;

@@ -10,6 +10,7 @@ struct mcp_tool {
     void (*begin)(struct mcp_call *call);
     /* The client has cancelled the call: it still has to answer, to nobody. NULL: it will soon. */
     void (*stop)(struct mcp_call *call);
+    bool needs_agent; /* it is there where options.agent is */
 };
 extern const struct mcp_tool mcp_tools[];
 /* The text of api/mcp-tools.json. */

@@ -11,6 +11,55 @@
 #include "mcp/tool.h"
 #include "mcp/uri.h"
 
+/* An agent whose tasks ask, or end at once, as their question says. */
+static struct mcp *asked_by;
+static unsigned long tasks;
+
+static int begin(void *user, json_t *request, char out_id[MCP_TASK_ROOM], struct err *err)
+{
+    (void)user;
+    if (!json_object_get(request, "question"))
+        abort();
+    if (json_object_get(request, "files"))
+        return err_set(err, ERR_BUSY, "too many");
+    snprintf(out_id, MCP_TASK_ROOM, "t_%lu", ++tasks);
+    return 0;
+}
+
+static int reply(void *user, const char *id, struct str text, struct err *err)
+{
+    (void)user;
+    (void)id;
+    return text.len ? 0 : err_set(err, ERR_CONFLICT, "it does not ask");
+}
+
+static void stop(void *user, const char *id)
+{
+    (void)user;
+    (void)id;
+}
+
+static struct str file(void *user, const char *id, const char *path)
+{
+    (void)user;
+    return id[2] == '1' ? str_of(path) : STR_NONE;
+}
+
+static void tell_tasks(void)
+{
+    own_json report = json_pack("{s:s, s:s, s:[{s:s, s:s}]}", "status", "computed", "answer", "6",
+                                "artifacts", "path", "a.png", "mime", "image/png");
+    for (unsigned long i = 1; i <= tasks; i++) {
+        char id[MCP_TASK_ROOM];
+        snprintf(id, sizeof id, "t_%lu", i);
+        mcp_task_news(asked_by, id, "step", report);
+        if (i % 3 == 1)
+            mcp_task_asks(asked_by, id, "which?");
+        else
+            mcp_task_over(asked_by, id, report);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t ends;
@@ -49,8 +98,10 @@ static void take(struct mcp_peer *peer, struct str line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct mcp_options options = { .tools = mcp_tools, .definitions = mcp_definitions,
-                                         .languages = "", .timeout_s = 30, .kept_bytes = 1000 };
+    static const struct mcp_agent agent = { begin, reply, stop, file, NULL };
+    const struct mcp_options options = { .agent = &agent, .tools = mcp_tools,
+                                         .definitions = mcp_definitions, .languages = "",
+                                         .timeout_s = 30, .kept_bytes = 1000 };
     struct err err = ERR_INIT;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -63,12 +114,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mcp_peer *peer = mcp_peer_new(mcp, /* keeps= */ true);
     struct str rest = { (const char *)data, size };
     size_t asked = 0;
+    asked_by = mcp;
+    tasks = 0;
     ends = 0;
     while (rest.len > 0) {
         const char *newline = memchr(rest.at, '\n', rest.len);
         struct str line = { rest.at, newline ? (size_t)(newline - rest.at) : rest.len };
         take(peer, line);
         asked += 2;
+        tell_tasks();
         size_t skip = line.len + (newline != NULL);
         rest = (struct str){ rest.at + skip, rest.len - skip };
     }

@@ -1,59 +1,11 @@
 """POST and DELETE /mcp: both eras on one route, and the token's rights, quotas and records hold."""
 import json
-import sys
 import threading
 
 import pytest
 
 import host
-from http_client import Http
-
-sys.path.insert(0, str(host.REPO / "tests/mcp"))
-from mcp_client import MODERN, text  # noqa: E402
-
-
-class Web:
-    """One token's client. Knows nothing of MCP but headers."""
-
-    def __init__(self, server, name="mcp", *args, secret=None):
-        self.client = Http(server.address, secret or server.token(name, *args), server.contract)
-        self.session, self.last = None, 0
-
-    def send(self, body, method="POST", **headers):
-        """(status, headers, the body's text)"""
-        sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        if self.session:
-            sent.update({"Mcp-Session-Id": self.session, "MCP-Protocol-Version": "2025-11-25"})
-        sent.update({name.replace("_", "-"): value for name, value in headers.items()})
-        if body is not None:
-            body = (body if isinstance(body, str) else json.dumps(body)).encode()
-        answer = self.client.ask(method, "/mcp", body=body, headers=sent)
-        self.client.close()
-        return answer.status, answer.headers, answer.body.decode()
-
-    def begin(self, version="2025-11-25"):
-        status, headers, said = self.send({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
-        assert status == 200, said
-        self.session = headers["mcp-session-id"]
-        assert self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})[::2] == (202, "")
-        return self
-
-    def ask(self, method, params=None, meta=None, **headers):
-        """The answer's message, with its status."""
-        self.last += 1
-        status, _, said = self.send({"jsonrpc": "2.0", "id": self.last, "method": method,
-                                     "params": {**(params or {}), **({"_meta": meta} if meta else {})}}, **headers)
-        return status, json.loads(said)
-
-    def call(self, name, /, **arguments):
-        status, said = self.ask("tools/call", {"name": name, "arguments": arguments})
-        assert status == 200, said
-        return said["result"]
-
-    def modern(self, method, params=None, name=None, version="2026-07-28", **headers):
-        headers = {"MCP_Protocol_Version": version, "Mcp_Method": method, "Mcp_Name": name, **headers}
-        return self.ask(method, params, MODERN, **headers)
+from mcp_web import MODERN, Web, text
 
 
 def test_a_legacy_conversation_keeps_its_state_until_it_is_deleted(server):
@@ -83,6 +35,14 @@ def test_a_modern_request_stands_alone(server):
     uri = facts["files"][0]["uri"]
     assert web.modern("resources/read", {"uri": uri}, name=uri)[1]["result"]["contents"][0]["text"] == "hi"
     assert web.modern("tools/call", run, name="=?base64?cnVuX2NvZGU=?=")[0] == 200
+
+
+def test_without_a_model_there_is_no_tool_ask(server):
+    web = Web(server)
+    tools = web.modern("tools/list")[1]["result"]["tools"]
+    assert "ask" not in [tool["name"] for tool in tools] and "anyOf" not in tools[-1]["outputSchema"]
+    call = {"name": "ask", "arguments": {"question": "x"}}
+    assert web.modern("tools/call", call, name="ask")[1]["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("change, status, code", [

@@ -3,6 +3,7 @@ import json
 import queue
 import subprocess
 import threading
+from pathlib import Path
 
 import host
 
@@ -86,6 +87,17 @@ class Talk:
         message = self.ask("tools/call", {"name": name, "arguments": arguments}, meta)
         assert "result" in message, message
         return message["result"]
+
+    def engines(self):
+        """The main processes of the engines that it has started."""
+        found = {}
+        for row in host.descendants(self.process.pid):
+            try:
+                if b"\0serve\0-q\0--fd\0" in Path(f"/proc/{row['pid']}/cmdline").read_bytes():
+                    found[row["pid"]] = row["parent"]
+            except OSError:
+                pass
+        return [pid for pid, parent in found.items() if parent not in found]
 
     def run(self, code, meta=None, /, **arguments):
         return self.call("run_code", meta, code=code, **arguments)

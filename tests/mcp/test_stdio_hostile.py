@@ -133,22 +133,29 @@ def test_it_ends_when_its_output_is_closed_in_the_middle_of_a_call(engine, cupel
         assert host.wait_until(lambda: client.ask({"op": "info"})["state"]["runs"] == 0, 20)
 
 
-def test_an_engine_that_dies_in_a_call_is_an_error_and_an_own_one_is_started_again(cupels):
-    who = "user" if "user" in cupels else next(iter(cupels))
-    cupel = cupels[who]
-    with Talk(cupel) as talk:
+@pytest.mark.both
+def test_an_engine_that_dies_in_a_call_is_an_error_and_an_own_one_is_started_again(cupel_as):
+    with Talk(cupel_as) as talk:
         talk.run("x = 1")
-        engine = next(row for row in host.descendants(talk.process.pid) if row["parent"] == talk.process.pid)
         id = talk.send("tools/call", {"name": "run_code", "arguments": {"code": "import time; time.sleep(60)"}})
         time.sleep(0.5)
-        os.kill(engine["pid"], signal.SIGKILL)
+        os.kill(talk.engines()[0], signal.SIGKILL)
         died = talk.answer(id)["result"]
         assert died["isError"] and "engine" in text(died)
         again = talk.run("'x' in dir()")
-        if who == "user":
-            assert again["structuredContent"]["value"] == "False" and "new" in text(again)
-        else:
-            assert again["isError"]
+        assert again["structuredContent"]["value"] == "False" and "new" in text(again)
+
+
+def test_a_helper_that_dies_costs_the_restart_alone_and_says_what_helps(cupel_as):
+    with Talk(cupel_as) as talk:
+        talk.run("x = 1")
+        engine = talk.engines()[0]
+        helper = next(row["parent"] for row in host.descendants(talk.process.pid) if row["pid"] == engine)
+        os.kill(helper, signal.SIGKILL)
+        assert talk.run("x")["structuredContent"]["value"] == "1"
+        os.kill(engine, signal.SIGKILL)
+        assert host.wait_until(lambda: "start 'cupel mcp' again" in text(talk.run("x")), 20)
+        assert talk.ask("ping")["result"] == {}
 
 
 def test_a_modern_request_names_no_session_that_it_does_not_have(engine, cupel_as):

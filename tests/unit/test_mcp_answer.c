@@ -28,17 +28,23 @@ static const char *type_at(const struct mcp_answer *answer, size_t i)
     return json_string_value(json_object_get(json_array_get(answer->content, i), "type"));
 }
 
-/* The members that the tool's output schema requires, with their types as far as it says one. */
-static void check_schema(const json_t *structured)
+/* The members that a tool's output schema requires, and no others. */
+static void check_schema_of(const char *name, const json_t *structured)
 {
     own_json root = json_read(str_of(mcp_definitions), 1 << 20, &(struct err){ 0 });
-    const json_t *schema = json_object_get(json_array_get(json_object_get(root, "tools"), 0),
-                                           "outputSchema");
     size_t i;
-    json_t *name;
-    json_array_foreach (json_object_get(schema, "required"), i, name)
-        CHECK(json_object_get(structured, json_string_value(name)) != NULL);
-    CHECK_INT(json_object_size(structured), json_array_size(json_object_get(schema, "required")));
+    json_t *tool, *needed = NULL, *member;
+    json_array_foreach (json_object_get(root, "tools"), i, tool)
+        if (str_is(json_get_str(tool, "name"), name))
+            needed = json_object_get(json_object_get(tool, "outputSchema"), "required");
+    json_array_foreach (needed, i, member)
+        CHECK(json_object_get(structured, json_string_value(member)) != NULL);
+    CHECK_INT(json_object_size(structured), json_array_size(needed));
+}
+
+static void check_schema(const json_t *structured)
+{
+    check_schema_of("run_code", structured);
 }
 
 static void done(struct mcp_answer *answer)
@@ -121,6 +127,55 @@ TEST(mcp_a_long_output_keeps_its_head_and_its_tail)
     struct str out = json_get_str(answer.structured, "stdout");
     CHECK(out.len < 41000 && strncmp(out.at, "begin", 5) == 0 && str_ends(out, STR("end")));
     CHECK(strstr(out.at, "bytes left out") != NULL && str_is_utf8(out));
+    done(&answer);
+}
+
+TEST(mcp_a_report_becomes_a_verdict_with_its_evidence)
+{
+    struct mcp_answer answer;
+    own_json report = json_of(
+        "{'status':'computed','answer':'It is 6.','values':{'n':6},'steps':2,'reason':null,"
+        "'trace':[{'name':'n','origin':'data','files':['a.csv'],'slice':["
+        "{'cell':1,'line':2,'end':2},{'cell':1,'line':4,'end':6},{'cell':2,'line':1,'end':1}]}],"
+        "'checks':[{'check':'rerun','outcome':'pass','detail':'same'}],'cost':{'wall_s':1.25},"
+        "'artifacts':[{'path':'o.txt','size_bytes':3,'mime':'text/plain'}]}");
+    mcp_ask_answer_over("t_1", report, &answer);
+    CHECK(!answer.is_error);
+    CHECK_TEXT(json_get_str(json_array_get(answer.content, 0), "text").at,
+               "computed: every value is computed, and the code gave the same again; nobody judged "
+               "whether it is what was asked (task t_1)\nanswer:\nIt is 6.\nevidence:\n"
+               "  n: data from a.csv; by cell 1 line 2, 4-6, cell 2 line 1\nchecks: rerun pass\n"
+               "files written:\n  o.txt (3 bytes)\n");
+    CHECK_TEXT(json_get_str(json_array_get(answer.content, 1), "uri").at, "cupel://t_1/o.txt");
+    CHECK_INT(
+        json_integer_value(json_object_get(json_object_get(answer.structured, "values"), "n")), 6);
+    check_schema_of("ask", answer.structured);
+    done(&answer);
+}
+
+TEST(mcp_every_state_of_a_task_obeys_the_schema)
+{
+    static const char *const odd[] = {
+        "{}", "{'status':'failed','reason':'no model','hint':'set one'}",
+        "{'status':[],'answer':{},'values':[],'trace':[7,{}],'checks':[3],'artifacts':[{}],"
+        "'cost':7,'steps':'x','reason':{},'hint':1}",
+        "{'status':'none such','trace':{},'checks':'x','artifacts':{'a':1}}",
+    };
+    struct mcp_answer answer;
+    for (size_t i = 0; i < array_len(odd); i++) {
+        own_json report = json_of(odd[i]);
+        mcp_ask_answer_over("t_1", report, &answer);
+        CHECK(answer.is_error);
+        check_schema_of("ask", answer.structured);
+        done(&answer);
+    }
+    mcp_ask_answer_running("t_1", "execute", 2, 45, &answer);
+    CHECK(!answer.is_error);
+    check_schema_of("ask", answer.structured);
+    done(&answer);
+    mcp_ask_answer_asks("t_1", "which \xff?", 0, 1, &answer);
+    CHECK_TEXT(json_get_str(answer.structured, "question").at, "which \xef\xbf\xbd?");
+    check_schema_of("ask", answer.structured);
     done(&answer);
 }
 

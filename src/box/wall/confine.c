@@ -89,6 +89,21 @@ int box_confine_steward(int sock, int out_dirfd, bool reads)
     return confine_files(&rule);
 }
 
+int box_confine_starter(int sock)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct sets[2] = { { 0 } };
+    if (silence() < 0 || keep_only(sock, sock) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        syscall(SYS_capget, &head, sets) < 0)
+        return -1;
+    /* Root's engine listens in a folder of the private uid, and hears uid 0 alone. */
+    const uint32_t kept = sets[0].permitted & (1U << CAP_DAC_OVERRIDE);
+    const struct __user_cap_data_struct few[2] = { { .effective = kept, .permitted = kept } };
+    /* The bounding set stays, and no_new_privs is not set: execve gives root its rights again. */
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return (int)syscall(SYS_capset, &head, few);
+}
+
 #ifdef __SANITIZE_ADDRESS__
 /* The leak checker starts a process that looks into this one, at its end. */
 #define IS_WATCHED 1

@@ -17,6 +17,11 @@ int box_confine_steward(int sock, int out_dirfd, bool reads);
  * descriptor. */
 int box_confine_reader(int sock);
 
+/* For a helper that reaches engines as the caller: of root's capabilities CAP_DAC_OVERRIDE alone,
+ * not dumpable, and no descriptor but this one; 0 to 2 lead to /dev/null. A program that it
+ * executes has the caller's rights, root's too. 0, or -1 with errno. */
+int box_confine_starter(int sock);
+
 /* For `cupel serve`, when it is ready and before it reads a client's byte: not dumpable,
  * no_new_privs, and in every thread the filter of policy/service.policy. It starts no process any
  * more. The kernel's audit log has what the filter refuses. 0, or -1 with errno. */

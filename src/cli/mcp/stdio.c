@@ -13,10 +13,10 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/host/box.h"
-#include "box/host/slot.h"
-#include "cli/link/engine_start.h"
+#include "cli/link/starter.h"
 #include "cli/mcp/mcp_options.h"
 #include "cli/mcp/stored.h"
+#include "cli/mcp/tasks.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/term.h"
 #include "mcp/tool.h"
@@ -34,6 +34,8 @@ struct talk {
     struct mcp *mcp;
     struct mcp_peer *peer; /* NULL: it has ended */
     struct cli_mcp_stored *stored; /* NULL: there is no state folder */
+    struct cli_mcp_tasks *tasks;   /* NULL: no model is configured */
+    struct cli_starter starter;
     struct buf in, out;
     size_t looked;  /* bytes of `in` without a line's end */
     size_t written; /* of `out` */
@@ -173,6 +175,7 @@ static int turn(struct talk *talk, int64_t until_ns, struct err *err)
         { .fd = mcp_fd(talk->mcp), .events = mcp_events(talk->mcp) },
         { .fd = talk->stop_fd, .events = POLLIN },
         { .fd = cli_mcp_stored_fd(talk->stored), .events = POLLIN },
+        { .fd = cli_mcp_tasks_fd(talk->tasks), .events = POLLIN },
     };
     int n = poll(ready, array_len(ready), due ? clock_poll_ms(due) : -1);
     if (n < 0 && errno != EINTR)
@@ -185,6 +188,8 @@ static int turn(struct talk *talk, int64_t until_ns, struct err *err)
         read_some(talk);
     if (ready[4].revents)
         cli_mcp_stored_take(talk->stored);
+    if (ready[5].revents)
+        cli_mcp_tasks_take(talk->tasks);
     mcp_ready(talk->mcp);
     write_some(talk);
     return 0;
@@ -217,14 +222,9 @@ static int go(struct talk *talk, struct err *err)
 
 static int reopen(void *user, struct embed_link *out, struct err *err)
 {
-    (void)user;
-    struct err why = ERR_INIT;
-    if (embed_connect(embed_named(), out, &why) == 0)
-        return 0;
-    if (!embed_named() && why.kind == ERR_ABSENT)
-        return embed_spawn("/proc/self/exe", /* options= */ NULL, /* errors= */ -1, out, err);
-    *err = why;
-    return -1;
+    struct talk *talk = user;
+    int fd = -1;
+    return cli_starter_reach(&talk->starter, &fd, err) < 0 ? -1 : embed_adopt(fd, out, err);
 }
 
 static void find_stored(void *user, uint64_t ticket, const char *run, const char *path)
@@ -233,22 +233,45 @@ static void find_stored(void *user, uint64_t ticket, const char *run, const char
     cli_mcp_stored_find(talk->stored, ticket, run, path);
 }
 
+/* A model that cannot be had costs the tool `ask` alone. */
+static void leave_out_ask(struct talk *talk, const struct err *why)
+{
+    if (why->kind != ERR_NONE)
+        cli_term_note("the tool 'ask' is left out: %s", why->text);
+    cli_mcp_tasks_close(take_ptr(talk->tasks));
+}
+
+/* As the caller. The model comes first: it takes its keys out of what engines inherit. */
+static int reach(struct talk *talk, struct embed_link *out, struct err *err)
+{
+    struct err why = ERR_INIT, unheard = ERR_INIT; /* without a state folder there are no records */
+    talk->tasks = cli_mcp_tasks_open(&why);
+    if (!talk->tasks)
+        leave_out_ask(talk, &why);
+    if (cli_interrupt_open(&talk->stop_fd, err) < 0 || cli_starter_open(&talk->starter, err) < 0 ||
+        reopen(talk, out, err) < 0)
+        return -1;
+    talk->stored = cli_mcp_stored_open(&unheard);
+    return 0;
+}
+
 static int prepare(struct talk *talk, const struct cli_mcp_options *options, struct err *err)
 {
     struct embed_link link = EMBED_LINK_INIT;
-    struct err unheard = ERR_INIT; /* without a state folder there are no records */
+    struct err why = ERR_INIT;
     own_str languages = mcp_host_languages();
-    talk->stored = cli_mcp_stored_open(&unheard);
+    if (reach(talk, &link, err) < 0 || box_drop_door(err) < 0)
+        return -1;
+    if (talk->tasks && cli_mcp_tasks_ready(talk->tasks, &talk->starter, &talk->mcp, &why) < 0)
+        leave_out_ask(talk, &why);
     const struct mcp_options how = {
         .tools = mcp_tools, .definitions = mcp_definitions, .languages = languages,
         .timeout_s = options->timeout.given ? options->timeout.value : TIMEOUT_S,
-        .kept_bytes = KEPT_BYTES, .reopen = box_is_root() ? NULL : reopen,
-        .find = talk->stored ? find_stored : NULL, .user = talk,
+        .kept_bytes = KEPT_BYTES, .reopen = reopen, .find = talk->stored ? find_stored : NULL,
+        .user = talk, .agent = talk->tasks ? &cli_mcp_agent : NULL, .agent_user = talk->tasks,
     };
-    if (cli_interrupt_open(&talk->stop_fd, err) < 0 || reopen(NULL, &link, err) < 0)
-        return -1;
     talk->mcp = mcp_open(&how, &link, err);
-    if (!talk->mcp || box_drop_door(err) < 0)
+    if (!talk->mcp)
         return -1;
     if (talk->stored)
         cli_mcp_stored_ready(talk->stored, talk->mcp);
@@ -258,7 +281,8 @@ static int prepare(struct talk *talk, const struct cli_mcp_options *options, str
 int cli_mcp_stdio(const struct cli_mcp_options *options)
 {
     struct talk talk = { .in = BUF_INIT(MCP_MESSAGE_MAX + 2 * READ_PART),
-                         .out = BUF_INIT((size_t)1 << 30), .stop_fd = -1 };
+                         .out = BUF_INIT((size_t)1 << 30), .stop_fd = -1,
+                         .starter = CLI_STARTER_INIT };
     struct err err = ERR_INIT;
     int code = 0;
     if (prepare(&talk, options, &err) < 0) {
@@ -269,7 +293,9 @@ int cli_mcp_stdio(const struct cli_mcp_options *options)
             code = cli_term_refuse(&err, /* json= */ false);
     }
     cli_mcp_stored_close(talk.stored);
-    mcp_close(talk.mcp);
+    mcp_close(take_ptr(talk.mcp));
+    cli_mcp_tasks_close(talk.tasks);
+    cli_starter_close(&talk.starter);
     buf_done(&talk.in);
     buf_done(&talk.out);
     return code;

@@ -1,6 +1,8 @@
 /* MCP: POST and DELETE /mcp. Runs in the serve process, in its loop. Every token has one connection
  * to the engine, as a guest: its runs are the token's, in the queue, in the quota and in the
  * records; its sessions are those of /v1/sessions. */
+#include "serve/api/mcp.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,24 +11,16 @@
 #include "mcp/tool.h"
 #include "serve/api/api.h"
 #include "serve/api/guest.h"
-#include "serve/mcp/hall.h"
+#include "serve/api/tasks.h"
 
 #define HALLS_MAX 64 /* tokens that use MCP at the same time */
 #define SWEEP_NS (60 * CLOCK_S)
 #define KEPT_BYTES ((size_t)16 << 20) /* of results, for each token */
 #define TIMEOUT_S 30.0
 
-struct owner {
-    struct owner *next;
-    struct api *api;
-    struct who_token *who;
-    struct mcp_hall *hall;
-    uint64_t serial; /* no two have the same */
-};
-
 struct api_mcp {
     struct api *api;
-    struct owner *owners;
+    struct api_mcp_owner *owners;
     size_t count;
     uint64_t last_serial;
     struct loop_timer sweep;
@@ -37,57 +31,63 @@ struct api_mcp {
 
 static bool may_use(void *user, const char *session)
 {
-    const struct owner *owner = user;
+    const struct api_mcp_owner *owner = user;
     return who_may_see(owner->who, api_session_owner(owner->api, session));
 }
 
 static int session_begins(void *user, json_t *request, struct err *err)
 {
-    const struct owner *owner = user;
+    const struct api_mcp_owner *owner = user;
     return api_session_count(owner->api, owner->who, request, err);
 }
 
 static void session_made(void *user, const char *id)
 {
-    const struct owner *owner = user;
+    const struct api_mcp_owner *owner = user;
     api_session_note(owner->api, id, owner->who);
 }
 
 static void session_failed(void *user)
 {
-    const struct owner *owner = user;
+    const struct api_mcp_owner *owner = user;
     who_session_ends(owner->who);
 }
 
 static void find_stored(void *user, uint64_t ticket, const char *run, const char *path)
 {
-    const struct owner *owner = user;
+    const struct api_mcp_owner *owner = user;
     api_mcp_find(owner->api, who_id(owner->who), &(struct api_mcp_place){ owner->serial, ticket },
                  run, path);
+}
+
+struct mcp_hall *api_mcp_hall(const struct api_mcp *all, uint64_t serial)
+{
+    const struct api_mcp_owner *owner = all->owners;
+    while (owner && owner->serial != serial)
+        owner = owner->next;
+    return owner ? owner->hall : NULL;
 }
 
 void api_mcp_found(struct api_mcp *all, const struct api_mcp_place *place, const json_t *record,
                    struct str bytes, const struct err *err)
 {
-    struct owner *owner = all->owners;
-    while (owner && owner->serial != place->serial)
-        owner = owner->next;
-    if (owner && owner->hall)
-        mcp_hall_found(owner->hall, place->ticket, record, bytes, err);
+    struct mcp_hall *hall = api_mcp_hall(all, place->serial);
+    if (hall)
+        mcp_hall_found(hall, place->ticket, record, bytes, err);
 }
 
 /* --- owners --- */
 
-static void owner_free(struct owner *owner)
+static void owner_free(struct api_mcp_owner *owner)
 {
     mcp_hall_free(owner->hall);
     who_unref(owner->who);
     free(owner);
 }
 
-static void drop(struct api_mcp *all, struct owner *owner)
+static void drop(struct api_mcp *all, struct api_mcp_owner *owner)
 {
-    struct owner **at = &all->owners;
+    struct api_mcp_owner **at = &all->owners;
     while (*at != owner)
         at = &(*at)->next;
     *at = owner->next;
@@ -99,7 +99,7 @@ static void on_sweep(struct loop_timer *timer)
 {
     struct api_mcp *all = loop_owner(timer, struct api_mcp, sweep);
     const int64_t now = clock_now_ns();
-    for (struct owner *owner = all->owners, *next; owner; owner = next) {
+    for (struct api_mcp_owner *owner = all->owners, *next; owner; owner = next) {
         next = owner->next;
         if (mcp_hall_sweep(owner->hall, now))
             drop(all, owner);
@@ -110,10 +110,10 @@ static void on_sweep(struct loop_timer *timer)
 /* A quiet token that was not seen for longest makes room. */
 static int make_room(struct api_mcp *all, struct err *err)
 {
-    struct owner *oldest = NULL;
+    struct api_mcp_owner *oldest = NULL;
     if (all->count < HALLS_MAX)
         return 0;
-    for (struct owner *one = all->owners; one; one = one->next)
+    for (struct api_mcp_owner *one = all->owners; one; one = one->next)
         if (mcp_hall_is_quiet(one->hall) &&
             (!oldest || mcp_hall_used_ns(one->hall) < mcp_hall_used_ns(oldest->hall)))
             oldest = one;
@@ -133,7 +133,7 @@ static double timeout_s(const struct api *api)
     return most < TIMEOUT_S ? most : TIMEOUT_S;
 }
 
-static struct owner *owner_new(struct api_mcp *all, struct who_token *who, struct err *err)
+static struct api_mcp_owner *owner_new(struct api_mcp *all, struct who_token *who, struct err *err)
 {
     struct api *api = all->api;
     if (make_room(all, err) < 0)
@@ -143,15 +143,17 @@ static struct owner *owner_new(struct api_mcp *all, struct who_token *who, struc
         return NULL;
     struct embed_link link;
     embed_take_over(fd, &link);
-    struct owner *owner = buf_alloc_zero(1, sizeof *owner);
+    struct api_mcp_owner *owner = buf_alloc_zero(1, sizeof *owner);
     owner->api = api;
     owner->who = who_ref(who);
     owner->serial = ++all->last_serial;
     const struct mcp_options options = {
         .tools = mcp_tools, .definitions = mcp_definitions, .languages = all->languages,
+        .agent = api_models_any(api->tasks->models) ? &api_mcp_agent : NULL,
         .timeout_s = timeout_s(api), .kept_bytes = KEPT_BYTES, .find = find_stored,
         .may_use = may_use, .session_begins = session_begins,
         .session_made = session_made, .session_failed = session_failed, .user = owner,
+        .agent_user = owner,
     };
     owner->hall = mcp_hall_new(api->loop, &options, &link, err);
     if (!owner->hall) {
@@ -168,7 +170,7 @@ static struct owner *owner_new(struct api_mcp *all, struct who_token *who, struc
 static struct mcp_hall *hall_of(struct http_exchange *x, struct err *err)
 {
     struct api *api = api_of(x);
-    struct owner *owner = api->mcp->owners;
+    struct api_mcp_owner *owner = api->mcp->owners;
     if (api->draining) {
         err_set(err, ERR_BUSY, "the service is stopping");
         return NULL;

@@ -92,6 +92,11 @@ void api_models_close(struct api_models *models)
 
 /* --- the choice --- */
 
+bool api_models_any(const struct api_models *models)
+{
+    return models->model != NULL;
+}
+
 static int refuse(const struct api_models *models, const char *field, const json_t *given,
                   struct err *err)
 {

@@ -4,6 +4,7 @@
 #define SERVE_API_MODELS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 #include "serve/api/tasks_thread.h"
@@ -23,6 +24,8 @@ struct api_models *api_models_open(const struct api_models_options *options, str
 /* After rights are dropped. */
 int api_models_ready(struct api_models *models, struct err *err);
 void api_models_close(struct api_models *models);
+/* Is there a model for a task that names none? */
+bool api_models_any(const struct api_models *models);
 
 /* The names of a task's models, as its request has them. */
 struct api_models_wish {

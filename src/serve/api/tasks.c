@@ -63,6 +63,7 @@ void task_tell(struct api_task *task, const char *kind, json_t *data)
         task->model = buf_strdup(json_get_str(owned, "model"));
     if (name)
         events_add(task_turn(task)->events, name, json_incref(owned));
+    task_tell_mcp(task, kind, owned);
 }
 
 static void on_event(void *user, const char *kind, json_t *data)
@@ -77,6 +78,7 @@ static void on_ask(void *user, const char *question)
     task->asks = buf_strdup(str_of(question ? question : ""));
     events_add(task_turn(task)->events, "ask",
                json_pack("{s:o}", "question", json_text(str_of(task->asks))));
+    task_tell_mcp_ask(task);
 }
 
 void task_answer(struct http_exchange *x, const struct api_task *task)
@@ -116,6 +118,7 @@ static void end_turn(struct api_task *task, struct tasks_end *end)
         task_answer(wait->x, task);
         free(wait);
     }
+    task_tell_mcp_end(task, end->report);
 }
 
 static void refuse_waits(struct api_task *task, const struct err *err)
@@ -206,14 +209,9 @@ static void list_files(struct api_task *task)
     free(task->files);
     task->files = buf_alloc_zero(count + 1, sizeof *task->files);
     task->file_count = 0;
-    for (size_t i = 0; i < task->turn_count; i++) {
-        const struct request *request = &task->turns[i].request.made_of;
-        for (size_t j = 0; j < request->file_count; j++)
-            task->files[task->file_count++] = (struct agent_file){
-                .path = request->files[j].path,
-                .content = request->files[j].data,
-            };
-    }
+    for (size_t i = 0; i < task->turn_count; i++)
+        task->file_count += tasks_request_files(&task->turns[i].request,
+                                                &task->files[task->file_count]);
 }
 
 /* Takes the request over. */
@@ -241,18 +239,9 @@ void task_drop_turn(struct api_task *task)
 struct agent_task task_question(const struct api_task *task)
 {
     const struct tasks_request *first = &task->turns[0].request;
-    return (struct agent_task){
-        .question = task_turn(task)->request.question.at,
-        .files = task->files,
-        .file_count = task->file_count,
-        .budget = first->budget,
-        .mode = first->mode,
-        .cross_check = first->cross_check,
-        .schema = (json_t *)(uintptr_t)first->schema,
-        .instructions = first->instructions,
-        .verify = first->verify,
-        .session = first->session,
-    };
+    struct agent_task made = tasks_request_task(first, task->files, task->file_count);
+    made.question = task_turn(task)->request.question.at;
+    return made;
 }
 
 /* A connection to the engine and models, for an agent that is not there. */
@@ -310,39 +299,46 @@ int task_check_open(const struct api *api, struct err *err)
     return api->draining ? err_set(err, ERR_BUSY, "the service is stopping") : 0;
 }
 
+struct api_task *task_new(struct api *api, struct who_token *who, json_t *root, bool *out_wait,
+                          struct err *err)
+{
+    struct tasks_request request;
+    if (tasks_request_read(root, &api->ceilings, &request, err) < 0)
+        return NULL;
+    *out_wait = request.wait;
+    if (who_allows(who, &request.made_of, err) < 0 ||
+        api_blobs_fill(api, who, &request.made_of, err) < 0) {
+        tasks_request_done(&request);
+        return NULL;
+    }
+    struct api_task *task = tasks_add(api->tasks, who);
+    task_add_turn(task, &request, (size_t)api->options.http.caps[HTTP_EVENTS_BYTES]);
+    if (task_begin(task, /* resumes= */ false, err) == 0)
+        return task;
+    tasks_remove(task);
+    return NULL;
+}
+
 void api_task_new(struct http_exchange *x)
 {
     struct api *api = api_of(x);
     struct err err = ERR_INIT;
-    struct tasks_request request;
+    struct api_task *task = NULL;
+    bool wait = false;
     static const char *const none[] = { NULL };
-    if (http_query_only(x, none, &err) < 0 || task_check_open(api, &err) < 0 ||
-        tasks_request_read(x->json, &api->ceilings, &request, &err) < 0) {
-        http_reply_err(x, &err);
-        return;
-    }
-    bool wait = request.wait;
-    if (who_allows(x->who, &request.made_of, &err) < 0 ||
-        api_blobs_fill(api, x->who, &request.made_of, &err) < 0) {
-        tasks_request_done(&request);
-        http_reply_err(x, &err);
-        return;
-    }
-    struct api_task *task = tasks_add(api->tasks, x->who);
-    task_add_turn(task, &request, (size_t)http_cap(x, HTTP_EVENTS_BYTES));
-    if (task_begin(task, /* resumes= */ false, &err) == 0) {
+    if (http_query_only(x, none, &err) == 0 && task_check_open(api, &err) == 0)
+        task = task_new(api, x->who, x->json, &wait, &err);
+    if (task)
         task_reply(x, task, wait);
-        return;
-    }
-    tasks_remove(task);
-    http_reply_err(x, &err);
+    else
+        http_reply_err(x, &err);
 }
 
 /* --- reply --- */
 
-static int answer_model(struct api_task *task, const struct tasks_request *request, struct err *err)
+int task_answer_model(struct api_task *task, struct str text, struct err *err)
 {
-    if (tasks_thread_reply(task->thread, str_of(request->text)) == 0)
+    if (tasks_thread_reply(task->thread, text) == 0)
         return 0;
     err_set(err, ERR_CONFLICT, "task '%s' does not wait for a reply", task->id);
     err_hint(err, tasks_thread_runs(task->thread)
@@ -401,7 +397,7 @@ static void reply_to(struct http_exchange *x, struct api_task *task, json_t *bod
     }
     bool wait = request.wait, asks = !request.text && !request.allow;
     int rc = asks           ? follow(x, task, &request, &err)
-             : request.text ? answer_model(task, &request, &err)
+             : request.text ? task_answer_model(task, str_of(request.text), &err)
                             : decide(task, &request, &err);
     if (rc < 0)
         http_reply_err(x, &err);

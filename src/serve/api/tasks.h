@@ -44,6 +44,7 @@ struct api_task {
     json_t *approval; /* the call of a tool that waits for a decision, or NULL */
     char outcome[24]; /* of the last report; "" before */
     struct tasks_wait *waits;
+    uint64_t mcp; /* the owner of /mcp that hears of it (mcp.h); 0: none */
     bool kept;    /* it goes on when nobody waits */
     bool counted; /* its session, in the token's quota */
     bool stopped; /* of an earlier service, which ended before it */
@@ -84,7 +85,13 @@ static inline bool task_has_ended(const struct api_task *task)
 typedef void task_then(struct http_exchange *x, struct api_task *task, json_t *body);
 void task_with(struct http_exchange *x, const char *const *names, task_then *then);
 /* In memory, for this token; NULL: not there. */
+struct api_task *task_of(const struct api *api, const struct who_token *who, const char *id);
 struct api_task *task_find(const struct http_exchange *x, const char *id);
+/* A new one from the JSON of its request, begun. NULL: refused. */
+struct api_task *task_new(struct api *api, struct who_token *who, json_t *root, bool *out_wait,
+                          struct err *err);
+/* The user's reply to its question. ERR_CONFLICT: it does not wait for one. */
+int task_answer_model(struct api_task *task, struct str text, struct err *err);
 /* {"task","status",...}, without the report. */
 json_t *task_describe(const struct api_task *task);
 const char *task_status(const struct api_task *task);
@@ -107,6 +114,11 @@ void task_add_turn(struct api_task *task, struct tasks_request *request, size_t 
 void task_drop_turn(struct api_task *task);
 /* An event of the present question: takes `data`. */
 void task_tell(struct api_task *task, const char *kind, json_t *data);
+
+/* mcp_tasks.c: the same for a client of MCP, where the task is one's. */
+void task_tell_mcp(const struct api_task *task, const char *kind, const json_t *data);
+void task_tell_mcp_ask(const struct api_task *task);
+void task_tell_mcp_end(const struct api_task *task, const json_t *report);
 
 /* tasks_store.c: opens the store for the loop, and gives it up. */
 void tasks_store_open(struct api_tasks *tasks);

@@ -12,12 +12,17 @@
 #define PAGE 100 /* tasks of a list, by default and at most */
 #define BODY_MAX ((size_t)1 << 30)
 
-struct api_task *task_find(const struct http_exchange *x, const char *id)
+struct api_task *task_of(const struct api *api, const struct who_token *who, const char *id)
 {
-    struct api_task *task = api_of(x)->tasks->newest;
+    struct api_task *task = api->tasks->newest;
     while (task && (strcmp(task->id, id) != 0 || task->removed))
         task = task->older;
-    return task && who_may_see(x->who, task->owner) ? task : NULL;
+    return task && who_may_see(who, task->owner) ? task : NULL;
+}
+
+struct api_task *task_find(const struct http_exchange *x, const char *id)
+{
+    return task_of(api_of(x), x->who, id);
 }
 
 static json_t *time_json(int64_t at)

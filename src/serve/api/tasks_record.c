@@ -55,7 +55,7 @@ static int begin(struct tasks_thread *thread, struct err *err)
 {
     const struct tasklog_about about = { .id = thread->id,
                                          .owner = thread->now.owner ? thread->now.owner : "",
-                                         .door = "http",
+                                         .door = thread->now.door ? thread->now.door : "http",
                                          .created_ms = thread->now.created_ms };
     if (thread->writes)
         return 0;

@@ -252,6 +252,32 @@ int tasks_request_read(json_t *root, const struct request_ceilings *ceilings,
     return -1;
 }
 
+struct agent_task tasks_request_task(const struct tasks_request *request,
+                                     const struct agent_file *files, size_t file_count)
+{
+    return (struct agent_task){
+        .question = request->question.at,
+        .files = files,
+        .file_count = file_count,
+        .budget = request->budget,
+        .mode = request->mode,
+        .cross_check = request->cross_check,
+        .schema = (json_t *)(uintptr_t)request->schema,
+        .instructions = request->instructions,
+        .verify = request->verify,
+        .session = request->session,
+    };
+}
+
+size_t tasks_request_files(const struct tasks_request *request, struct agent_file *out)
+{
+    const struct request *made_of = &request->made_of;
+    for (size_t i = 0; i < made_of->file_count; i++)
+        out[i] = (struct agent_file){ .path = made_of->files[i].path,
+                                      .content = made_of->files[i].data };
+    return made_of->file_count;
+}
+
 static int check_new(const struct request *before, const struct request *added, struct err *err)
 {
     for (size_t i = 0; i < added->file_count; i++)

@@ -35,6 +35,12 @@ void tasks_request_done(struct tasks_request *request);
 
 int tasks_request_read(json_t *root, const struct request_ceilings *ceilings,
                        struct tasks_request *out, struct err *err);
+/* For the agent: without engine, models and record. The request stays the caller's. */
+struct agent_task tasks_request_task(const struct tasks_request *request,
+                                     const struct agent_file *files, size_t file_count);
+/* Its files, into room for all of them. Returns how many. */
+size_t tasks_request_files(const struct tasks_request *request, struct agent_file *out);
+
 /* {"text"}, or {"question","files"?,"wait"?}. The files are added to those of `first`, the task's
  * request; a path that is there already is refused. */
 int tasks_request_read_reply(json_t *root, const struct tasks_request *first,

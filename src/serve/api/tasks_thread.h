@@ -76,6 +76,7 @@ struct tasks_question {
      * while a thread runs. */
     struct agent_task task;
     const char *owner; /* of its record */
+    const char *door; /* the same; NULL: http */
     int64_t created_ms; /* since 1970: its place among the recorded ones */
     bool resumes; /* no new question: the last one goes on from its record */
     bool replays; /* the task of that name is replayed; there are no models */

@@ -143,6 +143,23 @@ void mcp_hall_found(struct mcp_hall *hall, uint64_t ticket, const json_t *record
     look(hall);
 }
 
+void mcp_hall_task_news(struct mcp_hall *hall, const char *id, const char *kind, const json_t *data)
+{
+    mcp_task_news(hall->mcp, id, kind, data);
+}
+
+void mcp_hall_task_asks(struct mcp_hall *hall, const char *id, const char *question)
+{
+    mcp_task_asks(hall->mcp, id, question);
+    look(hall);
+}
+
+void mcp_hall_task_over(struct mcp_hall *hall, const char *id, const json_t *report)
+{
+    mcp_task_over(hall->mcp, id, report);
+    look(hall);
+}
+
 /* --- conversations --- */
 
 static void end_talk(struct mcp_hall *hall, struct talk *talk)

@@ -27,6 +27,12 @@ bool mcp_hall_is_quiet(const struct mcp_hall *hall);
 void mcp_hall_found(struct mcp_hall *hall, uint64_t ticket, const json_t *record, struct str bytes,
                     const struct err *err);
 
+/* News of a task of the agent; see mcp_task_*. */
+void mcp_hall_task_news(struct mcp_hall *hall, const char *id, const char *kind,
+                        const json_t *data);
+void mcp_hall_task_asks(struct mcp_hall *hall, const char *id, const char *question);
+void mcp_hall_task_over(struct mcp_hall *hall, const char *id, const json_t *report);
+
 /* POST: x->body is a message. DELETE: the end of a conversation. */
 void mcp_hall_post(struct mcp_hall *hall, struct http_exchange *x);
 void mcp_hall_delete(struct mcp_hall *hall, struct http_exchange *x);
