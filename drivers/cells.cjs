@@ -20,11 +20,13 @@ const util = require('node:util');
 const vm = require('node:vm');
 const driver = require('./driver.cjs');
 const names = require('./names.cjs');
-const { Buffer, Error, JSON, Math, Number, Object, Promise, process, setImmediate } = globalThis;
+const { Atomics, Buffer, Error, Int32Array, JSON, Math, Number, Object, Promise, SharedArrayBuffer, process,
+    setImmediate } = globalThis;
 
 const REQUESTS_FD = 4;
 const LATE_MAX = 64 << 10;     // maximum text of failures between cells
 const FRAME_MAX = 15 << 20;
+const WATCH_MS = 20;           // for V8's watch to tell of an interrupt that came before
 const IMPORT = '\u03b9mport';  // as long as `import`, so that columns stay; nobody writes it
 const KEY = 'cupel \u03b9';      // the global name of a step during the step
 
@@ -286,7 +288,18 @@ async function call({ function: name, args: given, kwargs }) {
     return 0;
 }
 
+// Interrupts that were meant for the last cell. Node tells its listeners of one after the line that
+// woke it, and of one that came while V8's watch ended at the start of the next watch: that is here.
+async function forgetInterrupts() {
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+        runScript(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, WATCH_MS), { breakOnSigint: true });
+    } catch { /* there was one */ }
+}
+
 async function perform(request) {
+    if (request.hush)
+        await forgetInterrupts();
     const before = request.names ? names.marks() : null;
     const code = await new Promise((resolve) => {
         const mine = cell = { number: request.cell, code: request.code, end: resolve };
