@@ -96,7 +96,7 @@ static void tools_call(struct mcp_call *call)
         mcp_fault_set(&fault, MCP_E_PARAMS, 200, "there is no tool '%.80s'", name ? name : "");
     else if (args && !json_is_object(args))
         mcp_fault_set(&fault, MCP_E_PARAMS, 200, "'params.arguments' is not an object");
-    if (fault.code) {
+    if (!tool || fault.code) {
         mcp_call_fault(call, &fault);
         return;
     }

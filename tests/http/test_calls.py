@@ -171,3 +171,26 @@ def test_without_events_or_without_the_wish_nobody_is_asked(http):
     assert http.post("/v1/run", {"code": "1", "approve": 1}).error["field"] == "approve"
     run = http.begin({"code": ASKING, "tools": [ASKS]})
     assert "nobody can be asked here" in ended(http, run)["stdout"]
+
+
+def cell_that_asks(http, session):
+    """What tells of the call of a cell that is allowed it, and the call's own name."""
+    run = http.post(f"/v1/sessions/{session}/run", {"code": ASKING, "approve": True, "wait": False}).json["run"]
+    event = asked(http, run)
+    [asking] = http.get(f"/v1/runs/{run}").json["asking"]
+    http.post(f"/v1/runs/{run}/calls/{event['call']}/approve", {"allow": True})
+    result = ended(http, run)
+    events = [one for one in http.events(run) if one["event"].startswith("tool_")]
+    return [event, asking, *events, *result["calls"]], f"{run}-{event['call']}"
+
+
+def test_a_cell_that_runs_again_is_told_of_its_calls_over_http(http):
+    one = http.session(tools=[ASKS])
+    told, first = cell_that_asks(http, one)
+    assert len(told) == 5 and not any("repeats" in part for part in told), told
+    undone = http.post(f"/v1/sessions/{one}/undo", {})
+    if undone.status != 200:
+        pytest.skip(f"sessions cannot go back here: {undone.error['message']}")
+    told, _ = cell_that_asks(http, one)
+    assert {part.get("repeats") for part in told} == {first}, told
+    http.delete(f"/v1/sessions/{one}")

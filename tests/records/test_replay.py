@@ -382,7 +382,7 @@ PROGRAMS = {
 
 
 def test_the_programs_are_all_that_run_in_a_box():
-    clients = {"python", "c", "js", "tools", "tools-mcp"}  # they use cupel from outside, or tools
+    clients = {"python", "c", "js", "tools", "tools-mcp", "mcp_ask.py"}  # they use cupel from outside, or tools
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.*")
              if path.suffix in (".py", ".mjs", ".js") and path.relative_to(EXAMPLES).parts[0] not in clients}
     assert there == set(PROGRAMS)
