@@ -157,8 +157,8 @@ TEST(mcp_every_state_of_a_task_obeys_the_schema)
 {
     static const char *const odd[] = {
         "{}", "{'status':'failed','reason':'no model','hint':'set one'}",
-        "{'status':[],'answer':{},'values':[],'trace':[7,{}],'checks':[3],'artifacts':[{}],"
-        "'cost':7,'steps':'x','reason':{},'hint':1}",
+        ("{'status':[],'answer':{},'values':[],'trace':[7,{}],'checks':[3],'artifacts':[{}],"
+         "'cost':7,'steps':'x','reason':{},'hint':1}"),
         "{'status':'none such','trace':{},'checks':'x','artifacts':{'a':1}}",
     };
     struct mcp_answer answer;
