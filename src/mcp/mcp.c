@@ -13,11 +13,17 @@ struct mcp *mcp_open(const struct mcp_options *options, const struct embed_link 
     struct mcp *mcp = buf_alloc_zero(1, sizeof *mcp);
     mcp->options = *options;
     mcp->client = EMBED_CLIENT_INIT;
-    embed_client_init(&mcp->client, link);
+    if (link)
+        mcp_connect(mcp, link);
     if (mcp_definitions_open(mcp, err) == 0)
         return mcp;
     mcp_close(mcp);
     return NULL;
+}
+
+void mcp_connect(struct mcp *mcp, const struct embed_link *link)
+{
+    embed_client_init(&mcp->client, link);
 }
 
 static void end_all_calls(struct mcp *mcp)

@@ -72,9 +72,10 @@ struct mcp_options {
  * host's folders. */
 char *mcp_host_languages(void);
 
-/* Takes over the link. */
+/* Takes over the link. NULL: it comes with mcp_connect, before any message. */
 struct mcp *mcp_open(const struct mcp_options *options, const struct embed_link *link,
                      struct err *err);
+void mcp_connect(struct mcp *mcp, const struct embed_link *link);
 /* Ends the connection; every call is over without an answer. Accepts NULL. */
 void mcp_close(struct mcp *mcp);
 int mcp_fd(const struct mcp *mcp); /* -1: the connection has ended */

@@ -242,14 +242,14 @@ static void leave_out_ask(struct talk *talk, const struct err *why)
 }
 
 /* As the caller. The model comes first: it takes its keys out of what engines inherit. */
-static int reach(struct talk *talk, struct embed_link *out, struct err *err)
+static int reach(struct talk *talk, int *out_fd, struct err *err)
 {
     struct err why = ERR_INIT, unheard = ERR_INIT; /* without a state folder there are no records */
     talk->tasks = cli_mcp_tasks_open(&why);
     if (!talk->tasks)
         leave_out_ask(talk, &why);
     if (cli_interrupt_open(&talk->stop_fd, err) < 0 || cli_starter_open(&talk->starter, err) < 0 ||
-        reopen(talk, out, err) < 0)
+        cli_starter_reach(&talk->starter, out_fd, err) < 0)
         return -1;
     talk->stored = cli_mcp_stored_open(&unheard);
     return 0;
@@ -259,9 +259,10 @@ static int prepare(struct talk *talk, const struct cli_mcp_options *options, str
 {
     struct embed_link link = EMBED_LINK_INIT;
     struct err why = ERR_INIT;
-    own_str languages = mcp_host_languages();
-    if (reach(talk, &link, err) < 0 || box_drop_door(err) < 0)
+    own_fd engine = -1;
+    if (reach(talk, &engine, err) < 0 || box_drop_door(err) < 0)
         return -1;
+    own_str languages = mcp_host_languages(); /* while the engine starts */
     if (talk->tasks && cli_mcp_tasks_ready(talk->tasks, &talk->starter, &talk->mcp, &why) < 0)
         leave_out_ask(talk, &why);
     const struct mcp_options how = {
@@ -270,9 +271,10 @@ static int prepare(struct talk *talk, const struct cli_mcp_options *options, str
         .kept_bytes = KEPT_BYTES, .reopen = reopen, .find = talk->stored ? find_stored : NULL,
         .user = talk, .agent = talk->tasks ? &cli_mcp_agent : NULL, .agent_user = talk->tasks,
     };
-    talk->mcp = mcp_open(&how, &link, err);
-    if (!talk->mcp)
+    talk->mcp = mcp_open(&how, /* link= */ NULL, err);
+    if (!talk->mcp || embed_adopt(take_fd(&engine), &link, err) < 0)
         return -1;
+    mcp_connect(talk->mcp, &link);
     if (talk->stored)
         cli_mcp_stored_ready(talk->stored, talk->mcp);
     return 0;
