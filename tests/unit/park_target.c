@@ -111,7 +111,10 @@ const char *ask(int sock, const char *text)
     struct pollfd ready = { .fd = sock, .events = POLLIN };
     if (*text)
         CHECK_INT(send(sock, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-    CHECK_INT(poll(&ready, 1, 20000), 1);
+    int got = poll(&ready, 1, 20000);
+    if (got != 1)
+        printf("# no answer to '%s'\n", text);
+    CHECK_INT(got, 1);
     ssize_t n = recv(sock, said, sizeof said - 1, 0);
     CHECK(n >= 0);
     said[n] = 0;
