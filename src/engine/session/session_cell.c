@@ -154,7 +154,8 @@ static void finish(struct session *session, enum result_state state)
 {
     struct engine_run *run = session->queue.cell;
     session->queue.cell = NULL;
-    /* An interrupt that did not end a Python cell may come late; node gets every one twice. */
+    /* An interrupt that did not end a Python cell may come late. To node any may: it was perhaps
+     * sent again, or node's own watch kept it (forgetInterrupts in drivers/cells.cjs). */
     session->streams.hush = run->facts.interrupt_sent &&
                             (session->request.language != REQUEST_PYTHON ||
                              !run->driver.interrupted || run->may_miss_interrupt);
