@@ -44,7 +44,7 @@ _cupel()
         --limit) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
         --stdin) options='' fill=files ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --cache) options='' fill='' ;;
@@ -78,7 +78,7 @@ _cupel()
         --max-steps) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
@@ -101,7 +101,7 @@ _cupel()
         --max-steps) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
@@ -160,7 +160,7 @@ _cupel()
         --disk) options='' fill='' ;;
         --pids) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --tools) options='' fill='' ;;
@@ -231,7 +231,7 @@ _cupel()
         --disk) options='' fill='' ;;
         --pids) options='' fill='' ;;
         --env | -e) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --tools) options='' fill='' ;;
@@ -361,7 +361,7 @@ _cupel()
         --sessions) options='' fill='' ;;
         --stored) options='' fill='' ;;
         --limit) options='' fill='' ;;
-        --profile) options='' fill=words words='baseline analysis' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
         --tool) options='' fill='' ;;
         esac

@@ -28,22 +28,16 @@ const struct limits_row limits_rows[LIMITS_COUNT] = {
     [LIMITS_ARTIFACT_FILES] = { "artifact_files", 1, 0, 4096 },
 };
 
+#define BASELINE                                                                                   \
+    {                                                                                              \
+        [LIMITS_TIMEOUT] = 5 * 1000, [LIMITS_MEMORY] = 512 * MIB, [LIMITS_DISK] = 200 * MIB,       \
+        [LIMITS_PIDS] = 64, [LIMITS_CPUS] = 1000, [LIMITS_INPUT] = 64 * MIB,                       \
+        [LIMITS_STDOUT] = 64 * KIB, [LIMITS_STDERR] = 64 * KIB,                                    \
+        [LIMITS_ARTIFACT_BYTES] = 5 * MIB, [LIMITS_ARTIFACT_FILES] = 64,                           \
+    }
+
 const struct limits_profile limits_profiles[] = {
-    {
-        .name = "baseline",
-        .defaults = { {
-            [LIMITS_TIMEOUT] = 5 * 1000,
-            [LIMITS_MEMORY] = 512 * MIB,
-            [LIMITS_DISK] = 200 * MIB,
-            [LIMITS_PIDS] = 64,
-            [LIMITS_CPUS] = 1000,
-            [LIMITS_INPUT] = 64 * MIB,
-            [LIMITS_STDOUT] = 64 * KIB,
-            [LIMITS_STDERR] = 64 * KIB,
-            [LIMITS_ARTIFACT_BYTES] = 5 * MIB,
-            [LIMITS_ARTIFACT_FILES] = 64,
-        } },
-    },
+    { .name = "baseline", .defaults = { BASELINE } },
     {
         .name = "analysis",
         .defaults = { {
@@ -59,6 +53,7 @@ const struct limits_profile limits_profiles[] = {
             [LIMITS_ARTIFACT_FILES] = 256,
         } },
     },
+    { .name = "strict", .defaults = { BASELINE }, .strict = true },
 };
 const size_t limits_profile_count = array_len(limits_profiles);
 

@@ -43,6 +43,7 @@ extern const struct limits_row limits_rows[LIMITS_COUNT];
 
 struct limits_profile {
     const char *name;
+    bool strict; /* requires every wall, and an image that shares no file with the host */
     struct limits defaults; /* LIMITS_CPU 0 means timeout × cpus + 1 s; disk: see limits_fill */
 };
 extern const struct limits_profile limits_profiles[];

@@ -25,7 +25,6 @@ const struct request_language_row request_languages[REQUEST_LANGUAGES] = {
 };
 
 const char *const request_tiers[] = { "native", NULL };
-const char *const request_images[] = { "host", NULL };
 const char *const request_artifacts[] = { "list", "inline", NULL };
 const char *const request_on_outputs[] = {
     [REQUEST_TRUNCATE] = "truncate",
@@ -80,7 +79,8 @@ static int take_profile(struct request_intake *in, const json_t *value, struct e
         return -1;
     const struct limits_profile *found = limits_profile_find(json_string_value(value));
     if (!found)
-        return request_refuse("profile", value, "baseline or analysis", "an unknown profile", err);
+        return request_refuse("profile", value, "baseline, analysis or strict",
+                              "an unknown profile", err);
     in->out->profile = found;
     return 0;
 }
@@ -210,32 +210,6 @@ static int take_env(struct request_intake *in, const json_t *value, struct err *
     return 0;
 }
 
-static bool is_digest(const char *text)
-{
-    static const char scheme[] = "sha256:";
-    size_t skip = sizeof scheme - 1;
-    return strncmp(text, scheme, skip) == 0 && strlen(text) == skip + 64 &&
-           strspn(text + skip, "0123456789abcdef") == 64;
-}
-
-/* NAME, or NAME@sha256:...: the engine compares the digest with the image's. */
-static int take_image(struct request_intake *in, const json_t *value, struct err *err)
-{
-    if (request_check_text(value, "image", err) < 0)
-        return -1;
-    const char *text = json_string_value(value);
-    size_t len = strcspn(text, "@");
-    int found = request_find_name(request_images, (struct str){ text, len });
-    if (found < 0)
-        return request_refuse("image", value, "host or host@sha256:...", "an unknown image", err);
-    if (text[len] && !is_digest(text + len + 1))
-        return request_refuse("image", value, "sha256: and 64 lower-case hexadecimal digits",
-                              "not pinned by a sha256 digest", err);
-    in->out->image = request_images[found];
-    in->out->image_digest = text[len] ? text + len + 1 : NULL;
-    return 0;
-}
-
 static int take_tier(struct request_intake *in attr_unused, const json_t *value, struct err *err)
 {
     if (request_check_text(value, "tier", err) < 0)
@@ -325,7 +299,8 @@ const struct request_field request_fields[] = {
     { "env", take_env, false },
     { "call", request_take_call, false },
     { "files", request_take_files, false },
-    { "image", take_image, false },
+    { "image", request_take_image, true },
+    { "packages", request_take_packages, false },
     { "tier", take_tier, false },
     { "on_output_limit", take_on_output, false },
     { "artifacts", take_artifacts, false },
@@ -378,7 +353,7 @@ int request_from_json(json_t *object, const struct request_ceilings *ceilings, s
     own_request made = {
         .root = json_incref(object),
         .profile = ceilings->profile ? ceilings->profile : &limits_profiles[0],
-        .image = request_images[0],
+        .image = "host",
         .stdin_text = STR(""),
     };
     if (take_all(object, ceilings, &made, err) < 0)
@@ -407,6 +382,7 @@ void request_done(struct request *request)
     free(request->env_owned);
     free(request->env);
     free(request->args);
+    free(request->image_owned);
     json_decref(request->root);
     *request = REQUEST_INIT;
 }

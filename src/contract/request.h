@@ -25,6 +25,10 @@
 #define REQUEST_TOOL_NAME_MAX 64
 #define REQUEST_SEED_MAX UINT32_MAX
 #define REQUEST_CACHE_MAX_S (30 * 86400) /* cache.ttl_s */
+#define REQUEST_IMAGE_NAME_MAX 63
+#define REQUEST_IMAGE_ROOM 80 /* "sha256:", 64 digits, NUL; names are shorter */
+#define REQUEST_PACKAGES_MAX 64
+#define REQUEST_PACKAGE_MAX 100 /* bytes of a package's name, and of its version */
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
 
 enum request_language {
@@ -82,8 +86,10 @@ struct request {
     const json_t *call; /* {"function", "args", "kwargs"} or NULL */
     struct request_file *files;
     size_t file_count;
-    const char *image; /* "host" */
+    const char *image; /* "host", a name, or "sha256:..." of an image by its digest alone */
     const char *image_digest; /* "sha256:..." where the request pins one, else NULL */
+    char *image_owned; /* heap bytes behind both, or NULL */
+    const json_t *packages; /* that the image must have: texts for request_package_read, or NULL */
     const struct limits_profile *profile;
     struct limits limits;
     enum request_on_output on_output_limit;
@@ -106,6 +112,7 @@ struct request_ceilings {
     int64_t host_memory_bytes;
     const struct limits *limits; /* NULL: those of the contract */
     const struct limits_profile *profile; /* of a request that names none; NULL: baseline */
+    const char *image; /* of a request that names none; NULL: host */
     int64_t cache_ttl_s; /* of a request without 'cache' */
     bool blobs; /* the door has blobs: request_fill_blob follows */
 };
@@ -134,6 +141,19 @@ int request_from_session_json(json_t *object, const struct request_ceilings *cei
 /* A cell's request, completed from its session: language, profile, limits. Refuses fields that must
  * equal the session's. A new object; NULL with an err. */
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err);
+
+/* Replaces the image: "NAME", "NAME@sha256:HEX" or "sha256:HEX", checked by its form alone. */
+int request_set_image(struct request *request, const char *text, struct err *err);
+/* [a-z0-9][a-z0-9._-]*; "sha256:" and 64 hexadecimal digits, lower case. */
+bool request_image_is_name(struct str text);
+bool request_image_is_digest(struct str text);
+
+/* One of `packages`: a name alone, or with a version: exactly that one, or at least that. */
+struct request_package {
+    struct str name, version; /* views; an empty version: any */
+    bool least;
+};
+int request_package_read(struct str text, struct request_package *out);
 
 /* May a request name this path? Relative, at most REQUEST_PATH_MAX bytes, components of 1 to 255
  * bytes, none empty, "." or "..", no NUL, not inside ".cupel" (spilled output). `field` names it in

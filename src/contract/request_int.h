@@ -29,7 +29,6 @@ extern const char *const request_call_members[];
 extern const char *const request_file_members[];
 
 extern const char *const request_tiers[];
-extern const char *const request_images[];
 extern const char *const request_artifacts[];
 extern const char *const request_on_outputs[];
 extern const char *const request_on_errors[];
@@ -49,6 +48,8 @@ int request_find_name(const char *const *names, struct str text);
 /* Refuses anything but a string without NUL. */
 int request_check_text(const json_t *value, const char *field, struct err *err);
 
+int request_take_image(struct request_intake *intake, const json_t *value, struct err *err);
+int request_take_packages(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_files(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_session(struct request_intake *intake, const json_t *value, struct err *err);
 int request_take_on_error(struct request_intake *intake, const json_t *value, struct err *err);

@@ -55,7 +55,7 @@ static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS,
 
 static const char *const session_members[] = { "language", "profile", "limits", "env",
                                                "files",    "image",   "tier",   "seed",
-                                               "tools",    NULL };
+                                               "packages", "tools",  NULL };
 
 int request_from_session_json(json_t *object, const struct request_ceilings *ceilings,
                               struct request *out, struct err *err)
@@ -123,17 +123,31 @@ static int check_seed(const json_t *cell, const struct request *session, struct 
     return -1;
 }
 
+/* A cell runs in the image of its session, whatever the default is now. */
+static int check_image(const json_t *cell, const struct request *session, struct err *err)
+{
+    const json_t *given = json_object_get(cell, "image");
+    char pinned[2 * REQUEST_IMAGE_ROOM];
+    snprintf(pinned, sizeof pinned, "%s@%s", session->image,
+             session->image_digest ? session->image_digest : "");
+    if (json_is_string(given) && str_is(json_str(given), pinned))
+        return 0;
+    return check_same(cell, "image", session->image, err);
+}
+
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err)
 {
     const json_t *limits = json_object_get(cell, "limits");
     const char *language = request_languages[session->language].name;
     if (check_same(cell, "language", language, err) < 0 ||
         check_same(cell, "profile", session->profile->name, err) < 0 ||
-        check_seed(cell, session, err) < 0 || (limits && check_fixed(limits, session, err) < 0))
+        check_image(cell, session, err) < 0 || check_seed(cell, session, err) < 0 ||
+        (limits && check_fixed(limits, session, err) < 0))
         return NULL;
     json_t *whole = json_copy((json_t *)(uintptr_t)cell);
     json_object_set_new(whole, "language", json_string(language));
     json_object_set_new(whole, "profile", json_string(session->profile->name));
+    json_object_set_new(whole, "image", json_string(session->image));
     if (session->has_seed)
         json_object_set_new(whole, "seed", json_integer(session->seed));
     if (session->tools && !json_object_get(cell, "tools"))

@@ -106,7 +106,7 @@ int tokens_quota_add_word(struct tokens_quota *quota, enum tokens_list_id id, co
     if (!json_is_string(word) || !is_word(json_str(word)))
         return refuse(field, word, "a name of 1 to 200 bytes without spaces", err);
     if (id == TOKENS_PROFILES && !limits_profile_find(json_string_value(word)))
-        return refuse(field, word, "the name of a profile: baseline or analysis", err);
+        return refuse(field, word, "the name of a profile: baseline, analysis or strict", err);
     if (!quota->lists[id])
         quota->lists[id] = json_array();
     if (json_array_size(quota->lists[id]) >= TOKENS_LIST_MAX)

@@ -62,7 +62,7 @@ TEST(limits_profiles_are_found_by_their_exact_names)
 {
     CHECK(limits_profile_find("baseline") && limits_profile_find("analysis"));
     CHECK(!limits_profile_find("Baseline"));
-    CHECK(!limits_profile_find("strict"));
+    CHECK(limits_profile_find("strict")->strict && !limits_profiles[0].strict);
     CHECK_TEXT(limits_profiles[0].name, "baseline");
 }
 

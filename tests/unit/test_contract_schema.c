@@ -79,17 +79,16 @@ static json_t *request_describe(void)
     json_object_set_new(out, "profiles", describe_profiles());
     json_object_set_new(out, "limits", describe_limits());
     json_object_set_new(out, "tiers", list_names(request_tiers, 8));
-    json_object_set_new(out, "images", list_names(request_images, 8));
     json_object_set_new(out, "on_output_limit", list_names(request_on_outputs, 8));
     json_object_set_new(out, "artifacts", list_names(request_artifacts, 8));
     json_object_set_new(out, "on_error", list_names(request_on_errors, 8));
     json_object_set_new(out, "call", list_names(request_call_members, 8));
     json_object_set_new(out, "file", list_names(request_file_members, 8));
-    json_object_set_new(out, "caps",
-                        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "code", (int)REQUEST_CODE_MAX,
-                                  "args", REQUEST_ARGS_MAX, "env", REQUEST_ENV_MAX, "files",
-                                  REQUEST_FILES_MAX, "tools", REQUEST_TOOLS_MAX, "path",
-                                  REQUEST_PATH_MAX));
+    json_object_set_new(
+        out, "caps",
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "code", (int)REQUEST_CODE_MAX, "args",
+                  REQUEST_ARGS_MAX, "env", REQUEST_ENV_MAX, "files", REQUEST_FILES_MAX, "packages",
+                  REQUEST_PACKAGES_MAX, "tools", REQUEST_TOOLS_MAX, "path", REQUEST_PATH_MAX));
     return out;
 }
 
@@ -217,9 +216,7 @@ TEST(schema_of_the_request_has_the_values_of_the_code)
               at(code, "on_output_limit"));
     check_set("artifacts", at(schema, "properties/artifacts/enum"), at(code, "artifacts"));
     check_set("on_error", at(schema, "properties/on_error/enum"), at(code, "on_error"));
-    CHECK_INT(json_array_size(at(code, "images")), 1);
-    CHECK_TEXT(json_string_value(at(schema, "properties/image/default")),
-               json_string_value(json_array_get(at(code, "images"), 0)));
+    CHECK_TEXT(json_string_value(at(schema, "properties/image/default")), "host");
 }
 
 TEST(schema_of_the_request_has_the_caps_of_the_code)
@@ -232,6 +229,7 @@ TEST(schema_of_the_request_has_the_caps_of_the_code)
         { "env", "properties/env/maxProperties" },
         { "files", "properties/files/maxItems" },
         { "tools", "properties/tools/maxItems" },
+        { "packages", "properties/packages/maxItems" },
         { "path", "properties/files/items/properties/path/maxLength" },
     };
     own_json schema = load("api/request.schema.json");

@@ -48,7 +48,7 @@ struct image_entry {
     char name[IMAGE_NAME_ROOM]; /* "" if it was found by digest alone and has none */
     char hex[IMAGE_HEX_ROOM];   /* of the tree */
     bool on_host;               /* "base": "host" */
-    json_t *manifest;           /* {"schema":1,"digest":"sha256:HEX","base":"none"|"host","source",
+    json_t *manifest; /* {"schema":1,"digest":"sha256:HEX","base":"none"|"host","source",
                                  *  "created","files","bytes","env":{...},"lock":{...}|null,...} */
 };
 #define IMAGE_ENTRY_INIT ((struct image_entry){ 0 })
