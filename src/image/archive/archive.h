@@ -40,6 +40,9 @@ static inline void image_import_report_done(struct image_import_report *report)
 }
 #define own_import_report attr_cleanup(image_import_report_done) struct image_import_report
 
+/* Loads libarchive, for a process that cannot load it later. */
+int image_archive_ready(struct err *err);
+
 /* Read the archive into the build. `fd` is a regular file or a pipe. The caller finishes the build,
  * or closes it after a failure. */
 int image_import(struct image_build *build, int fd, const struct image_import_options *options,

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "image/archive/library.h"
 #include "image/archive/oci.h"
 #include "image/archive/writer.h"
 
@@ -195,6 +196,11 @@ int image_export(const struct image_store *store, const struct image_entry *entr
     if (writer_open(out_fd, NULL, WRITER_STABLE, &out, err) < 0)
         return -1;
     return write_all(tree, *entry->name ? entry->name : "image", entry->manifest, out, err);
+}
+
+int image_archive_ready(struct err *err)
+{
+    return libarchive(err) ? 0 : -1;
 }
 
 int image_pack(int dirfd, int out_fd, struct err *err)
