@@ -62,7 +62,8 @@ MUSL_CRT      := $(if $(CROSS),,$(dir $(shell musl-gcc '-$(hash)$(hash)$(hash)' 
 STATIC_PIE    := $(if $(MUSL_CRT),-static -nostartfiles -Wl$(comma)-pie$(comma)--no-dynamic-linker \
                  $(MUSL_CRT)rcrt1.o $(MUSL_CRT)crti.o $(MUSL_CRT)crtn.o,-static-pie)
 STATIC_LDFLAGS := $(STATIC_PIE) -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,text -s
-# The program `tool` of bash code. It runs beside the user's code, and is never sanitized.
+# The programs `tool` of bash code and `shell` of commands. They run beside the user's code, and are
+# never sanitized.
 CALLER_CC      := $(STATIC_CC)
 CALLER_CFLAGS  := $(STATIC_CFLAGS)
 CALLER_LDFLAGS := $(STATIC_LDFLAGS)
@@ -94,7 +95,9 @@ ZYGOTE_CFLAGS = $(BASE) $(ZYGOTE_SAN) -fPIC -fvisibility=hidden -ffunction-secti
 SEED_SRC    := $(wildcard src/box/seed/*.c)
 CALLER_OWN  := $(wildcard src/box/caller/*.c)
 CALLER_SRC  := $(CALLER_OWN) src/base/io.c
-HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN) $(SEED_SRC) $(CALLER_OWN),$(wildcard src/*/*.c src/*/*/*.c))
+SHELL_OWN   := $(wildcard src/box/shell/*.c)
+SHELL_SRC   := $(SHELL_OWN) src/box/proto/shell.c
+HOST_SRC    := $(filter-out $(STATIC_ONLY) $(ZYGOTE_OWN) $(SEED_SRC) $(CALLER_OWN) $(SHELL_OWN),$(wildcard src/*/*.c src/*/*/*.c))
 EMBED_CFLAGS := $(BASE) -fPIC -fvisibility=hidden -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 EMBED_SRC := $(wildcard src/embed/*.c) src/contract/frame.c src/contract/frame_news.c src/contract/refusal.c \
              src/base/io.c src/base/base64.c src/base/buf.c src/base/err.c src/base/json.c src/base/json_add.c src/base/str.c
@@ -114,7 +117,7 @@ all: $(B)/cupel $(B)/libcupel.so $(B)/libcupel.a
 # change of either builds them again. A stamp is written only when its text changes.
 FLAGS   := $(strip $(shell $(CC) --version 2>/dev/null | head -n 1) | $(CC) $(HOST_CFLAGS) $(HOST_LDFLAGS) $(HOST_LIBS) | \
            $(STATIC_CC) $(STATIC_CFLAGS) $(STATIC_LDFLAGS) | $(CALLER_CC) $(CALLER_CFLAGS) $(CALLER_LDFLAGS) | $(EMBED_CFLAGS) | $(ZYGOTE_CFLAGS) | $(BUILD_PYTHON))
-SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(SEED_SRC) $(CALLER_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c bench/load/*.c dev/completion/*.c))
+SOURCES := $(sort $(HOST_SRC) $(BROKER_SRC) $(INIT_SRC) $(ZYGOTE_SRC) $(SEED_SRC) $(CALLER_SRC) $(SHELL_SRC) $(EMBED_SRC) $(wildcard tests/unit/*.c bench/warm/*.c bench/load/*.c dev/completion/*.c))
 ifneq ($(file <$(B)/stamp/flags),$(FLAGS))
 $(B)/stamp/flags: FORCE
 endif
@@ -161,6 +164,8 @@ $(B)/init: $(call static_obj,$(INIT_SRC) $(STATIC_SAN)) $(B)/stamp/sources
 
 $(B)/tool: $(patsubst %.c,$(B)/caller/%.o,$(CALLER_SRC)) $(B)/stamp/sources
 	$(Q)$(CALLER_CC) $(CALLER_LDFLAGS) -o $@ $(filter %.o,$^)
+$(B)/shell: $(patsubst %.c,$(B)/caller/%.o,$(SHELL_SRC)) $(B)/stamp/sources
+	$(Q)$(CALLER_CC) $(CALLER_LDFLAGS) -o $@ $(filter %.o,$^)
 $(B)/caller/%.o: %.c $(B)/stamp/flags
 	@mkdir -p $(@D)
 	$(Q)$(CALLER_CC) $(CALLER_CFLAGS) -c -o $@ $<
@@ -183,7 +188,7 @@ $(B)/host/src/store/records/export_tools.o: src/store/records/standin.py
 $(B)/host/src/serve/api/about.o: api/openapi.json
 $(B)/host/src/mcp/definitions.o: api/mcp-tools.json
 COMPILED := $(patsubst drivers/%.py,$(B)/gen/%.pyc,$(filter-out %/zygote.py %/prepare.py,$(wildcard drivers/*.py)))
-$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so $(B)/seed.so $(B)/tool
+$(B)/host/src/engine/talk/drivers.o: $(wildcard drivers/*) $(COMPILED) $(B)/zygote.so $(B)/seed.so $(B)/tool $(B)/shell
 # The drivers compiled ahead: compiling one at every start would cost a third of a cold run.
 $(B)/gen/%.pyc: drivers/%.py $(B)/stamp/flags
 	@mkdir -p $(@D)
@@ -245,7 +250,7 @@ $(B)/replay/%: $(B)/host/tests/fuzz/fuzz_%.o $(B)/host/tests/fuzz/replay.o $(LIB
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 replay: $(FUZZ:%=$(B)/replay/%)
 FUZZ_LIB := $(filter-out src/cli/main.c,$(HOST_SRC))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(COMPILED) $(B)/zygote.so $(B)/seed.so $(B)/tool | $(B)/gen/box/wall/filter.h
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) $(B)/stamp/flags $(B)/broker $(B)/init $(COMPILED) $(B)/zygote.so $(B)/seed.so $(B)/tool $(B)/shell | $(B)/gen/box/wall/filter.h
 	@mkdir -p $(@D)
 	$(Q)clang $(filter-out -MMD -MP -ftrivial-auto-var-init=zero,$(BASE)) -DBUILD_DIR='"$(B)"' -DBUILD_PYTHON='"$(BUILD_PYTHON)"' -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -o $@ tests/fuzz/fuzz_$*.c $(FUZZ_LIB) $(HOST_LIBS)

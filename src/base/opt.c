@@ -206,8 +206,9 @@ static int parse_letters(struct parse *p, const char *text)
     return 0;
 }
 
-int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void *into,
-              struct opt_operands *out, struct err *err)
+/* `ends`: the first operand ends the options. */
+static int parse_all(const struct opt *table, size_t rows, int argc, char **argv, void *into,
+                     bool ends, struct opt_operands *out, struct err *err)
 {
     struct parse p = { .table = table, .rows = rows, .argc = argc, .argv = argv, .into = into,
                        .err = err };
@@ -229,10 +230,23 @@ int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void 
                 err_hint(err, "write -- before operands that begin with a dash");
             return -1;
         }
+        ended = ended || (ends && operands > 0);
     }
     out->at = argv;
     out->count = operands;
     return 0;
+}
+
+int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void *into,
+              struct opt_operands *out, struct err *err)
+{
+    return parse_all(table, rows, argc, argv, into, /* ends= */ false, out, err);
+}
+
+int opt_parse_command(const struct opt *table, size_t rows, int argc, char **argv, void *into,
+                      struct opt_operands *out, struct err *err)
+{
+    return parse_all(table, rows, argc, argv, into, /* ends= */ true, out, err);
 }
 
 void opt_done(const struct opt *table, size_t rows, void *into)

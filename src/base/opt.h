@@ -49,6 +49,10 @@ struct opt_operands {
  * into it. ERR_USAGE naming the option and the value otherwise. */
 int opt_parse(const struct opt *table, size_t rows, int argc, char **argv, void *into,
               struct opt_operands *out, struct err *err);
+/* The same where the operands are another program's command line: the first one ends the
+ * options. */
+int opt_parse_command(const struct opt *table, size_t rows, int argc, char **argv, void *into,
+                      struct opt_operands *out, struct err *err);
 /* Free the lists of the table's OPT_LIST rows. */
 void opt_done(const struct opt *table, size_t rows, void *into);
 

@@ -73,6 +73,16 @@ struct request_file {
     char blob[65]; /* sha256 of the bytes, which the door has yet to fill in; "": none */
 };
 
+/* A command line in place of code: `args` holds it, the program first. request_set_command alone
+ * makes one; no JSON names it. */
+struct request_command {
+    bool terminal; /* it gets a terminal, one of the box's own */
+    bool err_apart; /* ... but for its stderr */
+    uint16_t rows, columns; /* of that terminal; 0: unknown */
+};
+/* A command without a time limit: its clocks run out after a year. */
+#define REQUEST_COMMAND_MS (INT64_C(366) * 86400 * 1000)
+
 struct request {
     json_t *root; /* keeps the strings below alive */
     enum request_language language;
@@ -101,6 +111,7 @@ struct request {
     uint32_t seed;
     const json_t *tools; /* names and definitions, not yet read; NULL: none */
     int64_t cache_ttl_s; /* a stored result may be that old; 0: the code runs */
+    const struct request_command *command; /* runs in place of code; NULL: none */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })
@@ -116,6 +127,11 @@ struct request_ceilings {
     int64_t cache_ttl_s; /* of a request without 'cache' */
     bool blobs; /* the door has blobs: request_fill_blob follows */
 };
+
+/* Turns the request of a session, without code, into a command's, which lives for `timeout_ms`; 0:
+ * until it ends. `argv` and `command` must stay as long as the request. argv may hold any bytes. */
+int request_set_command(struct request *request, char *const *argv, size_t argc,
+                        const struct request_command *command, int64_t timeout_ms, struct err *err);
 
 /* From JSON text, or from a JSON object (which gets a reference). Both give a complete, checked
  * request or -1. */

@@ -52,6 +52,7 @@ enum engine_event_kind {
     ENGINE_CALL, /* the code calls a tool, and waits for engine_tool_answer */
     ENGINE_CALL_OVER, /* the code waits for that call no longer */
     ENGINE_THAWED, /* an interrupt lets frozen code go on, whatever engine_run_freeze said */
+    ENGINE_ROOM, /* a command takes input: engine_command_write */
     ENGINE_APPROVAL, /* of src/tool/call: a call waits for a person; data has its members */
     ENGINE_TOOL_CALL, /* of src/tool/call: a call for the client; data has its members */
     ENGINE_TOOL_RESULT, /* ... its outcome */
@@ -133,6 +134,17 @@ int engine_run_begun(struct engine *engine, const struct request *request,
                      void (*begun)(void *user, struct engine_run *run),
                      void (*on_event)(void *user, const struct engine_event *event), void *user,
                      int interrupt_fd, struct result *out, struct err *err);
+
+/* --- commands (request.command): every byte goes through, in both directions, none is kept --- */
+
+/* Writes to the command's standard input what its pipe takes now: the number of bytes, or -1:
+ * nobody reads it any more. ENGINE_ROOM follows when it takes more. */
+long engine_command_write(struct engine_run *run, struct str bytes);
+void engine_command_end_input(struct engine_run *run);
+/* The door's reader of that stream is slow: the command waits, once its pipe is full. */
+void engine_command_pause(struct engine_run *run, bool is_err, bool paused);
+/* Its terminal has that size now. */
+void engine_command_resize(struct engine_run *run, unsigned rows, unsigned columns);
 
 /* --- sessions (docs/protocol.md) --- */
 

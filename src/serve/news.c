@@ -79,6 +79,7 @@ void serve_news_event(struct serve_news *news, const struct engine_event *event)
         break;
     case ENGINE_CALL:
     case ENGINE_CALL_OVER:
+    case ENGINE_ROOM: /* of commands, which no client of ours can ask for */
     case ENGINE_THAWED: break; /* of src/tool/call alone */
     case ENGINE_APPROVAL: news->say(news->user, "approval", json_incref(event->data)); break;
     case ENGINE_TOOL_CALL: news->say(news->user, "tool_call", json_incref(event->data)); break;

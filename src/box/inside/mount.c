@@ -178,7 +178,8 @@ static int copy_plants(const struct mount_plan *plan, const char *at)
     }
     for (uint32_t i = 0; i < plan->plants->count; i++) {
         snprintf(path, sizeof path, "%s/top/lib/cupel/%s", at, plan->plants->name[i]);
-        bool program = strcmp(plan->plants->name[i], BOX_PLANT_PROGRAM) == 0;
+        const char *name = plan->plants->name[i];
+        bool program = strcmp(name, BOX_PLANT_PROGRAM) == 0 || strcmp(name, BOX_PLANT_SHELL) == 0;
         if (copy_from(plan->plant_fds[i], path, program ? 0755 : 0644) < 0)
             return -1;
     }

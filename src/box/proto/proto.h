@@ -13,7 +13,8 @@
 #define BOX_PLANTS_MAX 40 /* cupel's own read-only files in a box */
 #define BOX_PLANT_NAME 48 /* bytes of a plant's name, with NUL */
 #define BOX_PLANT_DIR "/usr/lib/cupel"
-#define BOX_PLANT_PROGRAM "tool" /* the one plant that may be executed */
+#define BOX_PLANT_PROGRAM "tool" /* the plants that may be executed */
+#define BOX_PLANT_SHELL "shell"
 #define BOX_PATH_MAX 1024
 #define BOX_WORK "w" /* the folder of the writable part that is mounted as /workspace */
 #define BOX_EXEC_ROOM (640u << 10) /* bytes of one exec block */

@@ -31,6 +31,11 @@ static void take_output(struct engine_run *run, bool is_err, struct str bytes)
     struct result_stream *stream = is_err ? &run->result.err_stream : &run->result.out;
     size_t cap = (size_t)run_limit(run, is_err ? LIMITS_STDERR : LIMITS_STDOUT);
     struct buf *spill = &run->spill[is_err];
+    if (run->request->command) {
+        tell_door(run, &(struct engine_event){ .kind = is_err ? ENGINE_STDERR : ENGINE_STDOUT,
+                                               .bytes = bytes });
+        return;
+    }
     result_outputs_add(&run->result, is_err, bytes);
     result_stream_add(stream, cap, bytes.at, bytes.len);
     size_t room = spill->max - spill->len;

@@ -142,6 +142,11 @@ static void write_line(struct engine_run *run)
 {
     bool bash = run->request->language == REQUEST_BASH;
     free(run->line);
+    if (run->request->command) {
+        run->line = plan_command_message(run->request->command);
+        run->to_driver = (struct str){ run->line, PLAN_COMMAND_MESSAGE };
+        return;
+    }
     /* A bash that did not wait finds its code in a file. */
     run->line = bash ? plan_bash_message(run->request, run->hooks.tools, run->pooled)
                      : plan_driver_line(run->request, run->hooks.tools, run->order.secret,
@@ -255,7 +260,7 @@ static bool has_files(const struct engine_run *run)
 void run_box_is_empty(struct engine_run *run)
 {
     run->finished_ns = clock_now_ns();
-    if (has_files(run))
+    if (has_files(run) && !run->request->command)
         ask_for_porter(run, RUN_FILES_OUT);
     else
         end_with_result(run, NULL);
@@ -415,7 +420,8 @@ void run_start(struct engine_run *run)
         run->cell_ops->start(run);
         return;
     }
-    run->pooled = pools_take(&engine->pools, run->request, &run->tenant, &run->taken);
+    run->pooled = !run->request->command &&
+                  pools_take(&engine->pools, run->request, &run->tenant, &run->taken);
     if (!run->pooled) {
         build(run);
         return;

@@ -132,6 +132,14 @@ int run_say_line(struct engine_run *run, struct str line);
 void run_on_call(struct engine_run *run, size_t bytes);
 void run_on_call_over(struct engine_run *run);
 
+/* command.c: the pipes of a command */
+/* Its pipes are there: before they are watched. False: they cannot be. */
+bool run_command_begin(struct engine_run *run);
+/* Its standard input takes more, or nobody reads it. */
+void run_command_has_room(struct engine_run *run);
+/* Hands on some output of one of its streams. */
+void run_command_hear(struct engine_run *run, enum run_pipe_id id);
+
 /* large.c: large values of tools */
 /* The value as JSON goes in parts, then a line with its length and the files (or NULL). -1: too
  * much waits, nothing is added. */

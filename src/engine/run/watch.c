@@ -80,7 +80,9 @@ static void on_stdin(struct loop_source *source, uint32_t events)
 {
     struct engine_run *run = run_of(source);
     (void)events;
-    if (!run->over && run_write_some(source->fd, &run->to_stdin))
+    if (run->request->command)
+        run_command_has_room(run);
+    else if (!run->over && run_write_some(source->fd, &run->to_stdin))
         run_close_pipe(run, RUN_IN);
 }
 
@@ -168,9 +170,14 @@ static void hear(struct engine_run *run, enum run_pipe_id id)
 static void on_output(struct loop_source *source, uint32_t events)
 {
     struct run_pipe *pipe = loop_owner(source, struct run_pipe, source);
+    enum run_pipe_id id = (enum run_pipe_id)(pipe - pipe->run->pipe);
     (void)events;
-    if (!pipe->run->over)
-        hear(pipe->run, (enum run_pipe_id)(pipe - pipe->run->pipe));
+    if (pipe->run->over)
+        return;
+    if (pipe->run->request->command)
+        run_command_hear(pipe->run, id);
+    else
+        hear(pipe->run, id);
 }
 
 static void on_listener(struct loop_source *source, uint32_t events)
@@ -397,10 +404,13 @@ int run_watch(struct engine_run *run, int fds[BOX_NEWS_FDS], const struct box_ne
     /* The request first: the occupant works while we prepare to listen. */
     if (run->pooled && run->request->language == REQUEST_PYTHON && run->engine->queue.going == 1)
         run->engine->loop.awake_until_ns = run->started_ns + AWAKE_NS;
-    bool written = write_request(run);
+    bool written = write_request(run), command = run->request->command != NULL;
+    failed |= command && !run_command_begin(run);
     for (int i = 0; i < RUN_PIPES; i++) {
         struct loop_source *source = &run->pipe[i].source;
         bool ours = i == RUN_WORDS || i == RUN_REQUESTS; /* they are non-blocking */
+        if (command && (i == RUN_IN || i == RUN_WORDS))
+            continue;
         if (i == RUN_IN && run->to_stdin.len == 0)
             own_close_fd(&source->fd);
         if ((i == RUN_IN && source->fd < 0) || (i == RUN_REQUESTS && written))

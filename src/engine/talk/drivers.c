@@ -19,6 +19,7 @@ BUILTIN(builtin_ending_js, "drivers/ending.cjs");
 BUILTIN(builtin_cells_sh, "drivers/cells.sh");
 BUILTIN(builtin_tools_sh, "drivers/tools.sh");
 BUILTIN(builtin_tool, BUILD_DIR "/tool");
+BUILTIN(builtin_shell, BUILD_DIR "/shell");
 PYTHON(cells);
 PYTHON(names);
 PYTHON(show);
@@ -82,6 +83,7 @@ static const struct {
     ROW(CELLS_SH, "cells.sh", cells_sh),
     ROW(TOOLS_SH, "tools.sh", tools_sh),
     ROW(TOOL, BOX_PLANT_PROGRAM, tool),
+    ROW(SHELL, BOX_PLANT_SHELL, shell),
     COMPILED_ROW(CELLS_PY, cells),
     COMPILED_ROW(NAMES_PY, names),
     COMPILED_ROW(SHOW_PY, show),

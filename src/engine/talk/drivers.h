@@ -17,6 +17,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_CELLS_SH,    /* a waiting bash */
     ENGINE_BUILTIN_TOOLS_SH,    /* read by bash when the code has tools */
     ENGINE_BUILTIN_TOOL,        /* its program `tool`: src/box/caller/main.c */
+    ENGINE_BUILTIN_SHELL,       /* commands: src/box/shell/main.c */
     ENGINE_BUILTIN_CELLS_PY,    /* sessions */
     ENGINE_BUILTIN_NAMES_PY,
     ENGINE_BUILTIN_SHOW_PY,   /* read when a value is shown */

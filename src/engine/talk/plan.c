@@ -19,6 +19,7 @@
 #include "engine/talk/drivers.h"
 
 #define INODES_MAX 16384
+#define INODES_COMMAND 65536 /* of a command, whose files nobody collects */
 #define OPEN_FILES 1024
 #define PYTHON "/usr/bin/python3"
 #define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is unknown yet */
@@ -48,6 +49,23 @@ static const char *const common_env[] = {
     "MPLCONFIGDIR=/tmp/.matplotlib",
     "MATPLOTLIBRC=" BOX_PLANT_DIR "/matplotlibrc",
     "NO_UPDATE_NOTIFIER=1",
+    NULL,
+};
+
+/* A command is a person's: random numbers are random, libraries use the processors there are. */
+static const char *const command_env[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/home/user",
+    "USER=user",
+    "LOGNAME=user",
+    "LANG=C.UTF-8",
+    "TMPDIR=/tmp",
+    "XDG_CACHE_HOME=/tmp/.cache",
+    "XDG_CONFIG_HOME=/tmp/.config",
+    "MPLBACKEND=Agg",
+    "MPLCONFIGDIR=/tmp/.matplotlib",
+    "NO_UPDATE_NOTIFIER=1",
+    NULL,
 };
 
 #define HASH_SEED "PYTHONHASHSEED="
@@ -150,6 +168,14 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        "java" },
 };
 
+/* A command needs nothing of the image: `shell` is a static program. */
+static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL };
+
+static const struct language *language_of(const struct request *request)
+{
+    return request->command ? &command_language : &languages[request->language];
+}
+
 /* The drivers were compiled by the build's Python; another minor version cannot read that and gets
  * the sources. */
 static bool compiled_fits(void)
@@ -243,11 +269,11 @@ static int add_seed(struct plan *plan, const struct request *request, bool compi
 static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
                       const char *font_list, int font_fd, struct err *err)
 {
-    const struct language *language = &languages[request->language];
+    const struct language *language = language_of(request);
     const enum engine_builtin_id *beside = language->beside[purpose];
     bool compiled = compiled_fits();
     if (add_builtin(plan, language->driver, compiled, err) < 0 ||
-        add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, compiled, err) < 0)
+        (!request->command && add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, compiled, err) < 0))
         return -1;
     for (size_t i = 0; i < array_len(language->beside[purpose]) && beside[i]; i++) {
         if (!is_left_out(beside[i], request, purpose) &&
@@ -286,19 +312,20 @@ static void add_default(struct buf *block, struct box_exec_head *head,
 static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request,
                     bool waits)
 {
-    const struct language *language = &languages[request->language];
+    const struct language *language = language_of(request);
     const char *own = waits ? language->waiting_env : language->env;
     char hash_seed[48];
     snprintf(hash_seed, sizeof hash_seed, HASH_SEED "%u", request->seed);
-    add_default(block, head, request, hash_seed);
-    for (size_t i = 0; i < array_len(common_env); i++)
-        add_default(block, head, request, common_env[i]);
+    if (!request->command)
+        add_default(block, head, request, hash_seed);
+    for (const char *const *one = request->command ? command_env : common_env; *one; one++)
+        add_default(block, head, request, *one);
     if (own)
         add_string(block, &head->envc, str_of(own));
-    if (request->language == REQUEST_BASH && request->tools && !waits)
+    if (language->env && request->tools && !waits)
         add_string(block, &head->envc, STR("__cupel_given=1"));
     for (size_t i = 0; i < request->env_count; i++) {
-        bool ours = request->language == REQUEST_BASH && same_name(request->env[i], "BASH_ENV=");
+        bool ours = language->env && same_name(request->env[i], "BASH_ENV=");
         if (!ours)
             add_string(block, &head->envc, request->env[i]);
     }
@@ -317,7 +344,7 @@ static int close_exec_block(struct buf *block, struct box_exec_head *head, struc
 
 static const char *program_of(const struct request *request, enum purpose purpose)
 {
-    const struct language *language = &languages[request->language];
+    const struct language *language = language_of(request);
     if (language->code_in_file)
         return "main.sh";
     return engine_builtin(purpose == SESSION ? language->cells : language->driver, compiled_fits())
@@ -327,7 +354,7 @@ static const char *program_of(const struct request *request, enum purpose purpos
 static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
                            struct err *err)
 {
-    const struct language *language = &languages[request->language];
+    const struct language *language = language_of(request);
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     char path[96];
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
@@ -354,7 +381,8 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
         add_string(&block, &head.argc, str_of(language->word));
         add_string(&block, &head.argc, str_of(path));
     }
-    for (size_t i = 0; language->code_in_file && i < request->arg_count; i++)
+    bool given = language->code_in_file || request->command;
+    for (size_t i = 0; given && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
     add_env(&block, &head, request, purpose != RUN);
     return close_exec_block(&block, &head, out, err);
@@ -377,8 +405,8 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
     if (large)
         add_string(&block, &head.argc, STR("large"));
     add_string(&block, &head.envc, STR(HASH_SEED "0"));
-    for (size_t i = 0; i < array_len(common_env); i++)
-        add_string(&block, &head.envc, str_of(common_env[i]));
+    for (const char *const *one = common_env; *one; one++)
+        add_string(&block, &head.envc, str_of(*one));
     int failed = 0;
     for (size_t i = 0; i < array_len(files) && !failed; i++)
         failed = add_builtin(out, files[i], /* compiled= */ false, err);
@@ -398,7 +426,7 @@ static int make_plan(const struct request *request, enum purpose purpose, const 
     out->create.op = BOX_OP_CREATE;
     out->create.create.memory_bytes = limit[LIMITS_MEMORY];
     out->create.create.disk_bytes = limit[LIMITS_DISK];
-    out->create.create.disk_inodes = INODES_MAX;
+    out->create.create.disk_inodes = request->command ? INODES_COMMAND : INODES_MAX;
     out->create.create.pids = limit[LIMITS_PIDS];
     out->create.create.cpu_thousandths = limit[LIMITS_CPUS];
     out->start.op = BOX_OP_START;

@@ -56,6 +56,12 @@ bool plan_bash_may_wait(const struct request *request);
  * a file, and gets nothing but its tools; NULL: nothing at all. */
 char *plan_bash_message(const struct request *request, const json_t *tools, bool waits);
 
+/* plan_command.c: for the program `shell`: how it runs its command, heap; later its terminal's
+ * size. */
+#define PLAN_COMMAND_MESSAGE 8 /* bytes */
+char *plan_command_message(const struct request_command *command);
+void plan_command_size(unsigned rows, unsigned columns, char out[PLAN_COMMAND_MESSAGE]);
+
 /* Cells, and questions to a session; heap. Bash has `names` and `complete`, the latter with the
  * text up to the cursor. */
 char *plan_line(const json_t *line);

@@ -27,7 +27,7 @@ static const struct {
 int plan_check_installed(const struct request *request, struct err *err)
 {
     const char *path = programs[request->language].path, *name;
-    if (!path || access(path, X_OK) == 0)
+    if (request->command || !path || access(path, X_OK) == 0)
         return 0;
     name = request_languages[request->language].name;
     err_input(err, "language", name, "an installed language",
