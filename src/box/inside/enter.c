@@ -213,7 +213,7 @@ void enter_and_port(const struct enter_plan *plan, int sock)
 {
     /* The collecting porter stays outside the cgroup: the box is dead, its limits are lifted, and
      * the memory that it reads is charged already. */
-    if (join_box(plan, plan->join_count > 0) < 0)
+    if (join_box(plan, plan->join_count > 0) < 0 || (plan->layer > 0 && fchdir(plan->layer) < 0))
         fail(plan->report, BOX_STEP_PORTER, 0);
     int fds[FD_REPORT + 1];
     memset(fds, -1, sizeof fds);
@@ -226,5 +226,5 @@ void enter_and_port(const struct enter_plan *plan, int sock)
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_PORTER, 0);
-    porter_run(FD_REPORT);
+    porter_run(FD_REPORT, plan->layer > 0);
 }

@@ -17,6 +17,7 @@ struct enter_plan {
     int join_count;
     int report; /* SEQPACKET to the broker */
     int rules;  /* from enter_rules; -1: none */
+    int layer;  /* of a porter: the layer of changes; 0: /workspace itself */
     bool two_ids;
     const struct posture_outside *outside;
 };
