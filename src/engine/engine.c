@@ -40,6 +40,13 @@ void engine_tidy_soon(struct engine *engine)
     loop_set_timer(&engine->loop, &engine->tidy, 0);
 }
 
+static int open_broker(struct engine *engine, struct err *err)
+{
+    own_fd trees = engine_state_trees(engine->state);
+    const struct box_attach images = { .fd = trees, .kind = BOX_ATTACH_IMAGES };
+    return box_broker_open(&engine->house.broker, &images, trees >= 0, err);
+}
+
 struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
     struct engine *engine = buf_alloc_zero(1, sizeof *engine);
@@ -55,8 +62,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
-    if (state_open(&engine->state, err) == 0 &&
-        box_broker_open(&engine->house.broker, NULL, 0, err) == 0 && box_drop_door(err) == 0) {
+    if (state_open(&engine->state, err) == 0 && open_broker(engine, err) == 0 &&
+        box_drop_door(err) == 0) {
         if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
             return engine;
         err_sys(err, "make the event loop");
