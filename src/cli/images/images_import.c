@@ -1,5 +1,5 @@
-/* `cupel images import`: an archive or a folder becomes an image. Runs in the cli process: the input
- * is opened as the caller, then rights are dropped, and only then is a byte read. */
+/* `cupel images import`: an archive or a folder becomes an image. Runs in the cli process: the
+ * input is opened as the caller, then rights are dropped, and only then is a byte read. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,8 @@
 const struct opt cli_images_import_table[] = {
     { "name", 0, "NAME", OPT_TEXT, offsetof(MINE, name),
       "name of the image (the archive's own, or the file's)" },
-    { "ref", 0, "REF", OPT_TEXT, offsetof(MINE, ref), "which image of an archive that holds several" },
+    { "ref", 0, "REF", OPT_TEXT, offsetof(MINE, ref),
+      "which image of an archive that holds several" },
     { "max-size", 0, "BYTES", OPT_BYTES, offsetof(MINE, max_size),
       "refuse an image that is larger unpacked (64G)" },
     { "json", 0, NULL, OPT_FLAG, offsetof(MINE, json), "print JSON" },
@@ -159,9 +160,9 @@ static int finish(struct work *work, struct image_build *build, struct err *err)
     if (choose_name(work->options, work->path, report, name, err) < 0)
         return -1;
     snprintf(source, sizeof source, "import of %s%s%s",
-             strcmp(report->form, "root") == 0   ? "a root file system"
+             strcmp(report->form, "root") == 0  ? "a root file system"
              : strcmp(report->form, "oci") == 0 ? "an OCI layout"
-                                                 : "docker save",
+                                                : "docker save",
              *report->name ? ": " : "", report->name);
     json_object_set_new(report->facts, "source", json_string(source));
     json_object_set_new(report->facts, "layers", json_integer(report->layers));
