@@ -9,13 +9,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/host/box.h"
+#include "cli/images/images.h"
 #include "cli/images/images_archive.h"
 #include "cli/images/images_input.h"
-#include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "image/archive/archive.h"
-#include "image/store/store.h"
 
 #define MINE struct cli_images_import_options
 
@@ -126,6 +124,7 @@ static int check(const MINE *options, struct err *err)
 struct work {
     const MINE *options;
     const char *path;
+    struct cli_images images;
     struct images_input input;
     struct image_import_report report;
     struct image_entry entry;
@@ -134,6 +133,7 @@ struct work {
 static void work_done(struct work *work)
 {
     images_input_close(&work->input);
+    cli_images_close(&work->images);
     image_import_report_done(&work->report);
     image_entry_done(&work->entry);
 }
@@ -172,17 +172,12 @@ static int finish(struct work *work, struct image_build *build, struct err *err)
 
 static int import(struct work *work, struct err *err)
 {
-    own_image_store store = IMAGE_STORE_INIT;
+    struct cli_images *images = &work->images;
     struct image_build *build = NULL;
-    own_fd state = cli_state_open();
-    if (state < 0) {
-        err_sys(err, "open the state folder");
-        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another folder");
-        return -1;
-    }
-    if (images_input_open(work->path, &work->input, err) < 0 || box_drop_door(err) < 0 ||
-        image_store_open(state, /* make= */ true, &store, err) < 0 ||
-        image_build_start(&store, NULL, &build, err) < 0)
+    if (cli_images_open_state(images, err) < 0 ||
+        images_input_open(work->path, &work->input, err) < 0 ||
+        cli_images_open_store(images, /* make= */ true, err) < 0 ||
+        image_build_start(&images->store, NULL, &build, err) < 0)
         return -1;
     int rc = read_archive(work, build, err) < 0 ? -1 : finish(work, build, err);
     image_build_close(build);
@@ -232,6 +227,7 @@ int cli_images_import(int argc, char **argv)
     if (rc < 0 || check(&options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     attr_cleanup(work_done) struct work work = { .options = &options, .path = operands.at[0],
+                                                 .images = CLI_IMAGES_INIT,
                                                  .input = IMAGES_INPUT_INIT };
     rc = import(&work, &err);
     return rc < 0 ? cli_term_refuse(&err, options.json) : show(&work);
