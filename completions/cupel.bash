@@ -415,7 +415,21 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
-        fill=words words='ls show rm prune du verify extras' options='--json --quiet -q --help -h'
+        fill=words words='import export ls show rm prune du verify extras' options='--json --quiet -q --help -h'
+        ;;
+    'images import')
+        fill=files options='--name --ref --max-size --json --quiet -q --help -h'
+        case $prev in
+        --name) options='' fill='' ;;
+        --ref) options='' fill='' ;;
+        --max-size) options='' fill='' ;;
+        esac
+        ;;
+    'images export')
+        fill='' options='--output -o --added --json --quiet -q --help -h'
+        case $prev in
+        --output | -o) options='' fill=files ;;
+        esac
         ;;
     'images ls')
         fill='' options='--json --quiet -q --help -h'

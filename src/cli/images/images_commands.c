@@ -1,10 +1,15 @@
 /* The verbs of `cupel images`: one row each. Help, completions and the dispatch read them. */
 #include "base/attr.h"
 #include "cli/images/images.h"
+#include "cli/images/images_archive.h"
 
 #define PLAIN cli_images_options_table, &cli_images_options_rows
 
 static const struct cli_command commands[] = {
+    { "import", cli_images_import, "make an image of an archive or a folder",
+      cli_images_import_table, &cli_images_import_rows, "PATH", NULL },
+    { "export", cli_images_export, "write an image as an archive that others load",
+      cli_images_export_table, &cli_images_export_rows, "NAME", NULL },
     { "ls", cli_images_ls, "list the images",
       PLAIN, NULL, NULL },
     { "show", cli_images_show, "show what is in an image",

@@ -9,12 +9,10 @@
 
 #include "base/json.h"
 #include "base/own.h"
-#include "box/host/box.h"
+#include "cli/images/images.h"
 #include "cli/images/images_archive.h"
-#include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "image/archive/archive.h"
-#include "image/store/store.h"
 
 #define MINE struct cli_images_export_options
 
@@ -29,10 +27,15 @@ const struct opt cli_images_export_table[] = {
 };
 const size_t cli_images_export_rows = array_len(cli_images_export_table);
 
-static int open_output(const MINE *options, struct err *err)
+/* An existing file keeps its bytes until the image is found. */
+static int open_output(const MINE *options, bool *out_made, struct err *err)
 {
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY;
     if (options->output && strcmp(options->output, "-") != 0) {
-        int fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+        int fd = open(options->output, flags | O_EXCL, 0666);
+        *out_made = fd >= 0;
+        if (fd < 0 && errno == EEXIST)
+            fd = open(options->output, flags, 0666);
         return fd >= 0 ? fd : err_sys(err, "open '%.200s'", options->output);
     }
     if (isatty(STDOUT_FILENO)) {
@@ -46,36 +49,48 @@ static int open_output(const MINE *options, struct err *err)
     return fd >= 0 ? fd : err_sys(err, "open standard output");
 }
 
-static int find(int state, const char *name, struct image_store *store, struct image_entry *out,
+/* One that was found changed is refused here. */
+static int find(struct cli_images *images, const char *name, struct image_entry *out,
                 struct err *err)
 {
-    if (image_store_open(state, /* make= */ false, store, err) < 0)
+    own_image_entry sound = IMAGE_ENTRY_INIT;
+    char digest[72];
+    if (cli_images_find(images, name, out, err) < 0)
         return -1;
-    return image_store_find(store, name, out, err);
+    snprintf(digest, sizeof digest, "sha256:%s", out->hex);
+    return image_store_find(&images->store, digest, &sound, err);
 }
 
-/* A file that an earlier refusal would leave empty is opened last, and one that is half written is
- * made empty: its folder is the caller's, and the rights to remove it are gone. */
-static int export(const MINE *options, const char *name, struct image_entry *entry, struct err *err)
+static int write_to(struct cli_images *images, const MINE *options, const char *name, int fd,
+                    struct image_entry *entry, struct err *err)
 {
-    own_image_store store = IMAGE_STORE_INIT;
-    own_fd state = cli_state_open(), out = -1;
     struct stat st;
-    if (state < 0)
-        return err_sys(err, "open the state folder");
-    if (strcmp(name, "host") == 0) {
-        err_input(err, "image", "\"host\"", NULL, "image 'host' is the host's own /usr");
-        err_hint(err, "cupel images lists those that can be exported");
+    if (cli_images_open_store(images, /* make= */ false, err) < 0 ||
+        find(images, name, entry, err) < 0 || fstat(fd, &st) < 0)
         return -1;
-    }
-    out = open_output(options, err);
-    if (out < 0 || box_drop_door(err) < 0 || find(state, name, &store, entry, err) < 0)
-        return -1;
-    if (image_export(&store, entry, options->added, out, err) == 0)
+    bool regular = S_ISREG(st.st_mode) && options->output;
+    if (regular && ftruncate(fd, 0) < 0)
+        return err_sys(err, "make '%.200s' empty", options->output);
+    if (image_export(&images->store, entry, options->added, fd, err) == 0)
         return 0;
-    if (fstat(out, &st) == 0 && S_ISREG(st.st_mode) && options->output)
-        (void)!ftruncate(out, 0);
+    if (regular)
+        (void)!ftruncate(fd, 0); /* half an archive looks like one */
     return -1;
+}
+
+static int export(struct cli_images *images, const MINE *options, const char *name,
+                  struct image_entry *entry, struct err *err)
+{
+    bool made = false;
+    if (cli_images_open_state(images, err) < 0)
+        return -1;
+    own_fd fd = open_output(options, &made, err);
+    if (fd < 0)
+        return -1;
+    int rc = write_to(images, options, name, fd, entry, err);
+    if (rc < 0 && made)
+        unlink(options->output); /* as root, the rights to do so are gone, and it stays empty */
+    return rc;
 }
 
 static int show(const MINE *options, const struct image_entry *entry)
@@ -114,7 +129,9 @@ int cli_images_export(int argc, char **argv)
     }
     if (rc == 0 && operands.count != 1)
         rc = err_set(&err, ERR_USAGE, "'cupel images export' takes the name of one image");
-    if (rc < 0 || export(&options, operands.at[0], &entry, &err) < 0)
-        return cli_term_refuse(&err, options.json);
-    return show(&options, &entry);
+    struct cli_images images = CLI_IMAGES_INIT;
+    if (rc == 0)
+        rc = export(&images, &options, operands.at[0], &entry, &err);
+    cli_images_close(&images);
+    return rc < 0 ? cli_term_refuse(&err, options.json) : show(&options, &entry);
 }

@@ -1,5 +1,5 @@
-/* `cupel images import`: an archive or a folder becomes an image. Runs in the cli process: the input
- * is opened as the caller, then rights are dropped, and only then is a byte read. */
+/* `cupel images import`: an archive or a folder becomes an image. Runs in the cli process: the
+ * input is opened as the caller, then rights are dropped, and only then is a byte read. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,20 +9,19 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/host/box.h"
+#include "cli/images/images.h"
 #include "cli/images/images_archive.h"
 #include "cli/images/images_input.h"
-#include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "image/archive/archive.h"
-#include "image/store/store.h"
 
 #define MINE struct cli_images_import_options
 
 const struct opt cli_images_import_table[] = {
     { "name", 0, "NAME", OPT_TEXT, offsetof(MINE, name),
       "name of the image (the archive's own, or the file's)" },
-    { "ref", 0, "REF", OPT_TEXT, offsetof(MINE, ref), "which image of an archive that holds several" },
+    { "ref", 0, "REF", OPT_TEXT, offsetof(MINE, ref),
+      "which image of an archive that holds several" },
     { "max-size", 0, "BYTES", OPT_BYTES, offsetof(MINE, max_size),
       "refuse an image that is larger unpacked (64G)" },
     { "json", 0, NULL, OPT_FLAG, offsetof(MINE, json), "print JSON" },
@@ -125,6 +124,7 @@ static int check(const MINE *options, struct err *err)
 struct work {
     const MINE *options;
     const char *path;
+    struct cli_images images;
     struct images_input input;
     struct image_import_report report;
     struct image_entry entry;
@@ -133,6 +133,7 @@ struct work {
 static void work_done(struct work *work)
 {
     images_input_close(&work->input);
+    cli_images_close(&work->images);
     image_import_report_done(&work->report);
     image_entry_done(&work->entry);
 }
@@ -159,9 +160,9 @@ static int finish(struct work *work, struct image_build *build, struct err *err)
     if (choose_name(work->options, work->path, report, name, err) < 0)
         return -1;
     snprintf(source, sizeof source, "import of %s%s%s",
-             strcmp(report->form, "root") == 0   ? "a root file system"
+             strcmp(report->form, "root") == 0  ? "a root file system"
              : strcmp(report->form, "oci") == 0 ? "an OCI layout"
-                                                 : "docker save",
+                                                : "docker save",
              *report->name ? ": " : "", report->name);
     json_object_set_new(report->facts, "source", json_string(source));
     json_object_set_new(report->facts, "layers", json_integer(report->layers));
@@ -171,17 +172,12 @@ static int finish(struct work *work, struct image_build *build, struct err *err)
 
 static int import(struct work *work, struct err *err)
 {
-    own_image_store store = IMAGE_STORE_INIT;
+    struct cli_images *images = &work->images;
     struct image_build *build = NULL;
-    own_fd state = cli_state_open();
-    if (state < 0) {
-        err_sys(err, "open the state folder");
-        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another folder");
-        return -1;
-    }
-    if (images_input_open(work->path, &work->input, err) < 0 || box_drop_door(err) < 0 ||
-        image_store_open(state, /* make= */ true, &store, err) < 0 ||
-        image_build_start(&store, NULL, &build, err) < 0)
+    if (cli_images_open_state(images, err) < 0 ||
+        images_input_open(work->path, &work->input, err) < 0 ||
+        cli_images_open_store(images, /* make= */ true, err) < 0 ||
+        image_build_start(&images->store, NULL, &build, err) < 0)
         return -1;
     int rc = read_archive(work, build, err) < 0 ? -1 : finish(work, build, err);
     image_build_close(build);
@@ -231,6 +227,7 @@ int cli_images_import(int argc, char **argv)
     if (rc < 0 || check(&options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     attr_cleanup(work_done) struct work work = { .options = &options, .path = operands.at[0],
+                                                 .images = CLI_IMAGES_INIT,
                                                  .input = IMAGES_INPUT_INIT };
     rc = import(&work, &err);
     return rc < 0 ? cli_term_refuse(&err, options.json) : show(&work);

@@ -1,6 +1,6 @@
 /* Both ends of the helper that packs a folder. It is forked from the cli process before the rights
- * are dropped: it has the caller's uid, no capability, and with Landlock that folder alone. It reads
- * bytes and parses none, and ends with the pipe. */
+ * are dropped: it has the caller's uid, no capability, and with Landlock that folder alone. It
+ * reads bytes and parses none, and ends with the pipe. */
 #include "cli/images/images_input.h"
 
 #include <errno.h>

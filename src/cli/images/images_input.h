@@ -1,5 +1,5 @@
-/* What `cupel images import` reads, opened as the caller: a file, standard input, or a folder, which
- * a helper process with the caller's uid turns into a tar. */
+/* The input of `cupel images import`, opened as the caller: a file, standard input, or a folder,
+ * which a helper process with the caller's uid turns into a tar. */
 #ifndef CLI_IMAGES_IMAGES_INPUT_H
 #define CLI_IMAGES_IMAGES_INPUT_H
 

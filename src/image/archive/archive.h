@@ -1,4 +1,4 @@
-/* Images from archives and into them. An import takes what `docker save` writes, an OCI image layout
+/* Images from archives and into them. An import takes a `docker save` archive, an OCI image layout
  * (a tar of it, or a folder through image_pack), or the tar of a root file system, each as it is or
  * compressed by gzip, zstd, xz or bzip2; content tells which, not the name. Every digest that the
  * archive names is compared. Runs in the cli process, with a thread beside it. */
@@ -48,9 +48,9 @@ int image_archive_ready(struct err *err);
 int image_import(struct image_build *build, int fd, const struct image_import_options *options,
                  struct image_import_report *report, struct err *err);
 
-/* Write the image as the tar of an OCI layout with one layer, which `docker load` takes as well. The
- * same image gives the same bytes. `name` stands in it. `added`: of an image on the host, only what
- * it adds; without it such an image is refused. `store_dirfd` is the store's folder. */
+/* Write the image as the tar of an OCI layout with one layer, which `docker load` takes as well.
+ * The same image gives the same bytes. Its name stands in it. `added`: of an image on the host,
+ * only the files that it adds; without it such an image is refused. */
 int image_export(const struct image_store *store, const struct image_entry *entry, bool added,
                  int out_fd, struct err *err);
 

@@ -1,5 +1,6 @@
-/* An image as the tar of an OCI layout, and a folder as a tar. Runs in the cli process; image_pack in
- * a helper of it. A layer's name is its digest, and stands before its bytes: the tree is read twice. */
+/* An image as the tar of an OCI layout, and a folder as a tar. Runs in the cli process; image_pack
+ * in a helper of it. A layer's name is its digest, and stands before its bytes: the tree is read
+ * twice. */
 #include "image/archive/archive.h"
 
 #include <fcntl.h>
@@ -115,7 +116,7 @@ static json_t *make_index(const char *name, const struct blob *manifest)
                      member);
 }
 
-/* What older versions of `docker load` read. */
+/* The list that older versions of `docker load` read. */
 static json_t *make_saved(const char *name, const struct blob *config, const struct blob *layer)
 {
     char tag[OCI_NAME_ROOM];
@@ -160,10 +161,9 @@ static int write_all(int tree, const char *name, const json_t *facts, struct wri
         return -1;
     name_blob(&layer);
     document(&config, make_config(facts, &layer));
-    document(&manifest,
-             json_pack("{s:i,s:s,s:o,s:[o]}", "schemaVersion", 2, "mediaType", MANIFEST_TYPE,
-                       "config", descriptor(&config, CONFIG_TYPE), "layers",
-                       descriptor(&layer, LAYER_TYPE)));
+    document(&manifest, json_pack("{s:i,s:s,s:o,s:[o]}", "schemaVersion", 2, "mediaType",
+                                  MANIFEST_TYPE, "config", descriptor(&config, CONFIG_TYPE),
+                                  "layers", descriptor(&layer, LAYER_TYPE)));
     document(&index, make_index(name, &manifest));
     document(&saved, make_saved(name, &config, &layer));
     if (writer_text(out, "oci-layout", STR("{\"imageLayoutVersion\":\"1.0.0\"}"), err) < 0 ||

@@ -31,7 +31,7 @@ int oci_descriptor_read(const json_t *value, const char *what, struct oci_descri
                         struct err *err);
 
 enum oci_kind { OCI_INDEX, OCI_MANIFEST };
-/* What a document is: by its members, as its type may be missing. */
+/* A document and its kind, by its members: its type may be missing. */
 int oci_read(struct str text, json_t **out, enum oci_kind *out_kind, struct err *err);
 
 /* The image for this architecture. `ref` names one of several, NULL: there must be one. `top`: the

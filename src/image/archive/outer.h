@@ -1,5 +1,5 @@
-/* What an archive of blobs has inside: names and places, so that manifests and layers are read in
- * the order that they ask for. The archive is a plain tar in a file that can seek. */
+/* The index of an archive of blobs: names and places, so that manifests and layers are read in the
+ * order that they ask for. The archive is a plain tar in a file that can seek. */
 #ifndef IMAGE_ARCHIVE_OUTER_H
 #define IMAGE_ARCHIVE_OUTER_H
 

@@ -82,8 +82,8 @@ static struct str name_of(const struct paths *paths, const struct node *node)
 static uint32_t child_of(const struct paths *paths, uint32_t parent, struct str name)
 {
     uint32_t at = paths->buckets[bucket_of(paths, parent, name)];
-    while (at && !(paths->nodes[at].parent == parent &&
-                   str_eq(name_of(paths, &paths->nodes[at]), name)))
+    while (at &&
+           !(paths->nodes[at].parent == parent && str_eq(name_of(paths, &paths->nodes[at]), name)))
         at = paths->nodes[at].chain;
     return at;
 }
@@ -205,8 +205,7 @@ int paths_find(struct paths *paths, struct str path, bool make, struct paths_at 
     const struct node *node = &paths->nodes[at];
     *out = (struct paths_at){ .kind = (enum paths_kind)node->kind, .layer = node->layer };
     if (node->kind == PATHS_LINK)
-        out->target =
-            (struct str){ buf_str(&paths->names).at + node->target, node->target_len };
+        out->target = (struct str){ buf_str(&paths->names).at + node->target, node->target_len };
     return 0;
 }
 
@@ -267,8 +266,8 @@ struct sweep {
     struct buf path;
 };
 
-/* Below a folder of this layer. A folder that is opaque already was swept: all lower things below it
- * are gone, so that no node is visited twice. */
+/* Below a folder of this layer. A folder that is opaque already was swept: all lower things below
+ * it are gone, so that no node is visited twice. */
 static int sweep_below(struct sweep *sweep, uint32_t at, struct err *err)
 {
     struct paths *paths = sweep->paths;
@@ -311,8 +310,11 @@ int paths_opaque(struct paths *paths, struct str path,
 {
     struct sweep sweep = { paths, each, user, BUF_INIT(TARBALL_PATH_MAX + 1) };
     uint32_t at = 0;
-    if (walk(paths, path, /* make= */ true, &at, err) < 0 || is_swept(paths, at))
-        return err->kind == ERR_NONE ? 0 : -1;
+    if (walk(paths, path, /* make= */ true, &at, err) < 0 ||
+        step(paths, at, /* make= */ true, path, err) < 0)
+        return -1;
+    if (is_swept(paths, at))
+        return 0;
     buf_add_str(&sweep.path, path);
     int rc = sweep_below(&sweep, at, err);
     buf_done(&sweep.path);

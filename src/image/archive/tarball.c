@@ -132,19 +132,20 @@ int tarball_open_file(int fd, int64_t size, struct tarball **out, struct err *er
 int tarball_clean(const char *path, const char *what, char out[TARBALL_PATH_MAX + 1],
                   struct err *err)
 {
+    const struct str whole = str_of(path);
     size_t len = 0;
     if (*path == '/')
-        return tarball_refuse(err, str_of(path), "has an absolute %s", what);
+        return tarball_refuse(err, whole, "has an absolute %s", what);
     while (*path) {
         size_t part = strcspn(path, "/");
         if (part == 2 && path[0] == '.' && path[1] == '.')
-            return tarball_refuse(err, str_of(path), "has a %s with '..'", what);
+            return tarball_refuse(err, whole, "has a %s with '..'", what);
         if (part > TARBALL_NAME_MAX)
-            return tarball_refuse(err, str_of(path), "has a name of more than %d bytes in its %s",
+            return tarball_refuse(err, whole, "has a name of more than %d bytes in its %s",
                                   TARBALL_NAME_MAX, what);
         if (part > 0 && !(part == 1 && path[0] == '.')) {
             if (len + 1 + part > TARBALL_PATH_MAX)
-                return tarball_refuse(err, str_of(path), "has a %s of more than %d bytes", what,
+                return tarball_refuse(err, whole, "has a %s of more than %d bytes", what,
                                       TARBALL_PATH_MAX);
             if (len > 0)
                 out[len++] = '/';

@@ -50,8 +50,8 @@ static inline void tarball_own_close(struct tarball **tarball)
 }
 #define own_tarball attr_cleanup(tarball_own_close) struct tarball *
 
-/* A path of an archive without "./", "//" and a "/" at its end, into `out`. What leads upward, is
- * absolute or too long is refused; `what` says whose path it is. */
+/* A path of an archive without "./", "//" and a "/" at its end, into `out`. A path that leads
+ * upward, is absolute or too long is refused; `what` says whose path it is. */
 int tarball_clean(const char *path, const char *what, char out[TARBALL_PATH_MAX + 1],
                   struct err *err);
 /* Refuse an entry: field "image", its path as the value. */

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #define PIECE (512u << 10)
 #define PIECES 8
 #define POLL_MS 100 /* how often a pipe that is silent looks whether it is still wanted */
+
+typedef int filter(struct archive *archive);
 
 struct unpack {
     struct unpack_source source;
@@ -218,7 +221,7 @@ static int read_rest(struct unpack *unpack, struct err *err)
     return 0;
 }
 
-static int pump_packed(struct unpack *unpack, int (*filter)(struct archive *), struct err *err)
+static int pump_packed(struct unpack *unpack, filter *call, struct err *err)
 {
     const struct libarchive *lib = unpack->lib;
     struct archive *archive = lib->read_new();
@@ -226,7 +229,7 @@ static int pump_packed(struct unpack *unpack, int (*filter)(struct archive *), s
         return err_set(err, ERR_HOST, "no memory for an archive");
     /* Not ARCHIVE_OK: a library without it, which would start a program instead. */
     int rc = -1;
-    if (filter(archive) != ARCHIVE_OK || lib->read_support_format_raw(archive) != ARCHIVE_OK)
+    if (call(archive) != ARCHIVE_OK || lib->read_support_format_raw(archive) != ARCHIVE_OK)
         err_set(err, ERR_HOST, "this libarchive cannot read the archive's compression");
     else
         rc = pump_archive(unpack, archive, err);
@@ -241,19 +244,34 @@ static int pump_packed(struct unpack *unpack, int (*filter)(struct archive *), s
     return rc < 0 ? -1 : read_rest(unpack, err);
 }
 
+/* The filter that decompresses bytes which begin so, as an offset into the library's functions. */
+static const struct compression {
+    const char magic[UNPACK_MAGIC + 1];
+    size_t len, filter;
+} compressions[] = {
+    { "\x1f\x8b", 2, offsetof(struct libarchive, read_support_filter_gzip) },
+    { "\x28\xb5\x2f\xfd", 4, offsetof(struct libarchive, read_support_filter_zstd) },
+    { "\3757zXZ", 6, offsetof(struct libarchive, read_support_filter_xz) },
+    { "BZh", 3, offsetof(struct libarchive, read_support_filter_bzip2) },
+};
+
+static const struct compression *compression_of(const void *first, size_t len)
+{
+    for (size_t i = 0; i < array_len(compressions); i++)
+        if (len >= compressions[i].len &&
+            memcmp(first, compressions[i].magic, compressions[i].len) == 0)
+            return &compressions[i];
+    return NULL;
+}
+
+bool unpack_is_compressed(const void *first, size_t len)
+{
+    return compression_of(first, len) != NULL;
+}
+
 static int pump(struct unpack *unpack, struct err *err)
 {
-    const struct {
-        const char magic[7];
-        size_t len;
-        int (*filter)(struct archive *);
-    } kinds[] = {
-        { "\x1f\x8b", 2, unpack->lib->read_support_filter_gzip },
-        { "\x28\xb5\x2f\xfd", 4, unpack->lib->read_support_filter_zstd },
-        { "\xfd" "7zXZ", 6, unpack->lib->read_support_filter_xz },
-        { "BZh", 3, unpack->lib->read_support_filter_bzip2 },
-    };
-    while (unpack->input_len < 8 && !unpack->input_ended) {
+    while (unpack->input_len < UNPACK_MAGIC && !unpack->input_ended) {
         ssize_t n = read_packed(unpack, unpack->input + unpack->input_len,
                                 PIECE - unpack->input_len, err);
         if (n < 0)
@@ -261,13 +279,13 @@ static int pump(struct unpack *unpack, struct err *err)
         unpack->input_ended = n == 0;
         unpack->input_len += (size_t)n;
     }
-    for (size_t i = 0; i < array_len(kinds); i++)
-        if (unpack->input_len >= kinds[i].len &&
-            memcmp(unpack->input, kinds[i].magic, kinds[i].len) == 0) {
-            unpack->running.compressed = true;
-            return pump_packed(unpack, kinds[i].filter, err);
-        }
-    return pump_plain(unpack, err);
+    const struct compression *found = compression_of(unpack->input, unpack->input_len);
+    if (!found)
+        return pump_plain(unpack, err);
+    filter *call;
+    memcpy(&call, (const char *)unpack->lib + found->filter, sizeof call);
+    unpack->running.compressed = true;
+    return pump_packed(unpack, call, err);
 }
 
 static void *work(void *user)

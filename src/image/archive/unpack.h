@@ -29,6 +29,9 @@ struct unpack_sums {
     bool compressed;
 };
 
+#define UNPACK_MAGIC 6 /* first bytes that tell the compression */
+bool unpack_is_compressed(const void *first, size_t len);
+
 struct unpack;
 /* Starts. More than `bytes_max` bytes after decompressing are refused. */
 int unpack_open(const struct unpack_source *source, int64_t bytes_max, struct unpack **out,

@@ -1,4 +1,5 @@
-/* Writing tar through libarchive. Runs in the cli process, and in the helper that packs a folder. */
+/* Writing tar through libarchive. Runs in the cli process, and in the helper that packs a
+ * folder. */
 #include "image/archive/writer.h"
 
 #include <errno.h>
