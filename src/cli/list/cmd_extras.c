@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/images/images_pull.h"
 #include "cli/list/list_options.h"
 #include "cli/term/term.h"
 #include "image/extras.h"
@@ -83,5 +84,7 @@ int cli_cmd_extras(int argc, char **argv)
 static const struct cli_command commands[] = {
     { "extras", cli_cmd_extras, "packages that can be added, and the command that adds them",
       cli_list_options_table, &cli_list_options_rows, NULL, NULL },
+    { "pull", cli_images_pull, "load an image from a registry", cli_images_pull_table,
+      &cli_images_pull_rows, "REF", NULL },
 };
 const struct cli_commands cli_images_commands = { commands, array_len(commands) };

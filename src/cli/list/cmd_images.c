@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/images/images_pull.h"
 #include "cli/list/list_options.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
@@ -43,10 +44,13 @@ int cli_cmd_images(int argc, char **argv)
     struct err err = ERR_INIT;
     if (argc > 0 && strcmp(argv[0], "extras") == 0)
         return cli_cmd_extras(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "pull") == 0)
+        return cli_images_pull(argc - 1, argv + 1);
     if (cli_list_options_parse(argc, argv, "cupel images",
                                "Images, their digests (computed again) and their content.\n\n"
                                "Commands:\n"
-                               "  extras  packages that can be added, and the command for it",
+                               "  extras  packages that can be added, and the command for it\n"
+                               "  pull    load an image from a registry",
                                &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
     if (options.help)

@@ -3,13 +3,10 @@
  * its digest is what the tag means today. */
 #include "image/pull/fetch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
-#include "base/io.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "image/pull/layout.h"
@@ -123,22 +120,16 @@ int pull_fetch_find(struct pull_remote *remote, const struct pull_fetch_options 
 
 struct download {
     const struct pull_fetch_options *options;
+    struct pull_layout layout;
     struct hash hash;
-    int fd;
     int64_t before, taken, total; /* bytes of earlier blobs, of this one, of all */
 };
 
 static int take_blob(void *user, struct str bytes, struct err *err)
 {
     struct download *download = user;
-    if (io_write_all(download->fd, bytes.at, bytes.len) < 0) {
-        const bool full = errno == ENOSPC || errno == EDQUOT;
-        err_sys(err, "write a layer");
-        if (full)
-            err_hint(err, "free some space below the state folder, by 'cupel images prune' or "
-                          "otherwise; nothing of this image was kept");
+    if (pull_layout_write(&download->layout, bytes, err) < 0)
         return -1;
-    }
     hash_add(&download->hash, bytes.at, bytes.len);
     download->taken += (int64_t)bytes.len;
     if (download->options->on_bytes)
@@ -150,32 +141,34 @@ static int take_blob(void *user, struct str bytes, struct err *err)
 static int restart_blob(void *user, struct err *err)
 {
     struct download *download = user;
-    if (ftruncate(download->fd, 0) < 0 || lseek(download->fd, 0, SEEK_SET) < 0)
-        return err_sys(err, "empty a layer");
     hash_start(&download->hash);
     download->taken = 0;
-    return 0;
+    return pull_layout_restart(&download->layout, err);
 }
 
 static int get_blob(struct pull_remote *remote, struct download *download,
-                    const struct pull_blob *blob, int dirfd, struct err *err)
+                    const struct pull_blob *blob, struct err *err)
 {
     char path[128], hex[HASH_HEX_ROOM];
-    struct pull_get get = { .path = path, .bytes = blob->bytes, .max_bytes = blob->bytes,
-                            .resumes = true, .take = take_blob, .restart = restart_blob,
+    struct pull_get get = { .path = path,
+                            .bytes = blob->bytes,
+                            .max_bytes = blob->bytes,
+                            .resumes = true,
+                            .take = take_blob,
+                            .restart = restart_blob,
                             .user = download };
-    own_fd fd = -1;
     snprintf(path, sizeof path, "blobs/%s", blob->digest);
-    if (pull_layout_blob(dirfd, blob->digest, &fd, err) < 0)
+    if (pull_layout_blob(&download->layout, blob, err) < 0)
         return -1;
-    download->fd = fd;
     download->taken = 0;
     hash_start(&download->hash);
     if (pull_remote_get(remote, &get, err) < 0)
         return -1;
     hash_end_hex(&download->hash, hex);
     download->before += blob->bytes;
-    return check_digest("blob", blob->digest, hex, err);
+    if (check_digest("blob", blob->digest, hex, err) < 0)
+        return -1;
+    return pull_layout_blob_end(&download->layout, blob, err);
 }
 
 static bool is_repeated(const struct pull_image *image, size_t i)
@@ -186,8 +179,17 @@ static bool is_repeated(const struct pull_image *image, size_t i)
     return strcmp(image->config.digest, image->layers[i].digest) == 0;
 }
 
+static int put_manifest(struct download *download, const struct pull_found *found, struct err *err)
+{
+    const struct str text = { found->text, (size_t)found->manifest.bytes };
+    if (pull_layout_blob(&download->layout, &found->manifest, err) < 0 ||
+        pull_layout_write(&download->layout, text, err) < 0)
+        return -1;
+    return pull_layout_blob_end(&download->layout, &found->manifest, err);
+}
+
 int pull_fetch_layout(struct pull_remote *remote, const struct pull_fetch_options *options,
-                      const struct pull_found *found, int dirfd, struct err *err)
+                      const struct pull_found *found, int fd, struct err *err)
 {
     const struct pull_image *image = &found->image;
     struct download download = { .options = options, .total = image->bytes };
@@ -197,16 +199,13 @@ int pull_fetch_layout(struct pull_remote *remote, const struct pull_fetch_option
         err_hint(err, "allow more by --max-size");
         return -1;
     }
-    if (pull_layout_make(dirfd, err) < 0 ||
-        get_blob(remote, &download, &image->config, dirfd, err) < 0)
+    if (pull_layout_begin(&download.layout, fd, err) < 0 ||
+        put_manifest(&download, found, err) < 0 ||
+        get_blob(remote, &download, &image->config, err) < 0)
         return -1;
     for (size_t i = 0; i < image->count; i++)
-        if (!is_repeated(image, i) &&
-            get_blob(remote, &download, &image->layers[i], dirfd, err) < 0)
+        if (!is_repeated(image, i) && get_blob(remote, &download, &image->layers[i], err) < 0)
             return -1;
-    if (pull_layout_put(dirfd, found->manifest.digest,
-                        (struct str){ found->text, (size_t)found->manifest.bytes }, err) < 0)
-        return -1;
-    return pull_layout_finish(dirfd, &found->manifest,
+    return pull_layout_finish(&download.layout, &found->manifest,
                               options->ref->tag[0] ? options->ref->tag : "latest", err);
 }

@@ -1,4 +1,4 @@
-/* An image of a registry, with everything checked, as an OCI layout on the disk. */
+/* An image of a registry, with everything checked, as the tar of an OCI layout. */
 #ifndef IMAGE_PULL_FETCH_H
 #define IMAGE_PULL_FETCH_H
 
@@ -28,8 +28,8 @@ void pull_found_done(struct pull_found *found);
  * one, and a list's. */
 int pull_fetch_find(struct pull_remote *remote, const struct pull_fetch_options *options,
                     struct pull_found *out, struct err *err);
-/* All of it into an empty folder. */
+/* All of it into an empty file. */
 int pull_fetch_layout(struct pull_remote *remote, const struct pull_fetch_options *options,
-                      const struct pull_found *found, int dirfd, struct err *err);
+                      const struct pull_found *found, int fd, struct err *err);
 
 #endif
