@@ -11,9 +11,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "box/host/box.h"
+#include "cli/images/images.h"
 #include "cli/link/settings.h"
-#include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "contract/config.h"
 #include "image/pull/auth_file.h"
@@ -83,7 +82,8 @@ static int read_ca(struct job *job, struct err *err)
     if (buf_read(&job->ca, fd) < 0)
         return err_sys(err, "read '%.200s'", path);
     if (!memmem(buf_str(&job->ca).at, job->ca.len, "-----BEGIN CERTIFICATE-----", 27)) {
-        err_input(err, "tls_ca", NULL, "certificates as PEM", "'%.200s' holds no certificate", path);
+        err_input(err, "tls_ca", NULL, "certificates as PEM", "'%.200s' holds no certificate",
+                  path);
         err_hint(err, "convert it by 'openssl x509 -inform DER -in %.200s'", path);
         return -1;
     }
@@ -185,13 +185,7 @@ static int pull(struct job *job, struct image_entry *out, struct pull_report *re
                 struct err *err)
 {
     const MINE *o = &job->options;
-    own_image_store store = IMAGE_STORE_INIT;
-    own_fd state = cli_state_open();
-    if (state < 0) {
-        err_sys(err, "open the state folder");
-        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another folder");
-        return -1;
-    }
+    attr_cleanup(cli_images_close) struct cli_images images = CLI_IMAGES_INIT;
     const struct pull_options options = {
         .ref = &job->ref,
         .name = job->name,
@@ -205,9 +199,10 @@ static int pull(struct job *job, struct image_entry *out, struct pull_report *re
         .on_unpack = on_unpack,
         .user = job,
     };
-    int rc = -1;
-    if (box_drop_door(err) == 0 && image_store_open(state, /* make= */ true, &store, err) == 0)
-        rc = pull_image(&store, &options, out, report, err);
+    if (cli_images_open_state(&images, err) < 0 ||
+        cli_images_open_store(&images, /* make= */ true, err) < 0)
+        return -1;
+    int rc = pull_image(&images.store, &options, out, report, err);
     erase(job);
     return rc;
 }
@@ -261,8 +256,7 @@ int cli_images_pull(int argc, char **argv)
         print_help();
         return 0;
     }
-    if (rc < 0 || prepare(&job, &operands, &err) < 0 ||
-        pull(&job, &entry, &report, &err) < 0)
+    if (rc < 0 || prepare(&job, &operands, &err) < 0 || pull(&job, &entry, &report, &err) < 0)
         return cli_term_refuse(&err, job.options.json);
     return show(&job, &entry, &report);
 }

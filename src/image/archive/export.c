@@ -159,10 +159,9 @@ static int write_all(int tree, const char *name, const json_t *facts, struct wri
         return -1;
     name_blob(&layer);
     document(&config, make_config(facts, &layer));
-    document(&manifest,
-             json_pack("{s:i,s:s,s:o,s:[o]}", "schemaVersion", 2, "mediaType", MANIFEST_TYPE,
-                       "config", descriptor(&config, CONFIG_TYPE), "layers",
-                       descriptor(&layer, LAYER_TYPE)));
+    document(&manifest, json_pack("{s:i,s:s,s:o,s:[o]}", "schemaVersion", 2, "mediaType",
+                                  MANIFEST_TYPE, "config", descriptor(&config, CONFIG_TYPE),
+                                  "layers", descriptor(&layer, LAYER_TYPE)));
     document(&index, make_index(name, &manifest));
     document(&saved, make_saved(name, &config, &layer));
     if (writer_text(out, "oci-layout", STR("{\"imageLayoutVersion\":\"1.0.0\"}"), err) < 0 ||

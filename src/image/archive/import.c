@@ -29,8 +29,8 @@ struct import {
 static int refuse_digest(struct err *err, size_t layer, const char *what, const char *found)
 {
     return err_input(err, "image", NULL, NULL,
-                     "layer %zu of the image has another digest than its %s says: sha256:%s",
-                     layer, what, found);
+                     "layer %zu of the image has another digest than its %s says: sha256:%s", layer,
+                     what, found);
 }
 
 /* A layer whose place is known. `packed_hex` and `size` may be unknown: NULL and -1. */
@@ -272,7 +272,11 @@ static bool is_compressed(int fd)
     unsigned char magic[6] = { 0 };
     return pread(fd, magic, sizeof magic, 0) > 2 &&
            (memcmp(magic, "\x1f\x8b", 2) == 0 || memcmp(magic, "\x28\xb5\x2f\xfd", 4) == 0 ||
-            memcmp(magic, "\xfd" "7zXZ", 6) == 0 || memcmp(magic, "BZh", 3) == 0);
+            memcmp(magic,
+                   "\xfd"
+                   "7zXZ",
+                   6) == 0 ||
+            memcmp(magic, "BZh", 3) == 0);
 }
 
 static int import_file(struct import *import, int fd, struct err *err)

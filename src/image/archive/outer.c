@@ -129,8 +129,9 @@ bool outer_find(const struct outer *outer, const char *name, struct unpack_sourc
 {
     for (int hops = 0; hops < LINKS_MAX; hops++) {
         const struct outer_entry key = { .name = (char *)(uintptr_t)name };
-        const struct outer_entry *found =
-            outer->count ? bsearch(&key, outer->entries, outer->count, sizeof key, order) : NULL;
+        const struct outer_entry *found = outer->count ? bsearch(&key, outer->entries, outer->count,
+                                                                 sizeof key, order)
+                                                       : NULL;
         if (!found)
             return false;
         if (!found->link) {
@@ -202,10 +203,9 @@ static int judge(const struct tarball_entry *entry)
     if (strncmp(path, "blobs/sha", strlen("blobs/sha")) == 0)
         return 1;
     const char *end = path + strlen(path);
-    size_t stem = first > 5 && end == path + first && strcmp(end - 5, ".json") == 0 ? first - 5
-                  : first > 4 && end == path + first && strcmp(end - 4, ".tar") == 0
-                      ? first - 4
-                      : first;
+    size_t stem = first > 5 && end == path + first && strcmp(end - 5, ".json") == 0  ? first - 5
+                  : first > 4 && end == path + first && strcmp(end - 4, ".tar") == 0 ? first - 4
+                                                                                     : first;
     return !is_hex(path, stem) ? -1 : dir ? 0 : 1;
 }
 

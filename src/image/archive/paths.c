@@ -82,8 +82,8 @@ static struct str name_of(const struct paths *paths, const struct node *node)
 static uint32_t child_of(const struct paths *paths, uint32_t parent, struct str name)
 {
     uint32_t at = paths->buckets[bucket_of(paths, parent, name)];
-    while (at && !(paths->nodes[at].parent == parent &&
-                   str_eq(name_of(paths, &paths->nodes[at]), name)))
+    while (at &&
+           !(paths->nodes[at].parent == parent && str_eq(name_of(paths, &paths->nodes[at]), name)))
         at = paths->nodes[at].chain;
     return at;
 }
@@ -205,8 +205,7 @@ int paths_find(struct paths *paths, struct str path, bool make, struct paths_at 
     const struct node *node = &paths->nodes[at];
     *out = (struct paths_at){ .kind = (enum paths_kind)node->kind, .layer = node->layer };
     if (node->kind == PATHS_LINK)
-        out->target =
-            (struct str){ buf_str(&paths->names).at + node->target, node->target_len };
+        out->target = (struct str){ buf_str(&paths->names).at + node->target, node->target_len };
     return 0;
 }
 

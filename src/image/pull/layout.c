@@ -93,8 +93,7 @@ int pull_layout_blob(struct pull_layout *layout, const struct pull_blob *blob, s
 
 int pull_layout_restart(struct pull_layout *layout, struct err *err)
 {
-    if (ftruncate(layout->fd, layout->start) < 0 ||
-        lseek(layout->fd, layout->start, SEEK_SET) < 0)
+    if (ftruncate(layout->fd, layout->start) < 0 || lseek(layout->fd, layout->start, SEEK_SET) < 0)
         return err_sys(err, "begin a blob anew");
     return 0;
 }

@@ -18,8 +18,7 @@ int pull_layout_blob(struct pull_layout *layout, const struct pull_blob *blob, s
 int pull_layout_write(struct pull_layout *layout, struct str bytes, struct err *err);
 /* The last blob's content begins anew. */
 int pull_layout_restart(struct pull_layout *layout, struct err *err);
-int pull_layout_blob_end(struct pull_layout *layout, const struct pull_blob *blob,
-                         struct err *err);
+int pull_layout_blob_end(struct pull_layout *layout, const struct pull_blob *blob, struct err *err);
 /* The index, which names the manifest, and the end. */
 int pull_layout_finish(struct pull_layout *layout, const struct pull_blob *manifest,
                        const char *ref, struct err *err);

@@ -122,8 +122,7 @@ static int load(struct image_store *store, struct pull_remote *remote,
     struct pull_options copy = *options;
     const struct image_import_options import = { .progress = on_unpack, .user = &copy };
     if (image_build_start(store, /* from= */ NULL, &build, err) < 0 ||
-        open_stage(build, &fd, err) < 0 ||
-        pull_fetch_layout(remote, fetch, found, fd, err) < 0 ||
+        open_stage(build, &fd, err) < 0 || pull_fetch_layout(remote, fetch, found, fd, err) < 0 ||
         image_import(build, fd, &import, &report, err) < 0 ||
         add_facts(options, found, report.facts, err) < 0)
         return -1;
@@ -154,8 +153,7 @@ int pull_image(struct image_store *store, const struct pull_options *options,
                                               .max_bytes = options->max_bytes,
                                               .on_bytes = options->on_bytes,
                                               .user = options->user };
-    if (pull_remote_open(&to, &remote, err) < 0 ||
-        pull_fetch_find(remote, &fetch, &found, err) < 0)
+    if (pull_remote_open(&to, &remote, err) < 0 || pull_fetch_find(remote, &fetch, &found, err) < 0)
         return -1;
     int there = find_earlier(store, found.manifest.digest, &earlier, err);
     if (there < 0)
