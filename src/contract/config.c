@@ -85,6 +85,8 @@ static const struct config_row rows[CONFIG_COUNT] = {
     [CONFIG_CACHE_TTL] = { "cache.ttl_s", CONFIG_IS_INTEGER, RELOADS, false, 0, 30 * 86400, 1, "0",
                            NULL, NULL,
                            "age of results that answer requests without 'cache'; 0: they run" },
+    [CONFIG_IMAGES_REGISTRY] = { "images.registry", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null",
+                                 NULL, NULL, "registry of images whose name has none" },
     [CONFIG_LOG] = { "log", CONFIG_IS_CHOICE, RELOADS, false, 0, 0, 1, "\"stderr\"",
                      "stderr|journal|off", NULL, "where the lines of the service's log go" },
     HTTP_CAPS(CAP)

@@ -49,6 +49,7 @@ enum config_key {
     CONFIG_RECORDS,
     CONFIG_DURABLE,
     CONFIG_CACHE_TTL,
+    CONFIG_IMAGES_REGISTRY,
     CONFIG_LOG,
     CONFIG_HTTP, /* and one for each enum http_cap */
     CONFIG_CEILINGS = CONFIG_HTTP + HTTP_CAP_COUNT, /* and one for each enum limits_id */

@@ -21,6 +21,7 @@ static const struct {
     { "curl_easy_reset", offsetof(struct net_curl, easy_reset) },
     { "curl_easy_setopt", offsetof(struct net_curl, easy_setopt) },
     { "curl_easy_strerror", offsetof(struct net_curl, easy_strerror) },
+    { "curl_easy_getinfo", offsetof(struct net_curl, easy_getinfo) },
     { "curl_multi_init", offsetof(struct net_curl, multi_init) },
     { "curl_multi_cleanup", offsetof(struct net_curl, multi_cleanup) },
     { "curl_multi_add_handle", offsetof(struct net_curl, multi_add_handle) },
@@ -31,6 +32,11 @@ static const struct {
     { "curl_slist_append", offsetof(struct net_curl, slist_append) },
     { "curl_slist_free_all", offsetof(struct net_curl, slist_free_all) },
     { "curl_getdate", offsetof(struct net_curl, getdate) },
+    { "curl_url", offsetof(struct net_curl, url) },
+    { "curl_url_cleanup", offsetof(struct net_curl, url_cleanup) },
+    { "curl_url_set", offsetof(struct net_curl, url_set) },
+    { "curl_url_get", offsetof(struct net_curl, url_get) },
+    { "curl_free", offsetof(struct net_curl, free_text) },
 };
 
 static struct net_curl calls;

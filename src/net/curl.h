@@ -13,6 +13,7 @@ struct net_curl {
     typeof(&curl_easy_reset) easy_reset;
     typeof(&curl_easy_setopt) easy_setopt;
     typeof(&curl_easy_strerror) easy_strerror;
+    typeof(&curl_easy_getinfo) easy_getinfo;
     typeof(&curl_multi_init) multi_init;
     typeof(&curl_multi_cleanup) multi_cleanup;
     typeof(&curl_multi_add_handle) multi_add_handle;
@@ -23,6 +24,11 @@ struct net_curl {
     typeof(&curl_slist_append) slist_append;
     typeof(&curl_slist_free_all) slist_free_all;
     typeof(&curl_getdate) getdate;
+    typeof(&curl_url) url;
+    typeof(&curl_url_cleanup) url_cleanup;
+    typeof(&curl_url_set) url_set;
+    typeof(&curl_url_get) url_get;
+    typeof(&curl_free) free_text;
 };
 
 /* The library's functions; any thread. NULL with ERR_HOST if it is missing. It stays loaded: it has

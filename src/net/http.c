@@ -6,8 +6,10 @@
  *    connect gets, so a name that resolves otherwise a moment later changes nothing. */
 #include "net/http.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,8 @@ struct exchange {
     struct net_call *call;
     size_t header_bytes;
     int64_t heard_ms; /* time of the last byte, or the start */
+    int64_t pace_ms;  /* since then the pace is measured; 0: not yet */
+    size_t pace_bytes;
     enum net_outcome stopped; /* NET_OK: not stopped */
     char refused[64]; /* an address beyond the reach, "" for none */
     char said[CURL_ERROR_SIZE];
@@ -97,6 +101,13 @@ int net_http_again(const struct net_http *http, struct net_http **out, struct er
     other->roots = BUF_INIT(ROOTS_MAX);
     buf_add_str(&other->roots, buf_str(&http->roots));
     return start(other, out, err);
+}
+
+int net_http_trust(struct net_http *http, struct str pem, struct err *err)
+{
+    if (buf_add_text(&http->roots, "\n") < 0 || buf_add_str(&http->roots, pem) < 0)
+        return err_set(err, ERR_LIMIT, "the certificates are larger than %zu KiB", ROOTS_MAX >> 10);
+    return 0;
 }
 
 void net_http_close(struct net_http *http)
@@ -183,6 +194,7 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *user)
     struct exchange *exchange = user;
     struct net_call *call = exchange->call;
     exchange->heard_ms = now_ms();
+    exchange->pace_bytes += len * one;
     call->bytes += len * one;
     if (call->bytes > call->max_bytes) {
         exchange->stopped = NET_TOO_LONG;
@@ -260,6 +272,21 @@ static int64_t wait_end_ms(const struct exchange *exchange)
     return call->deadline_ms > 0 && call->deadline_ms < end ? call->deadline_ms : end;
 }
 
+/* A peer that sends a byte now and then is silent to no idle timer. */
+static bool is_too_slow(struct exchange *exchange)
+{
+    const struct net_call *call = exchange->call;
+    if (call->slow_ms == 0 || call->bytes == 0)
+        return false;
+    int64_t now = now_ms();
+    if (exchange->pace_ms > 0 && now - exchange->pace_ms < call->slow_ms)
+        return false;
+    bool slow = exchange->pace_ms > 0 && exchange->pace_bytes < call->slow_bytes;
+    exchange->pace_ms = now;
+    exchange->pace_bytes = 0;
+    return slow;
+}
+
 /* Runs until done: libcurl's verdict, or `stopped` has the reason. */
 static CURLcode turn(struct exchange *exchange)
 {
@@ -272,7 +299,7 @@ static CURLcode turn(struct exchange *exchange)
         CURLMsg *message = http->curl->multi_info_read(http->multi, &left);
         if (message && message->msg == CURLMSG_DONE)
             return message->data.result;
-        int64_t wait = wait_end_ms(exchange) - now_ms();
+        int64_t wait = is_too_slow(exchange) ? 0 : wait_end_ms(exchange) - now_ms();
         if (wait <= 0 || exchange->stopped != NET_OK) {
             exchange->stopped = exchange->stopped == NET_OK ? NET_TIMEOUT : exchange->stopped;
             return CURLE_OK;
@@ -312,12 +339,27 @@ static enum net_outcome judge(struct exchange *exchange, CURLcode code)
     return call->bytes > 0 ? NET_BROKEN : NET_UNREACHED;
 }
 
+static enum net_place place_of_peer(struct net_http *http)
+{
+    char *text = NULL;
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    if (http->curl->easy_getinfo(http->easy, CURLINFO_PRIMARY_IP, &text) != CURLE_OK || !text)
+        return NET_NEVER;
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+        return net_address_place((const struct sockaddr *)&v4, sizeof v4);
+    if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
+        return net_address_place((const struct sockaddr *)&v6, sizeof v6);
+    return NET_NEVER;
+}
+
 enum net_outcome net_http_do(struct net_http *http, struct net_call *call)
 {
     struct exchange exchange = { .http = http, .call = call, .heard_ms = now_ms() };
     struct curl_slist *headers = prepare(&exchange);
     http->curl->multi_add_handle(http->multi, http->easy);
     CURLcode code = turn(&exchange);
+    call->place = place_of_peer(http);
     http->curl->multi_remove_handle(http->multi, http->easy);
     /* The headers hold a key: nothing keeps them. */
     http->curl->easy_reset(http->easy);

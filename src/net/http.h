@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "net/address.h"
 
 struct net_http; /* connections that can be used again; one thread at a time */
 
@@ -40,6 +41,9 @@ struct net_call {
     int64_t deadline_ms; /* of base/clock.h; 0: none */
     int cancel_fd; /* readable: give up; -1: none */
     int connect_ms, first_byte_ms, idle_ms;
+    /* Less than slow_bytes of the body in slow_ms: NET_TIMEOUT. 0: any pace will do. */
+    int slow_ms;
+    size_t slow_bytes;
     size_t max_bytes;
     /* A header of the response; name.at NULL: a new response begins. May be NULL. */
     void (*on_header)(void *user, struct str name, struct str value);
@@ -51,6 +55,7 @@ struct net_call {
     bool settled;     /* on_bytes needs nothing more */
     bool hopeless;    /* another try cannot help */
     size_t bytes;
+    enum net_place place; /* of the address that answered; NET_NEVER: none did */
     char detail[256]; /* why the exchange is incomplete; any bytes */
 };
 
@@ -60,6 +65,8 @@ int net_http_open(struct net_http **out, struct err *err);
 /* Connections of its own, for another thread. */
 int net_http_again(const struct net_http *http, struct net_http **out, struct err *err);
 void net_http_close(struct net_http *http);
+/* Trusts these certificates as well, PEM, instead of the one file of the system's. */
+int net_http_trust(struct net_http *http, struct str pem, struct err *err);
 
 /* Redirects are never followed. */
 enum net_outcome net_http_do(struct net_http *http, struct net_call *call);

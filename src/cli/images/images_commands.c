@@ -2,6 +2,7 @@
 #include "base/attr.h"
 #include "cli/images/images.h"
 #include "cli/images/images_archive.h"
+#include "cli/images/images_pull.h"
 
 #define PLAIN cli_images_options_table, &cli_images_options_rows
 
@@ -14,6 +15,8 @@ static const struct cli_command commands[] = {
       PLAIN, NULL, NULL },
     { "show", cli_images_show, "show what is in an image",
       PLAIN, "NAME", NULL },
+    { "pull", cli_images_pull, "load an image from a registry",
+      cli_images_pull_table, &cli_images_pull_rows, "REF", NULL },
     { "rm", cli_images_rm, "remove images",
       PLAIN, "NAME", NULL },
     { "prune", cli_images_prune, "free the space of what no name leads to",

@@ -16,7 +16,7 @@
 #define IMAGE_IMPORT_BYTES_MAX (INT64_C(64) << 30) /* unpacked, without another limit */
 
 struct image_import_options {
-    const char *ref;   /* which image of several; NULL: there is one */
+    const char *ref; /* which image of several; NULL: there is one */
     int64_t bytes_max; /* of all files, unpacked; 0: IMAGE_IMPORT_BYTES_MAX */
     /* NULL: nobody looks. Called now and then. */
     void (*progress)(void *user, int64_t bytes, int64_t entries);
@@ -24,13 +24,13 @@ struct image_import_options {
 };
 
 struct image_import_report {
-    const char *form;     /* "docker", "oci" or "root" */
-    char name[256];       /* that the archive gives the image, printable, or "" */
-    int64_t bytes;        /* of files, all layers */
-    int64_t entries;      /* of all layers */
-    int64_t skipped;      /* devices, fifos, sockets: no image gets them */
+    const char *form; /* "docker", "oci" or "root" */
+    char name[256]; /* that the archive gives the image, printable, or "" */
+    int64_t bytes; /* of files, all layers */
+    int64_t entries; /* of all layers */
+    int64_t skipped; /* devices, fifos, sockets: no image gets them */
     int64_t layers;
-    json_t *facts;        /* for image_build_finish: env, where it came from */
+    json_t *facts; /* for image_build_finish: env, where it came from */
 };
 #define IMAGE_IMPORT_REPORT_INIT ((struct image_import_report){ 0 })
 static inline void image_import_report_done(struct image_import_report *report)
