@@ -1,0 +1,154 @@
+/* Builds of images. Runs in the cli process. */
+#include "cli/images/images_build.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "box/host/box.h"
+#include "cli/images/images_progress.h"
+#include "cli/link/settings.h"
+#include "cli/link/state_files.h"
+#include "cli/term/interrupt.h"
+#include "cli/term/term.h"
+#include "engine/engine.h"
+#include "image/make/policy.h"
+
+static int open_store(struct cli_builder *builder, struct err *err)
+{
+    char path[PATH_MAX];
+    bool named;
+    if (!engine_state_path(path, sizeof path, &named)) {
+        err_set(err, ERR_HOST, "there is no state folder for images: HOME is not set");
+        err_hint(err, "set CUPEL_STATE to a folder");
+        return -1;
+    }
+    own_fd state = cli_state_open();
+    if (state < 0) {
+        err_sys(err, "open the state folder '%.200s'", path);
+        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another folder");
+        return -1;
+    }
+    if (box_drop_door(err) < 0)
+        return -1;
+    return image_store_open(state, /* make= */ true, &builder->store, err);
+}
+
+int cli_builder_open(struct cli_builder *builder, struct err *err)
+{
+    config_init(&builder->config);
+    builder->open = true;
+    if (cli_settings_read(NULL, &builder->config, err) < 0 ||
+        make_settings_open(&builder->settings, err) < 0 ||
+        cli_interrupt_open(&builder->stop_fd, err) < 0)
+        return -1;
+    return open_store(builder, err);
+}
+
+void cli_builder_close(struct cli_builder *builder)
+{
+    if (builder->open)
+        config_done(&builder->config);
+    make_settings_done(&builder->settings);
+    image_store_close(&builder->store);
+    own_close_fd(&builder->stop_fd);
+    builder->open = false;
+}
+
+static int check_policy(const struct cli_builder *builder, const struct cli_build *build,
+                        struct err *err)
+{
+    const struct config *config = &builder->config;
+    const char **packages = config_texts(config, CONFIG_IMAGES_PACKAGES);
+    const struct make_policy policy = {
+        .builds = json_is_true(config->at[CONFIG_IMAGES_BUILDS].value),
+        .pinned = json_is_true(config->at[CONFIG_IMAGES_PINNED].value),
+        .hashes = json_is_true(config->at[CONFIG_IMAGES_HASHES].value),
+        .packages = packages,
+    };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && packages[i]; i++)
+        if (!make_policy_pattern_valid(str_of(packages[i])))
+            rc = err_input(err, "images.packages", packages[i],
+                           "pip:NAME, npm:NAME, apt:NAME or NAME, with '*'",
+                           "'images.packages' of the configuration has a bad pattern '%.100s'",
+                           packages[i]);
+    if (rc == 0)
+        rc = make_policy_check(&policy, build->wants, build->lock, err);
+    free(packages);
+    return rc;
+}
+
+int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
+                     struct image_entry *out, struct err *err)
+{
+    struct cli_progress progress;
+    bool bare = false;
+    if (!image_store_name_valid(build->name)) {
+        err_input(err, "name", build->name, "a-z 0-9 . _ -, at most 63, and not 'host'",
+                  "'%.80s' is no name for an image", build->name);
+        err_hint(err, "it begins with a letter or digit");
+        return -1;
+    }
+    if (check_policy(builder, build, err) < 0)
+        return -1;
+    cli_progress_open(&progress, build->verbose);
+    const struct make_order order = {
+        .name = build->name,
+        .from = build->from,
+        .wants = build->wants,
+        .lock = build->lock,
+        .settings = &builder->settings,
+        .timeout_s = build->timeout_s ? build->timeout_s : CLI_BUILD_TIMEOUT_S,
+        .stop_fd = builder->stop_fd,
+        .verbose = build->verbose,
+        .step = cli_progress_step,
+        .said = cli_progress_said,
+        .user = &progress,
+    };
+    int rc = make_image(&builder->store, &order, out, &bare, err);
+    cli_progress_close(&progress);
+    if (bare)
+        cli_term_note("this kernel has no Landlock: pip, npm and apt were not confined to the "
+                      "build's folder");
+    return rc;
+}
+
+static void print_lock(const json_t *lock)
+{
+    for (size_t kind = 0; kind < MAKE_KINDS; kind++) {
+        const json_t *list = json_object_get(lock, make_kind_names[kind]);
+        size_t i;
+        json_t *item;
+        json_array_foreach ((json_t *)(uintptr_t)list, i, item) {
+            struct str name = json_get_str(item, kind == MAKE_NPM ? "path" : "name");
+            printf("%s%s %s", i == 0 ? "" : ", ",
+                   kind == MAKE_NPM ? make_npm_name(name.at) : name.at,
+                   json_get_str(item, "version").at);
+            if (i == 0)
+                continue;
+        }
+        if (json_array_size(list) > 0)
+            putchar('\n');
+    }
+}
+
+int cli_images_tell(const struct image_entry *image, bool json)
+{
+    const json_t *lock = json_object_get(image->manifest, "lock");
+    if (json) {
+        own_json out = json_pack("{s:{s:s, s:O*, s:O*, s:O*}}", "image", "name", image->name,
+                                 "digest", json_object_get(image->manifest, "digest"), "base",
+                                 json_object_get(image->manifest, "base"), "lock", lock);
+        return cli_term_json(out);
+    }
+    printf("%s%s%s\n  digest  sha256:%s\n", cli_term_style(1, CLI_BOLD), image->name,
+           cli_term_style(1, CLI_PLAIN), image->hex);
+    print_lock(lock);
+    return 0;
+}
