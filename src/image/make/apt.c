@@ -21,7 +21,7 @@
 #define APT_GET "/usr/bin/apt-get"
 #define DPKG_DEB "/usr/bin/dpkg-deb"
 #define STATUS "/var/lib/dpkg/status"
-#define NAMES_MAX 4096
+#define SAID_MAX ((size_t)4 << 20)
 
 static int check_apt(const struct make_job *job, struct err *err)
 {
@@ -66,7 +66,7 @@ static int begin(const struct make_job *job, struct apt_options *options, struct
     for (size_t i = 0; i < array_len(folders); i++)
         if (make_stage_folder(job, folders[i], err) < 0)
             return -1;
-    *words = make_words_of(APT_GET);
+    *words = make_words_of(APT_GET, "--download-only");
     for (size_t i = 0; i < array_len(fixed); i++)
         make_words_add(words, fixed[i]);
     for (size_t i = 0; i < array_len(places); i++) {
@@ -152,21 +152,51 @@ static int lock_one(struct make_job *job, int dirfd, const char *file, struct er
     return make_lock_add(&job->lock, MAKE_APT, str_of(name), str_of(version), str_of(hex), err);
 }
 
+/* A line "'ADDRESS' FILE SIZE HASH" for each file that apt would fetch. */
+static size_t count_files(struct str said)
+{
+    size_t count = 0;
+    while (said.len > 0) {
+        const char *end = memchr(said.at, '\n', said.len);
+        size_t len = end ? (size_t)(end - said.at) + 1 : said.len;
+        count += said.at[0] == '\'';
+        said = (struct str){ said.at + len, said.len - len };
+    }
+    return count;
+}
+
+/* apt uses files of "file:" sources where they are, and fetches none. */
+static int check_fetched(struct make_job *job, const struct make_words *install, struct err *err)
+{
+    struct make_words words = *install;
+    own_buf said = BUF_INIT(SAID_MAX);
+    words.at[1] = "--print-uris";
+    if (make_child_ask(job->scene, "apt", "apt-get", words.at, &said, err) < 0)
+        return -1;
+    size_t left = count_files(buf_str(&said));
+    if (left == 0)
+        return 0;
+    err_set(err, ERR_HOST, "apt-get did not fetch %zu of the packages", left);
+    err_hint(err, "a source 'file:' or 'cdrom:' of apt's cannot be used; 'copy:' can");
+    return -1;
+}
+
 int make_apt_resolve(struct make_job *job, struct err *err)
 {
     struct apt_options options;
     struct make_words words;
     if (begin(job, &options, &words, err) < 0 || update(job, &words, err) < 0)
         return -1;
-    static const char *const more[] = { "install", "-y", "--download-only", "--no-remove",
-                                        "--no-install-recommends", "--" };
+    static const char *const more[] = { "install", "-y", "--no-remove", "--no-install-recommends",
+                                        "--" };
     make_job_step(job, "fetching packages of Debian");
     for (size_t i = 0; i < array_len(more); i++)
         make_words_add(&words, more[i]);
     for (size_t i = 0; i < job->wants->count; i++)
         if (job->wants->at[i].kind == MAKE_APT)
             make_words_add(&words, job->wants->at[i].text);
-    if (make_child_must(job->scene, "apt", "apt-get", words.at, err) < 0)
+    if (make_child_must(job->scene, "apt", "apt-get", words.at, err) < 0 ||
+        check_fetched(job, &words, err) < 0)
         return -1;
     return for_each(job, lock_one, err);
 }

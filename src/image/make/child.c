@@ -363,14 +363,29 @@ int make_child_run(struct make_scene *scene, const char *cwd, const char *const 
 
 /* ---- words ---- */
 
+static bool begins(struct str line, const char *mark)
+{
+    return line.len >= strlen(mark) && memcmp(line.at, mark, strlen(mark)) == 0;
+}
+
+/* pip tells below its sentence on hashes which package is meant. */
 static bool is_reason(struct str line)
 {
     static const char *const marks[] = { "ERROR:", "error:", "npm error", "npm ERR!", "E:",
-                                         "dpkg-deb: error", "OSError", "CRITICAL:" };
+                                         "dpkg-deb: error", "OSError", "CRITICAL:",
+                                         "Expected sha256", "Got   " };
+    static const char log[] = "A complete log of this run";
     for (size_t i = 0; i < array_len(marks); i++)
-        if (line.len >= strlen(marks[i]) && memcmp(line.at, marks[i], strlen(marks[i])) == 0)
-            return true;
-    return false;
+        if (begins(line, marks[i]))
+            return !memmem(line.at, line.len, log, sizeof log - 1);
+    return line.len > 0 && line.at[line.len - 1] == ':' && memmem(line.at, line.len, "==", 2);
+}
+
+/* The sentence itself is longer than what it says. */
+static struct str shorten(struct str line)
+{
+    static const char hashes[] = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES";
+    return begins(line, hashes) ? (struct str){ line.at, sizeof hashes - 1 } : line;
 }
 
 static struct str last_line(struct str *rest)
@@ -394,6 +409,7 @@ static bool collect(struct str said, bool reasons, char *out, size_t room)
         struct str line = last_line(&rest);
         if (line.len == 0 || (reasons && !is_reason(line)))
             continue;
+        line = shorten(line);
         if (bytes + line.len + 2 > room && count > 0)
             break;
         bytes += line.len + 2;

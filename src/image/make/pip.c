@@ -22,10 +22,17 @@
 #define SCRIPT_MAX ((size_t)1 << 20)
 
 /* pip with a search path of the system's own packages and those of the image below: a box on the
- * host does not see the host's /usr/local. */
+ * host does not see the host's /usr/local. Nothing is imported from that image, which may have a
+ * package called pip: its folder is only looked at for what is installed. */
 static const char pip_in_place[] =
     "import sys, runpy\n"
+    "class Nothing:\n"
+    "    def find_spec(self, name, target=None):\n"
+    "        return None\n"
+    "    find_module = find_spec\n"
     "extra = [p for p in sys.argv[1:2] if p]\n"
+    "for p in extra:\n"
+    "    sys.path_importer_cache[p] = Nothing()\n"
     "sys.path[:] = extra + [p for p in sys.path if not p.startswith('/usr/local/')]\n"
     "sys.argv = ['pip'] + sys.argv[2:]\n"
     "runpy.run_module('pip', run_name='__main__', alter_sys=True)\n";

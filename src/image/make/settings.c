@@ -121,6 +121,10 @@ int make_settings_open(struct make_settings *out, struct err *err)
         if (add_env(out, names[i], value, err) < 0)
             return -1;
         add_paths(out, str_of(value));
+        /* Sources that a configuration of apt names may be beside it. */
+        const char *slash = strcmp(names[i], "APT_CONFIG") == 0 ? strrchr(value, '/') : NULL;
+        if (slash)
+            add_read(out, (struct str){ value, (size_t)(slash - value) });
     }
     for (size_t i = 0; i < MAKE_SETTINGS_FILES; i++)
         out->files[i] = open_file(i);
