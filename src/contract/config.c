@@ -91,7 +91,7 @@ static const struct config_row rows[CONFIG_COUNT] = {
                                NULL, NULL, "images may be built from packages" },
     [CONFIG_IMAGES_PACKAGES] = { "images.packages", CONFIG_IS_TEXTS, FIXED, false, 0, 0, 1, "[]",
                                  NULL, NULL,
-                                 "packages that a build may add: 'pip:polars', 'npm:@scope/*'; "
+                                 "packages that a build may add: 'pip:polars', 'npm:zod*'; "
                                  "none: any" },
     [CONFIG_IMAGES_PINNED] = { "images.pinned", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "false",
                                NULL, NULL, "a build adds packages by exact version alone" },

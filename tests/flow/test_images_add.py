@@ -40,8 +40,8 @@ class Adder:
     def refused(self, *args, code=2, **options):
         return json.loads(self("add", *args, "--json", code=code, **options).stdout)["error"]
 
-    def tree(self, digest):
-        return self.state / "images/trees" / digest.partition(":")[2]
+    def tree(self, image):
+        return self.state / "images/trees" / image["tree"].partition(":")[2]
 
     def left(self):
         """What builds leave behind beside whole images."""
@@ -67,7 +67,7 @@ def test_wheels_and_what_they_need_become_an_image_and_its_lock_makes_it_again(a
     assert image["name"] == "data" and image["base"] == "host"
     assert [(row["name"], row["version"]) for row in image["lock"]["pip"]] == [("tiny", "1.0"), ("tiny-dep", "2.0")]
     assert image["lock"]["pip"][0]["sha256"] == hashlib.sha256(made.read_bytes()).hexdigest()
-    tree = adder.tree(image["digest"])
+    tree = adder.tree(image)
     assert (site_of(tree) / "tiny_dep/__init__.py").read_text() == "version = '2.0'\n"
     assert (tree / "usr/local/bin/tiny").read_text().startswith("#!/usr/bin/python3\n")
     assert (tree / "usr/local/bin/tiny").stat().st_mode & 0o777 == 0o555
@@ -115,11 +115,11 @@ def test_no_code_of_a_package_runs_in_a_build(adder, place):
                                                  "eager/__pycache__/__init__.cpython-311.pyc": b"x"})
     packages.wheel(adder.wheels, "tiny")
     image = adder.add("data", "--pip", "eager")
-    site = site_of(adder.tree(image["digest"]))
+    site = site_of(adder.tree(image))
     assert (site / "eager.pth").exists() and not (site / "eager/old.pyc").exists()
     assert all(path.read_bytes() != b"x" for path in site.rglob("*.pyc"))
     more = adder.add("more", "--from", "data", "--pip", "tiny")
-    assert (site_of(adder.tree(more["digest"])) / "pip/__main__.py").exists()
+    assert (site_of(adder.tree(more)) / "pip/__main__.py").exists()
     assert list(traces.iterdir()) == []
     subprocess.run(["/usr/bin/python3", "-c", ran], check=True)  # the control
     assert list(traces.iterdir()) != []
@@ -143,7 +143,7 @@ def test_a_wheel_that_leads_out_of_its_folder_is_refused(adder, kind):
 def test_a_link_in_a_wheel_is_no_link_in_the_image(adder):
     packages.wheel(adder.wheels, "bad", files={"bad/__init__.py": ""}, links={"bad/shadow": "/etc/shadow"})
     image = adder.add("data", "--pip", "bad")
-    assert not any(path.is_symlink() for path in adder.tree(image["digest"]).rglob("*"))
+    assert not any(path.is_symlink() for path in adder.tree(image).rglob("*"))
 
 
 def test_another_file_than_the_locks_is_refused_by_its_name(adder):
@@ -198,7 +198,8 @@ def test_files_of_requirements_are_read_as_the_caller_and_hold_names_alone(adder
 
 @pytest.mark.parametrize("args, text", [
     (["data"], "needs a package"), ([], "needs a name"), (["data", "other", "--pip", "a"], "takes one name"),
-    (["data", "--pip", "a", "--lock", "/x"], "no package beside it"), (["data", "--timeout", "0", "--pip", "a"], "1 to"),
+    (["data", "--pip", "a", "--lock", "/x"], "no package beside it"),
+    (["data", "--timeout", "0", "--pip", "a"], "1 to"),
     (["host", "--pip", "a"], "no name for an image"), (["../x", "--pip", "a"], "no name for an image"),
     (["data", "--pip", "./a.whl"], "names no package"), (["data", "--npm", "file:x"], "names no package"),
     (["data", "--apt", "./x.deb"], "names no package"), (["data", "--from", "nothing", "--pip", "a"], "nothing"),
@@ -363,7 +364,7 @@ def test_packages_of_npm_become_an_image_without_their_scripts(adder):
                                         "optionalDependencies": {"other-os": "1.0.0"}}}) as registry:
         image = adder.add("js", "--npm", "@s/wide", env=registry.env)
         assert [row["path"] for row in image["lock"]["npm"]] == ["node_modules/@s/wide", "node_modules/tiny"]
-        modules = adder.tree(image["digest"]) / "usr/local/lib/node_modules"
+        modules = adder.tree(image) / "usr/local/lib/node_modules"
         assert sorted(path.name for path in modules.iterdir()) == ["@s", "tiny"]
         assert not ran.exists()
         found = subprocess.run(["node", "-p", "require('@s/wide')"], env={**os.environ, "NODE_PATH": str(modules)},
@@ -387,7 +388,7 @@ def test_packages_of_debian_become_an_image_without_their_scripts(adder, place):
                                                         "preinst": f"#!/bin/sh\ntouch {ran}\n"},
                           files={"usr/bin/tiny-tool": "#!/bin/sh\necho tiny\n", "lib/tiny/x": "x", "etc/tiny": "x"})
     image = adder.add("tool", "--apt", "tiny-tool", env=env)
-    tree = adder.tree(image["digest"])
+    tree = adder.tree(image)
     assert sorted(path.name for path in tree.iterdir()) == ["usr"]
     assert (tree / "usr/bin/tiny-tool").exists() and (tree / "usr/lib/tiny/x").exists() and not ran.exists()
     lock = adder.folder / "tool.lock"
@@ -408,7 +409,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(adder):
     kept = adder.add("same", "--from", "data", "--pip", "tiny")
     assert kept["lock"]["pip"] == [] and kept["lock"]["base"].startswith("sha256:")
     image = adder.add("newer", "--from", "data", "--pip", "tiny>=2")
-    tree = adder.tree(image["digest"])
+    tree = adder.tree(image)
     names = {str(path.relative_to(site_of(tree))) for path in site_of(tree).rglob("*.py")}
     assert names == {"tiny/__init__.py", "tiny/new.py"}
     assert [path.name for path in site_of(tree).glob("*.dist-info")] == ["tiny-2.0.dist-info"]

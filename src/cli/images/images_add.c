@@ -173,8 +173,10 @@ static int read_lock(const struct cli_images_add_options *o, const struct add_fi
     return make_lock_read(buf_str(&text), lock, err) < 0 ? err_wrap(err, "%.200s", o->lock) : 0;
 }
 
-static int add(const struct cli_images_add_options *o, struct image_entry *out, struct err *err)
+/* The exit code, or -1. */
+static int add(const struct cli_images_add_options *o, struct err *err)
 {
+    own_image_entry image = IMAGE_ENTRY_INIT;
     own_cli_builder builder = CLI_BUILDER_INIT;
     own_make_wants wants = { 0 };
     own_make_lock lock = { 0 };
@@ -200,13 +202,14 @@ static int add(const struct cli_images_add_options *o, struct image_entry *out, 
         .timeout_s = o->timeout_s.given ? (int64_t)o->timeout_s.value : 0,
         .verbose = o->verbose,
     };
-    return cli_builder_make(&builder, &build, out, err);
+    if (cli_builder_make(&builder, &build, &image, err) < 0)
+        return -1;
+    return cli_builder_tell(&builder, &image, o->json, err);
 }
 
 int cli_images_add(int argc, char **argv)
 {
     struct cli_images_add_options options = { 0 };
-    own_image_entry image = IMAGE_ENTRY_INIT;
     struct err err = ERR_INIT;
     int code = 0;
     argc = drop_pip_before_r(argc, argv);
@@ -215,10 +218,8 @@ int cli_images_add(int argc, char **argv)
     cli_term_set_quiet(options.quiet);
     if (parsed == 0 && options.help)
         print_help();
-    else if (parsed < 0 || add(&options, &image, &err) < 0)
+    else if (parsed < 0 || (code = add(&options, &err)) < 0)
         code = cli_term_refuse(&err, options.json);
-    else
-        code = cli_images_tell(&image, options.json);
     opt_done(cli_images_add_table, cli_images_add_rows, &options);
     return code;
 }

@@ -1,43 +1,17 @@
 /* Builds of images. Runs in the cli process. */
 #include "cli/images/images_build.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/own.h"
-#include "box/host/box.h"
 #include "cli/images/images_progress.h"
 #include "cli/link/settings.h"
-#include "cli/link/state_files.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/term.h"
-#include "engine/engine.h"
 #include "image/make/policy.h"
-
-static int open_store(struct cli_builder *builder, struct err *err)
-{
-    char path[PATH_MAX];
-    bool named;
-    if (!engine_state_path(path, sizeof path, &named)) {
-        err_set(err, ERR_HOST, "there is no state folder for images: HOME is not set");
-        err_hint(err, "set CUPEL_STATE to a folder");
-        return -1;
-    }
-    own_fd state = cli_state_open();
-    if (state < 0) {
-        err_sys(err, "open the state folder '%.200s'", path);
-        err_hint(err, "make it writable for this user, or set CUPEL_STATE to another folder");
-        return -1;
-    }
-    if (box_drop_door(err) < 0)
-        return -1;
-    return image_store_open(state, /* make= */ true, &builder->store, err);
-}
 
 int cli_builder_open(struct cli_builder *builder, struct err *err)
 {
@@ -47,7 +21,9 @@ int cli_builder_open(struct cli_builder *builder, struct err *err)
         make_settings_open(&builder->settings, err) < 0 ||
         cli_interrupt_open(&builder->stop_fd, err) < 0)
         return -1;
-    return open_store(builder, err);
+    if (cli_images_open_state(&builder->images, err) < 0)
+        return -1;
+    return cli_images_open_store(&builder->images, /* make= */ true, err);
 }
 
 void cli_builder_close(struct cli_builder *builder)
@@ -55,7 +31,7 @@ void cli_builder_close(struct cli_builder *builder)
     if (builder->open)
         config_done(&builder->config);
     make_settings_done(&builder->settings);
-    image_store_close(&builder->store);
+    cli_images_close(&builder->images);
     own_close_fd(&builder->stop_fd);
     builder->open = false;
 }
@@ -84,10 +60,25 @@ static int check_policy(const struct cli_builder *builder, const struct cli_buil
     return rc;
 }
 
+/* "host", or "sha256:HEX" of the tree that a name leads to. */
+static int find_base(const struct cli_builder *builder, const char *from, char *out, size_t room,
+                     struct err *err)
+{
+    own_image_entry entry = IMAGE_ENTRY_INIT;
+    snprintf(out, room, "host");
+    if (!from || strcmp(from, "host") == 0)
+        return 0;
+    if (cli_images_find(&builder->images, from, &entry, err) < 0)
+        return -1;
+    snprintf(out, room, "sha256:%s", entry.hex);
+    return 0;
+}
+
 int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
                      struct image_entry *out, struct err *err)
 {
     struct cli_progress progress;
+    char base[80];
     bool bare = false;
     if (!image_store_name_valid(build->name)) {
         err_input(err, "name", build->name, "a-z 0-9 . _ -, at most 63, and not 'host'",
@@ -95,12 +86,13 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
         err_hint(err, "it begins with a letter or digit");
         return -1;
     }
-    if (check_policy(builder, build, err) < 0)
+    if (check_policy(builder, build, err) < 0 ||
+        find_base(builder, build->from, base, sizeof base, err) < 0)
         return -1;
     cli_progress_open(&progress, build->verbose);
     const struct make_order order = {
         .name = build->name,
-        .from = build->from,
+        .from = build->from ? base : NULL,
         .wants = build->wants,
         .lock = build->lock,
         .settings = &builder->settings,
@@ -111,7 +103,7 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
         .said = cli_progress_said,
         .user = &progress,
     };
-    int rc = make_image(&builder->store, &order, out, &bare, err);
+    int rc = make_image(&builder->images.store, &order, out, &bare, err);
     cli_progress_close(&progress);
     if (bare)
         cli_term_note("this kernel has no Landlock: pip, npm and apt were not confined to the "
@@ -121,34 +113,33 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
 
 static void print_lock(const json_t *lock)
 {
-    for (size_t kind = 0; kind < MAKE_KINDS; kind++) {
-        const json_t *list = json_object_get(lock, make_kind_names[kind]);
-        size_t i;
-        json_t *item;
-        json_array_foreach ((json_t *)(uintptr_t)list, i, item) {
+    size_t i;
+    json_t *item;
+    for (size_t kind = 0; kind < MAKE_KINDS; kind++)
+        json_array_foreach (json_object_get(lock, make_kind_names[kind]), i, item) {
             struct str name = json_get_str(item, kind == MAKE_NPM ? "path" : "name");
-            printf("%s%s %s", i == 0 ? "" : ", ",
+            printf("  %-9s %s %s\n", make_kind_names[kind],
                    kind == MAKE_NPM ? make_npm_name(name.at) : name.at,
                    json_get_str(item, "version").at);
-            if (i == 0)
-                continue;
         }
-        if (json_array_size(list) > 0)
-            putchar('\n');
-    }
 }
 
-int cli_images_tell(const struct image_entry *image, bool json)
+int cli_builder_tell(const struct cli_builder *builder, const struct image_entry *image, bool json,
+                     struct err *err)
 {
     const json_t *lock = json_object_get(image->manifest, "lock");
+    char digest[72], host[72] = "";
+    if (image->on_host && cli_images_host_digest(&builder->images, host, err) < 0)
+        return -1;
+    image_store_digest(image, host, digest);
     if (json) {
-        own_json out = json_pack("{s:{s:s, s:O*, s:O*, s:O*}}", "image", "name", image->name,
-                                 "digest", json_object_get(image->manifest, "digest"), "base",
-                                 json_object_get(image->manifest, "base"), "lock", lock);
+        own_json out = json_pack("{s:{s:s, s:s, s:o, s:O*, s:O*}}", "image", "name", image->name,
+                                 "digest", digest, "tree", json_sprintf("sha256:%s", image->hex),
+                                 "base", json_object_get(image->manifest, "base"), "lock", lock);
         return cli_term_json(out);
     }
-    printf("%s%s%s\n  digest  sha256:%s\n", cli_term_style(1, CLI_BOLD), image->name,
-           cli_term_style(1, CLI_PLAIN), image->hex);
+    printf("%s%s%s\n  %-9s %s\n", cli_term_style(1, CLI_BOLD), image->name,
+           cli_term_style(1, CLI_PLAIN), "digest", digest);
     print_lock(lock);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "cli/images/images.h"
 #include "contract/config.h"
 #include "image/make/make.h"
 
@@ -16,13 +17,13 @@
 struct cli_builder {
     struct config config;
     struct make_settings settings;
-    struct image_store store;
+    struct cli_images images;
     int stop_fd;
     bool open; /* `config` is there */
 };
 #define CLI_BUILDER_INIT \
     ((struct cli_builder){ .settings = MAKE_SETTINGS_INIT, \
-                           .store = IMAGE_STORE_INIT,      \
+                           .images = CLI_IMAGES_INIT,      \
                            .stop_fd = -1 })
 
 /* As the caller: configuration, settings of the indexes, state folder. Then rights are dropped for
@@ -42,7 +43,8 @@ struct cli_build {
 int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
                      struct image_entry *out, struct err *err);
 
-/* The new image, on stdout. The exit code. */
-int cli_images_tell(const struct image_entry *image, bool json);
+/* The new image, on stdout. The exit code, or -1. */
+int cli_builder_tell(const struct cli_builder *builder, const struct image_entry *image, bool json,
+                     struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* The verbs of `cupel images`: one row each. Help, completions and the dispatch read them. */
 #include "base/attr.h"
 #include "cli/images/images.h"
+#include "cli/images/images_add.h"
 
 #define PLAIN cli_images_options_table, &cli_images_options_rows
 
@@ -8,6 +9,10 @@ static const struct cli_command commands[] = {
     { "ls", cli_images_ls, "list the images",
       PLAIN, NULL, NULL },
     { "show", cli_images_show, "show what is in an image",
+      PLAIN, "NAME", NULL },
+    { "add", cli_images_add, "make an image of packages of Python, JavaScript and Debian",
+      cli_images_add_table, &cli_images_add_rows, "NAME", NULL },
+    { "lock", cli_images_lock, "print the exact versions and hashes of an image's packages",
       PLAIN, "NAME", NULL },
     { "rm", cli_images_rm, "remove images",
       PLAIN, "NAME", NULL },

@@ -12,18 +12,23 @@
 #define RECORD_MAX ((size_t)32 << 20)
 #define PATH_ROOM 4096
 
-/* `site` and a path of a record, with its leading "../" resolved. False for one that leads out of
- * the tree, or to nothing in it. */
+/* `site` and a path of a record, with its leading "../" resolved. With --target pip writes
+ * "../../bin/x" for every place of packages; make_pip_add has moved that to usr/local. False for a
+ * path that leads out of the tree, or to nothing in it. */
 static bool join(const char *site, struct str path, char *out, size_t room)
 {
-    size_t len = strlen(site);
-    while (path.len >= 3 && memcmp(path.at, "../", 3) == 0) {
+    size_t len = strlen(site), ups = 0;
+    for (; path.len >= 3 && memcmp(path.at, "../", 3) == 0; ups++) {
         path = (struct str){ path.at + 3, path.len - 3 };
         while (len > 0 && site[len - 1] != '/')
             len--;
         if (len == 0)
             return false;
         len--; /* the slash */
+    }
+    if (ups == 2) {
+        site = "usr/local";
+        len = strlen(site);
     }
     if (path.len == 0 || path.at[0] == '/' || memmem(path.at, path.len, "..", 2) ||
         memchr(path.at, '\0', path.len))
