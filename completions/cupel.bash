@@ -342,7 +342,7 @@ _cupel()
         esac
         ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s log http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s log images.builds images.packages images.pinned images.hashes http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;
@@ -435,6 +435,21 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     'images show')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images add')
+        fill='' options='--pip --requirements -r --npm --apt --from --lock --timeout -t --verbose -v --json --quiet -q --help -h'
+        case $prev in
+        --pip) options='' fill='' ;;
+        --requirements | -r) options='' fill=files ;;
+        --npm) options='' fill='' ;;
+        --apt) options='' fill='' ;;
+        --from) options='' fill='' ;;
+        --lock) options='' fill=files ;;
+        --timeout | -t) options='' fill='' ;;
+        esac
+        ;;
+    'images lock')
         fill='' options='--json --quiet -q --help -h'
         ;;
     'images rm')

@@ -89,6 +89,16 @@ static const struct config_row rows[CONFIG_COUNT] = {
                                  NULL, NULL, "registry of images whose name has none" },
     [CONFIG_LOG] = { "log", CONFIG_IS_CHOICE, RELOADS, false, 0, 0, 1, "\"stderr\"",
                      "stderr|journal|off", NULL, "where the lines of the service's log go" },
+    [CONFIG_IMAGES_BUILDS] = { "images.builds", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "true",
+                               NULL, NULL, "images may be built from packages" },
+    [CONFIG_IMAGES_PACKAGES] = { "images.packages", CONFIG_IS_TEXTS, FIXED, false, 0, 0, 1, "[]",
+                                 NULL, NULL,
+                                 "packages that a build may add: 'pip:polars', 'npm:zod*'; "
+                                 "none: any" },
+    [CONFIG_IMAGES_PINNED] = { "images.pinned", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "false",
+                               NULL, NULL, "a build adds packages by exact version alone" },
+    [CONFIG_IMAGES_HASHES] = { "images.hashes", CONFIG_IS_FLAG, FIXED, false, 0, 0, 1, "false",
+                               NULL, NULL, "a build adds what a lock says, and nothing else" },
     HTTP_CAPS(CAP)
     CEILING(TIMEOUT, "timeout_s", "most seconds that a request may ask for"),
     CEILING(CPU, "cpu_s", "most seconds of processor time that it may ask for"),

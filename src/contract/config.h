@@ -51,6 +51,10 @@ enum config_key {
     CONFIG_CACHE_TTL,
     CONFIG_IMAGES_REGISTRY,
     CONFIG_LOG,
+    CONFIG_IMAGES_BUILDS,
+    CONFIG_IMAGES_PACKAGES,
+    CONFIG_IMAGES_PINNED,
+    CONFIG_IMAGES_HASHES,
     CONFIG_HTTP, /* and one for each enum http_cap */
     CONFIG_CEILINGS = CONFIG_HTTP + HTTP_CAP_COUNT, /* and one for each enum limits_id */
     CONFIG_COUNT = CONFIG_CEILINGS + LIMITS_COUNT

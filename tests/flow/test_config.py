@@ -18,6 +18,7 @@ OTHER = {
     "retention.records_s": 62, "retention.records_bytes": 63, "records": False, "durable": True, "cache.ttl_s": 64,
     "tools.folder": "/t/tools", "tools.mcp": "/t/mcp.json", "tools.secrets": "/t/secrets.json",
     "redact": ["acme-[0-9]{8}"], "log": "off",
+    "images.builds": False, "images.packages": ["pip:polars"], "images.pinned": True, "images.hashes": True,
 }
 
 

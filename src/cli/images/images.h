@@ -58,6 +58,7 @@ int cli_images_do(const struct cli_images_verb *verb, int argc, char **argv);
 
 int cli_images_ls(int argc, char **argv);
 int cli_images_show(int argc, char **argv);
+int cli_images_lock(int argc, char **argv);
 int cli_images_rm(int argc, char **argv);
 int cli_images_prune(int argc, char **argv);
 int cli_images_du(int argc, char **argv);

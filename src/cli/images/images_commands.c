@@ -3,6 +3,7 @@
 #include "cli/images/images.h"
 #include "cli/images/images_archive.h"
 #include "cli/images/images_pull.h"
+#include "cli/images/images_add.h"
 
 #define PLAIN cli_images_options_table, &cli_images_options_rows
 
@@ -17,6 +18,10 @@ static const struct cli_command commands[] = {
       PLAIN, "NAME", NULL },
     { "pull", cli_images_pull, "load an image from a registry",
       cli_images_pull_table, &cli_images_pull_rows, "REF", NULL },
+    { "add", cli_images_add, "make an image of packages of Python, JavaScript and Debian",
+      cli_images_add_table, &cli_images_add_rows, "NAME", NULL },
+    { "lock", cli_images_lock, "print the exact versions and hashes of an image's packages",
+      PLAIN, "NAME", NULL },
     { "rm", cli_images_rm, "remove images",
       PLAIN, "NAME", NULL },
     { "prune", cli_images_prune, "free the space of what no name leads to",
