@@ -1,18 +1,15 @@
 """`cupel repl`: a prompt on a session, at a terminal and without one."""
-import fcntl
 import json
 import os
 import re
-import select
 import signal
-import struct
 import subprocess
-import termios
 import time
 
 import pytest
 
 import host
+import terminal as terminals
 
 
 def piped(engine, text, *args, folder=None):
@@ -111,64 +108,17 @@ def test_a_named_engine_that_is_not_there_is_an_error(cupel_as, folder):
 
 # At a terminal.
 
-class Terminal:
-    """A prompt at a pty, to which keys are typed."""
+class Terminal(terminals.Terminal):
+    """A prompt at a terminal."""
 
     command, prompt = "repl", ">>> "
 
     def __init__(self, engine, *args, env=None, size=(80, 24)):
-        self.fd, theirs = os.openpty()
-        self.resize(*size)
-
-        def own_terminal():
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-        self.child = engine.cupel.popen([self.command, *args], stdin=theirs, stdout=theirs, stderr=theirs,
-                                        start_new_session=True, preexec_fn=own_terminal,
-                                        env={**engine.use(), "TERM": "xterm", "NO_COLOR": "1", **(env or {})})
-        os.close(theirs)
-        self.seen = ""
+        super().__init__(engine.cupel, self.command, *args, env={**engine.use(), **(env or {})}, size=size)
 
     def __enter__(self):
         self.expect(self.prompt)
         return self
-
-    def __exit__(self, kind, *_):
-        if self.child.poll() is None:
-            self.child.send_signal(signal.SIGTERM)
-        try:
-            self.child.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-            self.child.wait()
-            raise
-        finally:
-            os.close(self.fd)
-
-    def resize(self, columns, rows):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, keys):
-        os.write(self.fd, keys.encode())
-
-    def paste(self, text):
-        """As a terminal does it, once it was told to mark pastes."""
-        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
-
-    def expect(self, text, seconds=15):
-        """What came up to `text`, which must come."""
-        end = time.monotonic() + seconds * host.slowness()
-        while text not in self.seen:
-            ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
-            try:
-                part = os.read(self.fd, 4096) if ready else b""
-            except OSError:
-                part = b""
-            assert part, f"waited for {text!r}, saw {self.seen!r}"
-            self.seen += part.decode(errors="replace")
-        at = self.seen.index(text) + len(text)
-        came, self.seen = self.seen[:at], self.seen[at:]
-        return came
 
     def enter(self, line, text, prompt=None):
         self.type(line + "\r")

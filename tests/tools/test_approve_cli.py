@@ -178,7 +178,7 @@ def test_a_closed_terminal_and_a_signal_end_the_question(owned, made):
         assert terminal.rest()[0] == 128 + signal.SIGTERM
     terminal = at_terminal(owned, "run", "--tools", "mail.*", sends("ann"))
     terminal.until(PROMPT)
-    os.close(terminal.fd)
+    terminal.close()
     assert terminal.child.wait(timeout=30) == 128 + signal.SIGHUP and made() == []
 
 

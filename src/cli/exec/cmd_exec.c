@@ -161,8 +161,7 @@ static int run(struct exec *exec, struct err *err)
  * a script after it looks at. */
 static int exit_code(const struct result *result)
 {
-    bool own = result->status == RESULT_MEMORY_LIMIT || result->status == RESULT_PIDS_LIMIT ||
-               result->status == RESULT_DISK_LIMIT;
+    bool own = result->status == RESULT_PIDS_LIMIT || result->status == RESULT_DISK_LIMIT;
     return own && result->exit_code >= 0 ? result->exit_code : result_exit_code(result);
 }
 

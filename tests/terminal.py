@@ -1,24 +1,27 @@
-"""A command of cupel at a terminal of its own."""
+"""A command of cupel at a terminal of its own, to which keys are typed."""
 import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import termios
 import time
 
 import host
 
-WAIT_S = 30
+WAIT_S = 30  # tells a hang from a wait
 
 
 class Terminal:
-    def __init__(self, cupel, *args, env=None, **options):
+    def __init__(self, cupel, *args, env=None, size=(80, 24), **options):
         self.fd, theirs = os.openpty()
+        self.resize(*size)
+        self.modes_before = self.modes()
         streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs, **options}
         self.child = cupel.popen(args, **streams, start_new_session=True,
-                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-                                 env={**(env or {}), "TERM": "xterm", "NO_COLOR": "1"})
+                                 preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
+                                 env={"TERM": "xterm", "NO_COLOR": "1", **(env or {})})
         os.close(theirs)
         self.seen = ""
 
@@ -35,7 +38,21 @@ class Terminal:
             self.child.wait()
             raise
         finally:
+            self.close()
+
+    def close(self):
+        if self.fd >= 0:
             os.close(self.fd)
+        self.fd = -1
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def modes(self):
+        return termios.tcgetattr(self.fd)
+
+    def is_restored(self):
+        return self.modes() == self.modes_before
 
     def _read(self, until):
         ready, _, _ = select.select([self.fd], [], [], max(0, until - time.monotonic()))
@@ -47,16 +64,25 @@ class Terminal:
         self.seen += part.decode(errors="replace")
         return part
 
-    def until(self, text):
+    def until(self, text, seconds=WAIT_S):
         """What was shown before that text; it and all before it are taken."""
-        end = time.monotonic() + WAIT_S * host.slowness()
+        end = time.monotonic() + seconds * host.slowness()
         while text not in self.seen:
             assert self._read(end), f"no {text!r} in {self.seen!r}"
-        before, _, self.seen = self.seen.partition(text)
+        at = self.seen.index(text)
+        before, self.seen = self.seen[:at], self.seen[at + len(text):]
         return before
+
+    def expect(self, text, seconds=WAIT_S):
+        """What was shown up to the end of that text, which must come; it is taken."""
+        return self.until(text, seconds) + text
 
     def type(self, keys):
         os.write(self.fd, keys.encode())
+
+    def paste(self, text):
+        """As a terminal does it, once it was told to mark pastes."""
+        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
 
     def rest(self):
         """(exit code, what else was shown)."""
