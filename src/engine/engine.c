@@ -55,8 +55,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
-    if (state_open(&engine->state, err) == 0 && box_broker_open(&engine->house.broker, err) == 0 &&
-        box_drop_door(err) == 0) {
+    if (state_open(&engine->state, err) == 0 &&
+        box_broker_open(&engine->house.broker, NULL, 0, err) == 0 && box_drop_door(err) == 0) {
         if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
             return engine;
         err_sys(err, "make the event loop");

@@ -161,7 +161,7 @@ bool keep_begin_as_we_are(int64_t memory_bytes)
 {
     struct err err = ERR_INIT;
     signal(SIGPIPE, SIG_IGN);
-    if (box_broker_open(&keep_house, &err) < 0) {
+    if (box_broker_open(&keep_house, NULL, 0, &err) < 0) {
         printf("# skipped: %s\n", err.text);
         return false;
     }

@@ -67,7 +67,7 @@ static bool begin(void)
     int fds[BOX_NEWS_FDS];
     struct box_call create = { .op = BOX_OP_CREATE, .box = BOX,
                                .create = { 128 * MIB, 32 * MIB, 4096, 32, 1000, { 0 } } };
-    if (box_broker_open(&house, &err) < 0) {
+    if (box_broker_open(&house, NULL, 0, &err) < 0) {
         printf("# skipped: %s\n", err.text);
         return false;
     }

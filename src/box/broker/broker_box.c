@@ -144,6 +144,8 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
     };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         box->ours[i] = -1;
+    if (call->create.image.present || call->create.folder.mode)
+        return BOX_STEP_TREE_OF_IMAGE;
     if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
     const struct system_limits limits = { call->create.memory_bytes, call->create.pids,

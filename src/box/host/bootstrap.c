@@ -355,10 +355,12 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
     return set_up_broker(out, h, range, err);
 }
 
-int box_broker_open(struct box_broker *out, struct err *err)
+int box_broker_open(struct box_broker *out, const struct box_attach *attach, size_t attach_count,
+                    struct err *err)
 {
     struct hierarchy h;
     struct slot slot = { .fd = -1 };
+    (void)attach, (void)attach_count;
     *out = BOX_BROKER_INIT;
     if (use_callers_limits(err) < 0)
         return -1;

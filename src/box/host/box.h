@@ -3,6 +3,8 @@
 #ifndef BOX_HOST_BOX_H
 #define BOX_HOST_BOX_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,10 +21,33 @@ struct box_broker {
 };
 #define BOX_BROKER_INIT ((struct box_broker){ .sock = -1, .lifeline = -1 })
 
+/* Folders and files of the host that boxes of this broker may show. The broker is given them at its
+ * start and never later, because only the caller's rights can bring them: as root a detached mount
+ * of the descriptor, as an ordinary user a bind mount of its path, checked against the descriptor.
+ * All mounts are nosuid and nodev. Nothing of one is in a box that does not ask for it by
+ * box_image or box_folder (proto.h).
+ *
+ * As root a box has uids of its own, so a folder or file is shown by an id-mapped mount: its owner
+ * and group are the occupant of the box BOX_ATTACHED, which is the only box that can use it; what
+ * that occupant writes through belongs to the folder's owner. Entries of other owners stay closed
+ * or readable by their permissions for others. A file system that cannot do that is refused, but
+ * for a file that everybody may read. Images need none of it: everybody may read them. */
+enum box_attach_kind {
+    BOX_ATTACH_IMAGES, /* <state>/images/trees; at most one */
+    BOX_ATTACH_DIR,    /* for /workspace; at most one; nothing may be mounted below it */
+    BOX_ATTACH_FILE,   /* a regular file; at most BOX_ATTACH_FILES */
+};
+struct box_attach {
+    int fd; /* of the caller, and still its own afterwards; O_PATH is enough */
+    enum box_attach_kind kind;
+    bool writable; /* DIR: BOX_FOLDER_WRITE is allowed */
+};
+
 /* Bootstrap: take a uid range and delegated cgroups as root, the available groups as an ordinary
  * user; then create the user namespace W with the broker in it. ERR_HOST with the exact fix where
- * the host forbids it. */
-int box_broker_open(struct box_broker *out, struct err *err);
+ * the host forbids it. `attach` may be NULL with a count of 0. */
+int box_broker_open(struct box_broker *out, const struct box_attach *attach, size_t attach_count,
+                    struct err *err);
 /* End the broker and everything it built; wait for both children. */
 void box_broker_close(struct box_broker *broker);
 

@@ -20,6 +20,10 @@
 #define BOX_EXEC_STRINGS 2048 /* args and env together */
 #define BOX_STATES 24 /* states that a session can keep */
 #define BOX_FROZEN_MAX_S 3600 /* a box that stays frozen longer is ended */
+#define BOX_ATTACHED (BOX_MAX - 1) /* the only box that folders and files of the caller appear in */
+#define BOX_ATTACH_FILES 32 /* attached files at most */
+#define BOX_PLACES_MAX 512 /* records in a list of places */
+#define BOX_PLACES_ROOM (64u << 10) /* and its bytes */
 
 /* The channel between an occupant and the engine: two pipes, not a socket. A socket could carry
  * descriptors, and the last close of one can block for as long as its sender wants. Arrays of both
@@ -64,7 +68,12 @@ enum box_channel { BOX_WORDS, BOX_REQUESTS, BOX_CHANNEL };
     X(EXEC, "exec the interpreter")                                     \
     X(PIPES, "make the pipes")                                          \
     X(PORTER, "start the porter")                                       \
-    X(ZYGOTE, "fork from the zygote")                                       \
+    X(ZYGOTE, "fork from the zygote")                                   \
+    X(TREE_OF_IMAGE, "find the image's files")                          \
+    X(PARTED_IMAGE, "put an image over a /usr with mounts below it")    \
+    X(FOLDER, "show the folder as /workspace")                          \
+    X(FOLDER_XATTR, "keep changes to the folder in a layer")            \
+    X(PLACES, "hide or place files of /workspace")                      \
     X(PEER, "hear from the child")
 
 enum box_step {
@@ -110,6 +119,39 @@ struct box_plants {
                          * drivers/cells.sh */
 };
 
+/* The image of a box or zygote; all zero: the host's. Its tree is the folder `hex` of the attached
+ * images (BOX_ATTACH_IMAGES of box/host/box.h); of hex the broker checks that it is 64 of 0-9 a-f
+ * and a NUL. A box without a way to the tree fails with BOX_STEP_TREE_OF_IMAGE. */
+struct box_image {
+    char hex[65];
+    uint8_t on_host; /* the tree only adds: /usr is that of the host below it */
+    uint8_t present;
+};
+
+/* The kinds of /workspace. All but the first are for the box BOX_ATTACHED alone: another fails with
+ * BOX_STEP_FOLDER and EPERM. */
+enum box_folder_mode {
+    BOX_FOLDER_NONE,    /* an empty folder of the box's own */
+    BOX_FOLDER_OVERLAY, /* the attached folder below a layer of the box's own: what is written,
+                         * made or removed stays in the layer, which counts as disk */
+    BOX_FOLDER_READ,    /* the attached folder, read-only */
+    BOX_FOLDER_WRITE,   /* the attached folder itself; it must be attached as writable */
+};
+
+/* With `places`, one more descriptor follows those of the plants: a file of at most
+ * BOX_PLACES_ROOM bytes with at most BOX_PLACES_MAX records. A record is a letter and a path
+ * relative to /workspace, ended by NUL:
+ *   h  hidden: an empty file or folder that nobody can write covers it. Links are followed inside
+ *      /workspace; a path that leads nowhere or outside is nothing to hide, and is skipped.
+ *   r  read-only, in the same way.
+ *   f  the next of the attached files, in their order, appears there, read-only. Folders above it
+ *      are made; it must not exist yet. Not with BOX_FOLDER_READ.
+ * They hold for the life of the box, also against renames of folders above. */
+struct box_folder {
+    uint32_t mode; /* enum box_folder_mode */
+    uint32_t places;
+};
+
 struct box_call {
     uint32_t op;
     uint32_t box; /* or zygote */
@@ -122,10 +164,14 @@ struct box_call {
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
             struct box_plants plants;
-        } create; /* fds: one for each plant */
+            struct box_image image;
+            struct box_folder folder;
+        } create; /* fds: one for each plant, the list of places */
         struct {
             uint32_t collect; /* 0: before the start, inside the box's limits; 1: after its end */
             uint32_t resident; /* of a session: it stays, and keeps copies of files */
+            uint32_t layer; /* BOX_FOLDER_OVERLAY: it sees the layer of changes alone, by paths of
+                             * /workspace: LIST and READ */
         } porter;
         struct {
             uint32_t required; /* walls that must stand before the occupant starts */
@@ -139,6 +185,7 @@ struct box_call {
         } start; /* fds: START: exec block; both: the occupant's ends of the channel */
         struct {
             struct box_plants plants;
+            struct box_image image;
         } zygote; /* fds: one for each plant, exec block */
         struct {
             int32_t signal;
@@ -288,7 +335,12 @@ enum box_porter_op {
     BOX_PORTER_ABANDON, /* drop an unfinished upload, or all; no answer */
     BOX_PORTER_REMOVE,  /* a file, a link or an empty directory */
 };
-enum box_entry_type { BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER };
+enum box_entry_type {
+    BOX_ENTRY_FILE, BOX_ENTRY_DIR, BOX_ENTRY_LINK, BOX_ENTRY_OTHER,
+    /* In a layer of changes: */
+    BOX_ENTRY_GONE,  /* the folder's entry of this name was removed */
+    BOX_ENTRY_FRESH, /* a directory that shows nothing of the folder's one of this name */
+};
 
 struct box_porter_call {
     uint32_t op;

@@ -8,7 +8,8 @@
 #define BOX_ID_HOLDER 1001  /* uid of parked copies, with more than one uid */
 
 /* A wall is a fact that the broker or a process in the box read back from the kernel. Every profile
- * requires the walls with 1; a result lists the others when they are missing. */
+ * requires the walls with 1; a result lists the others when they are missing, but for
+ * image_not_of_host, which a box of the image 'host' cannot have. */
 #define BOX_WALLS(X)                                                               \
     X(USER_NS, "user_namespace", 1)          /* uid and capabilities mean nothing outside */ \
     X(MOUNT_NS, "mount_namespace", 1)                                              \
@@ -30,6 +31,7 @@
     X(NO_GROUPS, "no_groups", 0)             /* no supplementary groups */         \
     X(OWN_NAME, "private_host_name", 0)      /* the host name is "box" */          \
     X(OWN_FILES, "private_files", 0)         /* no other box shares an inode of /usr */ \
+    X(OWN_IMAGE, "image_not_of_host", 0)     /* no file of the box is one of the host's */ \
     X(MEMORY_CG, "memory_limit", 0)                                                \
     X(PIDS_CG, "pids_limit", 0)                                                    \
     X(CPU_CG, "cpu_limit", 0)

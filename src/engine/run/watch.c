@@ -343,9 +343,13 @@ void run_on_news(struct engine_run *run, const struct box_news *news)
 
 /* --- begin and end --- */
 
+/* That the box has no file of the host says something of its image: a box of the image 'host' does
+ * not lack it. */
 static void note_walls(struct engine_run *run, uint32_t walls)
 {
     for (int i = 0; i < BOX_WALL_COUNT; i++) {
+        if (i == BOX_WALL_OWN_IMAGE && !(walls & 1u << i))
+            continue;
         json_t *list = walls & 1u << i ? run->result.walls : run->result.missing;
         json_array_append_new(list, json_string(box_wall_names[i]));
     }
