@@ -8,14 +8,15 @@
  *   lists/HEX              every entry of the tree with its hash, one line each: what verify checks
  *   manifests/HEX.json     facts of the image; written last, so that an image without it is none
  *   names/NAME             the HEX that a name leads to
+ *   bad/HEX                what `verify` found; the image is refused
  *   work/ID/               a build in progress, locked by flock; swept when the lock is free
  *
  * trees/ and everything below is readable by everybody (0755, 0444 or 0555): boxes have uids of
- * their own, and the folders above keep others out. HEX is a SHA-256 over the list of entries in a
- * fixed order, without times and without compiled Python.
+ * their own, and the folders above keep others out. HEX is a SHA-256 over the base, the environment
+ * and the list of entries in a fixed order, without times and without compiled Python.
  *
- * An image stands alone, or on the host ("base": "host"): then its tree has only what it adds, and a
- * box sees it over the host's /usr. Its digest to the outside covers the host's digest too:
+ * An image stands alone, or on the host ("base": "host"): then its tree has only what it adds, and
+ * a box sees it over the host's /usr. Its digest to the outside covers the host's digest too:
  * image_store_digest. */
 #ifndef IMAGE_STORE_STORE_H
 #define IMAGE_STORE_STORE_H
@@ -59,7 +60,16 @@ void image_entry_done(struct image_entry *entry);
  * near names), or that `verify` found changed. */
 int image_store_find(const struct image_store *store, const char *name, struct image_entry *out,
                      struct err *err);
-/* All of them, by name: an array of {"name","digest","base","bytes","files","created","source"}. */
+/* The same, also of an image that `verify` found changed. */
+int image_store_find_any(const struct image_store *store, const char *name, struct image_entry *out,
+                         struct err *err);
+/* Keep an image in place while it is used: a shared lock on the folder of its tree, whose
+ * descriptor is given. Without one, prune may remove a tree between find and use. */
+int image_store_hold(const struct image_store *store, const struct image_entry *entry, int *out_fd,
+                     struct err *err);
+/* All that have a name, by name: an array of {"name","digest","base","bytes","files","created",
+ * "source","changed"}, and "languages" if the manifest has them. "changed" is null, or what verify
+ * found. */
 int image_store_list(const struct image_store *store, json_t **out, struct err *err);
 bool image_store_name_valid(const char *name);
 
@@ -77,8 +87,9 @@ void image_build_close(struct image_build *build);
  * a descriptor that the build owns. Its path is in image_build_stage_path. */
 int image_build_stage(struct image_build *build, int *out_dirfd, struct err *err);
 
-/* One entry. Paths are relative, without "." and "..", at most 4,095 bytes; every folder above is
- * made (0755). A later entry replaces an earlier one of its path, but a folder stays a folder.
+/* One entry. Paths are relative, without "." and "..", at most 4,095 bytes and 128 parts; every
+ * folder above is made (0755). A later entry replaces an earlier one of its path with all below it,
+ * but a folder over a folder keeps what is in it.
  * Links above a path are never followed: such a path is refused. Permissions become 0755 for
  * folders, 0555 or 0444 for files. */
 int image_build_dir(struct image_build *build, struct str path, int64_t mtime_s, struct err *err);
@@ -100,16 +111,19 @@ int image_build_empty(struct image_build *build, struct str path, struct err *er
 int image_build_take(struct image_build *build, int folder_fd, struct str at, int64_t mtime_s,
                      struct err *err);
 
-/* Hash the list, move the tree to its place (one that is there already is kept), write list and
- * manifest, and let `name` lead to it. `facts` are added to the manifest. */
+/* Hash the list, move the tree to its place (one that is there already is kept, unless it was found
+ * changed), write list and manifest, and let `name` lead to it. `facts` are added to the manifest;
+ * its "base" and "env" are part of HEX. Without "base" it is that of `from`, else "none". The build
+ * is still to be closed. */
 int image_build_finish(struct image_build *build, const char *name, const json_t *facts,
                        struct image_entry *out, struct err *err);
 
 /* --- care --- */
 
+/* The name alone goes; what it led to stays until prune. */
 int image_store_remove(struct image_store *store, const char *name, struct err *err);
-/* Remove trees without a name and files without a tree. A tree that an engine uses (it holds a
- * shared flock on the folder trees/HEX) stays. Fills in what was freed. */
+/* Remove trees without a name and files without a tree. A tree that an engine uses
+ * (image_store_hold) stays. Fills in what was freed. ERR_BUSY while something is built. */
 int image_store_prune(struct image_store *store, int64_t *out_bytes, int64_t *out_images,
                       struct err *err);
 /* Hash every file of an image again. One that differs is ERR_INPUT that names the path, and the
