@@ -93,6 +93,28 @@ int state_open(int *out_fd, struct err *err)
     return -1;
 }
 
+/* As root it belongs to the owner of the folder above, who made no link of it: what is not a folder
+ * of that owner is not taken. */
+static int open_folder(int above, const char *name, mode_t mode)
+{
+    struct stat st, parent;
+    mode_t callers = umask(0);
+    bool made = mkdirat(above, name, mode) == 0;
+    umask(callers);
+    own_fd fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(above, &parent) < 0 ||
+        (made && box_is_root() && fchown(fd, parent.st_uid, parent.st_gid) < 0) ||
+        fstat(fd, &st) < 0 || st.st_uid != parent.st_uid)
+        return -1;
+    return take_fd(&fd);
+}
+
+int state_open_images(int state)
+{
+    own_fd images = state < 0 ? -1 : open_folder(state, "images", 0700);
+    return images < 0 ? -1 : open_folder(images, "trees", 0755);
+}
+
 int engine_state_check(const struct engine *engine, struct err *err)
 {
     if (engine->state < 0)
