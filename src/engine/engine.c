@@ -38,10 +38,9 @@ void engine_tidy_soon(struct engine *engine)
     loop_set_timer(&engine->loop, &engine->tidy, 0);
 }
 
-/* Images may be made while this engine serves: their folder is there before. */
 static int open_broker(struct engine *engine, struct err *err)
 {
-    own_fd trees = state_open_images(engine->state);
+    own_fd trees = engine_state_trees(engine->state);
     const struct box_attach images = { .fd = trees, .kind = BOX_ATTACH_IMAGES };
     return box_broker_open(&engine->house.broker, &images, trees >= 0, err);
 }

@@ -95,8 +95,8 @@ void prepare_find_fonts(struct engine *engine, struct engine_image *image, bool 
 /* state_folder.c: opens or makes the state directory, before rights are dropped. *out_fd is -1 if
  * there is none; an err only if a named one is unusable. */
 int state_open(int *out_fd, struct err *err);
-/* The folder of the trees of images in it, made if it is missing; -1: there is none. */
-int state_open_images(int state);
+/* The trees of its images, for the broker: made if need be. -1: none. */
+int engine_state_trees(int state);
 
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,

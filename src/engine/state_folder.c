@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "base/own.h"
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
@@ -93,26 +94,26 @@ int state_open(int *out_fd, struct err *err)
     return -1;
 }
 
-/* As root it belongs to the owner of the folder above, who made no link of it: what is not a folder
- * of that owner is not taken. */
-static int open_folder(int above, const char *name, mode_t mode)
+/* Made for images that come later: the broker is given the folder once, at its start. */
+int engine_state_trees(int state)
 {
-    struct stat st, parent;
-    mode_t callers = umask(0);
-    bool made = mkdirat(above, name, mode) == 0;
-    umask(callers);
-    own_fd fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(above, &parent) < 0 ||
-        (made && box_is_root() && fchown(fd, parent.st_uid, parent.st_gid) < 0) ||
-        fstat(fd, &st) < 0 || st.st_uid != parent.st_uid)
-        return -1;
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } folders[] = { { "images", 0700 }, { "images/trees", 0755 } };
+    own_fd fd = -1;
+    for (size_t i = 0; state >= 0 && i < array_len(folders); i++) {
+        bool made = mkdirat(state, folders[i].path, 0700) == 0;
+        own_close_fd(&fd);
+        fd = openat(state, folders[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        /* As root the store belongs to the door's uid. */
+        if (made && ((box_is_root() && fchown(fd, BOOT_DOOR_UID, BOOT_DOOR_UID) < 0) ||
+                     fchmod(fd, folders[i].mode) < 0))
+            return -1;
+    }
     return take_fd(&fd);
-}
-
-int state_open_images(int state)
-{
-    own_fd images = state < 0 ? -1 : open_folder(state, "images", 0700);
-    return images < 0 ? -1 : open_folder(images, "trees", 0755);
 }
 
 int engine_state_check(const struct engine *engine, struct err *err)

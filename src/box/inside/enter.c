@@ -59,43 +59,6 @@ static int join_box(const struct enter_plan *plan, bool with_cgroup)
     return chdir("/workspace");
 }
 
-/* Landlock, where the kernel has it: repeats what the mounts enforce, and refuses signals and
- * abstract sockets out of the domain. /dev/zero must not be writable: a shared mapping of it is
- * memory that only a cgroup counts. */
-int enter_rules(int *out)
-{
-    const uint64_t look = BOX_LANDLOCK_READ_DIR;
-    const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
-    const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
-    /* Where these are links, the target is in /usr. */
-    static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
-    struct box_landlock_rule rules[15 + array_len(apart)] = {
-        { .path = "/", .allowed = look },
-        { .path = "/usr", .allowed = use },
-        { .path = "/etc", .allowed = use },
-        { .path = "/sys", .allowed = use },
-        { .path = "/proc", .allowed = use | write },
-        { .path = "/dev", .allowed = use },
-        { .path = "/dev/null", .allowed = write },
-        { .path = "/dev/full", .allowed = write },
-        { .path = "/dev/random", .allowed = write },
-        { .path = "/dev/urandom", .allowed = write },
-        { .path = "/dev/tty", .allowed = write },
-        { .path = "/dev/pts", .allowed = write },
-        { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
-        { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
-        { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
-    };
-    size_t count = array_len(rules) - array_len(apart);
-    for (size_t i = 0; i < array_len(apart); i++) {
-        struct stat st;
-        if (lstat(apart[i], &st) == 0 && S_ISDIR(st.st_mode))
-            rules[count++] = (struct box_landlock_rule){ .path = apart[i], .allowed = use };
-    }
-    *out = box_landlock_make(rules, count, BOX_LANDLOCK_TCP);
-    return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
-}
-
 /* Landlock forbids reading /.landlock: a refused open proves that Landlock is active. */
 static int landlock(uint32_t *walls)
 {
@@ -250,7 +213,7 @@ void enter_and_port(const struct enter_plan *plan, int sock)
 {
     /* The collecting porter stays outside the cgroup: the box is dead, its limits are lifted, and
      * the memory that it reads is charged already. */
-    if (join_box(plan, plan->join_count > 0) < 0)
+    if (join_box(plan, plan->join_count > 0) < 0 || (plan->layer > 0 && fchdir(plan->layer) < 0))
         fail(plan->report, BOX_STEP_PORTER, 0);
     int fds[FD_REPORT + 1];
     memset(fds, -1, sizeof fds);
@@ -263,5 +226,5 @@ void enter_and_port(const struct enter_plan *plan, int sock)
     if (drop_inherited_state() < 0 || drop_set_rlimits(&limits) < 0 ||
         drop_power(BOX_ID_OCCUPANT, BOX_ID_OCCUPANT, plan->two_ids) < 0)
         fail(FD_REPORT, BOX_STEP_PORTER, 0);
-    porter_run(FD_REPORT);
+    porter_run(FD_REPORT, plan->layer > 0);
 }
