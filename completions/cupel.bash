@@ -415,7 +415,25 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
-        fill=words words='extras' options='--json --quiet -q --help -h'
+        fill=words words='ls show rm prune du verify extras' options='--json --quiet -q --help -h'
+        ;;
+    'images ls')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images show')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images rm')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images prune')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images du')
+        fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images verify')
+        fill='' options='--json --quiet -q --help -h'
         ;;
     'images extras')
         fill='' options='--json --quiet -q --help -h'

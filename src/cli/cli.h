@@ -46,7 +46,6 @@ int cli_cmd_tools(int argc, char **argv);
 int cli_cmd_models(int argc, char **argv);
 int cli_cmd_languages(int argc, char **argv);
 int cli_cmd_images(int argc, char **argv);
-int cli_cmd_extras(int argc, char **argv);
 int cli_cmd_doctor(int argc, char **argv);
 int cli_cmd_completion(int argc, char **argv);
 int cli_cmd_version(int argc, char **argv);

@@ -52,7 +52,7 @@ static const struct cli_command commands[] = {
     { "models", cli_cmd_models, "models for cupel ask", cli_models_options_table,
       &cli_models_options_rows, NULL, NULL },
     { "languages", cli_cmd_languages, "languages, their versions and packages", LIST, NULL, NULL },
-    { "images", cli_cmd_images, "root file systems and their digests, computed again", LIST,
+    { "images", cli_cmd_images, "what code can run in: list, show, verify, remove", LIST,
       "VERB", &cli_images_commands },
     { "doctor", cli_cmd_doctor, "faults of this host, with a fix for each", LIST, NULL, NULL },
     { "completion", cli_cmd_completion, "completion script for a shell",

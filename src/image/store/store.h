@@ -130,6 +130,11 @@ int image_store_prune(struct image_store *store, int64_t *out_bytes, int64_t *ou
  * image is marked: image_store_find refuses it from now on. */
 int image_store_verify(struct image_store *store, const struct image_entry *entry, struct err *err);
 
+/* The space on the disk: {"images":[{"name","tree","own_bytes","shared_bytes"}],"total_bytes",
+ * "unused_bytes"}; the name is null without one. An image's own bytes count its folders, the total
+ * does not. */
+int image_store_usage(const struct image_store *store, json_t **out, struct err *err);
+
 /* "sha256:HEX" as the outside sees it: of an image on the host it covers `host_digest` as well. */
 void image_store_digest(const struct image_entry *entry, const char *host_digest, char out[72]);
 

@@ -5,7 +5,7 @@
 
 #include "base/attr.h"
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/images/images.h"
 #include "cli/list/list_options.h"
 #include "cli/term/term.h"
 #include "image/extras.h"
@@ -56,9 +56,23 @@ static int show(char versions[][IMAGE_EXTRAS_WORD], const struct buf *command)
     return 0;
 }
 
-int cli_cmd_extras(int argc, char **argv)
+static int tell(bool json, struct err *err)
 {
     static char versions[IMAGE_EXTRAS_MAX][IMAGE_EXTRAS_WORD];
+    if (!image_extras_installed(versions)) {
+        err_set(err, ERR_HOST, "this host has no dpkg, so its packages are not known");
+        err_hint(err, "cupel languages lists what code can use; the names of Debian's packages are "
+                      "in dev/image-packages");
+        return -1;
+    }
+    own_buf command = BUF_INIT(COMMAND_MAX);
+    add_command(versions, &command);
+    return json ? show_json(versions, &command) : show(versions, &command);
+}
+
+/* Needs no store, so it is no verb of cli_images_do. */
+int cli_images_extras(int argc, char **argv)
+{
     struct cli_list_options options = { 0 };
     struct err err = ERR_INIT;
     if (cli_list_options_parse(argc, argv, "cupel images extras",
@@ -66,22 +80,6 @@ int cli_cmd_extras(int argc, char **argv)
                                "that adds the missing ones.",
                                &options, &err) < 0)
         return cli_term_refuse(&err, options.json);
-    if (options.help)
-        return 0;
-    if (!image_extras_installed(versions)) {
-        err_set(&err, ERR_HOST, "this host has no dpkg, so its packages are not known");
-        err_hint(&err,
-                 "cupel languages lists what code can use; the names of Debian's packages are "
-                 "in dev/image-packages");
-        return cli_term_refuse(&err, options.json);
-    }
-    own_buf command = BUF_INIT(COMMAND_MAX);
-    add_command(versions, &command);
-    return options.json ? show_json(versions, &command) : show(versions, &command);
+    int code = options.help ? 0 : tell(options.json, &err);
+    return code < 0 ? cli_term_refuse(&err, options.json) : code;
 }
-
-static const struct cli_command commands[] = {
-    { "extras", cli_cmd_extras, "packages that can be added, and the command that adds them",
-      cli_list_options_table, &cli_list_options_rows, NULL, NULL },
-};
-const struct cli_commands cli_images_commands = { commands, array_len(commands) };
