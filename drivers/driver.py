@@ -487,8 +487,12 @@ def main():
     set_path()
     scope = set_world()
     arrive()
+    given = sys.argv[1:]
+    if given == ["wait"]:   # in a pool, where no zygote can fork this Python
+        send('{"op":"ready"}')
+        given = []
     # A copy of a zygote that cannot serve a request (zygote.py) passes it on in a file.
-    request = scan(read_line(int(sys.argv[1]) if sys.argv[1:] else requests).decode(), 0)[0]
+    request = scan(read_line(int(given[0]) if given else requests).decode(), 0)[0]
     take(request)
     gc.freeze()   # the collections at the end then skip the existing objects
     posix._exit(perform(request, scope))

@@ -98,6 +98,7 @@ struct request {
     size_t file_count;
     const char *image; /* "host", a name, or "sha256:..." of an image by its digest alone */
     const char *image_digest; /* "sha256:..." where the request pins one, else NULL */
+    bool image_given; /* the request names it, not a default */
     char *image_owned; /* heap bytes behind both, or NULL */
     const json_t *packages; /* that the image must have: texts for request_package_read, or NULL */
     const struct limits_profile *profile;

@@ -73,6 +73,7 @@ int request_take_image(struct request_intake *in, const json_t *value, struct er
         return 0;
     if (value && request_check_text(value, "image", err) < 0)
         return -1;
+    in->out->image_given = value != NULL;
     return request_set_image(in->out, value ? json_string_value(value) : in->ceilings->image, err);
 }
 

@@ -10,8 +10,6 @@
 #include "base/own.h"
 #include "engine/run/run.h"
 
-#define IMAGE_LOOK_MS 1000 /* an image is looked at again after so long */
-
 static void on_admit(struct loop_timer *timer);
 static void on_broken_down(struct loop_timer *timer);
 
@@ -55,7 +53,7 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
                                     .source.fd = -1,
                                     .on_broken = break_soon,
                                     .on_released = admit_soon };
-    engine->font_fd = engine->state = -1;
+    engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
     engine->options = *options;
     loop_due(&engine->admit, on_admit);
@@ -72,21 +70,12 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     return NULL;
 }
 
-/* Made by a run of our own, which must not need one. */
-static void find_fonts(struct engine *engine, const struct image *image)
-{
-    engine->preparing = true;
-    engine->font_fd = prepare_font_list(engine, image, engine->font_list, sizeof engine->font_list);
-    engine->preparing = false;
-}
-
 int engine_warm_up(struct engine *engine, struct err *err)
 {
-    struct request host = { .image = "host" };
-    const struct image *image = engine_find_image(engine, &host, err);
+    struct engine_image *image = images_find(engine, "host", err);
     if (!image || engine_probe(engine, err) < 0)
         return -1;
-    find_fonts(engine, image);
+    prepare_find_fonts(engine, image, /* make= */ true);
     return pools_open(&engine->pools, engine, err);
 }
 
@@ -105,8 +94,7 @@ void engine_close(struct engine *engine)
         run_drop(engine->runs);
     prepare_done(engine);
     loop_close(&engine->loop);
-    image_done(&engine->image);
-    own_close_fd(&engine->font_fd);
+    images_close(engine);
     own_close_fd(&engine->state);
     free(engine);
 }
@@ -134,65 +122,6 @@ static void on_broken_down(struct loop_timer *timer)
         run_abandon(run, &engine->house.broken);
 }
 
-static const struct image *find_image(struct engine *engine, const struct request *request,
-                                      struct err *err)
-{
-    int64_t now = clock_now_ns();
-    bool fresh = engine->pools.open && engine->image_ns;
-    fresh |= engine->image_ns && now - engine->image_ns < IMAGE_LOOK_MS * CLOCK_MS;
-    if (strcmp(request->image, engine->image.name) == 0 &&
-        (fresh || image_is_current(&engine->image))) {
-        engine->image_ns = fresh ? engine->image_ns : now;
-        return &engine->image;
-    }
-    own_image image = IMAGE_INIT;
-    if (image_open(request->image, engine->state, /* recompute= */ false, &image, err) < 0)
-        return NULL;
-    if (!image.from_cache && engine->state >= 0) {
-        struct err ignored = ERR_INIT;
-        image_save(&image, engine->state, &ignored); /* works without a cache too */
-    }
-    bool other = strcmp(engine->image.key, image.key) != 0;
-    image_done(&engine->image);
-    engine->image = image;
-    image = IMAGE_INIT;
-    engine->image_ns = now;
-    if (other)
-        pools_image_changed(&engine->pools);
-    return &engine->image;
-}
-
-const struct image *engine_find_image(struct engine *engine, const struct request *request,
-                                      struct err *err)
-{
-    const struct image *image = find_image(engine, request, err);
-    const char *pinned = request->image_digest;
-    if (!image || !pinned || strcmp(pinned, image->digest) == 0)
-        return image;
-    err_input(err, "image", pinned, image->digest, "image '%s' is '%s', not '%s'", image->name,
-              image->digest, pinned);
-    err_hint(err, "the host's packages changed; see `cupel images`, or name '%s' alone",
-             image->name);
-    return NULL;
-}
-
-const char *engine_image_digest(struct engine *engine, const struct request *request,
-                                struct err *err)
-{
-    const struct image *image = engine_find_image(engine, request, err);
-    return image ? image->digest : NULL;
-}
-
-void engine_look_at_image(struct engine *engine)
-{
-    const struct request host = { .image = "host" };
-    struct err ignored = ERR_INIT;
-    if (image_is_current(&engine->image))
-        return;
-    engine->image_ns = 0;
-    engine_find_image(engine, &host, &ignored);
-}
-
 static int check_tools(const struct request *request, const struct engine_hooks *hooks,
                        struct err *err)
 {
@@ -208,12 +137,14 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
                                 const void *client, const struct engine_hooks *hooks,
                                 struct err *err)
 {
-    if (engine_is_broken(engine, err) || !engine_find_image(engine, request, err) ||
-        plan_check_installed(request, err) < 0 || check_tools(request, hooks, err) < 0)
+    if (engine_is_broken(engine, err) || check_tools(request, hooks, err) < 0)
         return NULL;
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
-    struct engine_run *run = run_new(engine, request, hooks);
+    struct engine_image *image = engine_find_image(engine, request, err);
+    if (!image || plan_check_installed(request, &image->image, err) < 0)
+        return NULL;
+    struct engine_run *run = run_new(engine, request, image, hooks);
     run->queued.held = hooks->held;
     if (queue_enter(&engine->queue, &run->queued, client, err) < 0) {
         run_drop(run);
@@ -365,11 +296,14 @@ int engine_run_begun(struct engine *engine, const struct request *request,
     struct engine_hooks hooks = { .on_event = on_blocking_event,
                                   .on_end = on_blocking_end,
                                   .user = &blocking };
-    const struct image *image = engine_find_image(engine, request, err);
-    if (!image)
+    struct engine_image *image = request->session ? NULL : engine_find_image(engine, request, err);
+    if (!image && !request->session)
         return -1;
-    if (engine->font_fd < 0 && !engine->preparing && prepare_wants_fonts(request))
-        find_fonts(engine, image);
+    if (image && !engine->preparing && prepare_wants_fonts(request)) {
+        images_hold(image);
+        prepare_find_fonts(engine, image, /* make= */ true);
+        images_drop(engine, image);
+    }
     blocking.run = engine_begin(engine, request, &blocking, &hooks, err);
     if (!blocking.run)
         return -1;

@@ -187,18 +187,23 @@ void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char 
                       void *user);
 
 /* An image's content, probed in a box once and kept in the state directory:
- * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...]}. recompute:
- * probe again, with the digest computed from the content. */
+ * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...],"base":"host"|
+ * "none","zygote":true|false}. recompute: probe again, with the host's digest computed from its
+ * content. */
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err);
+/* The names of all images: "host" first. */
+json_t *engine_image_names(struct engine *engine);
 
-/* The same of image `host` without waiting, for an engine that serves: a new reference, or NULL if
- * the image is not probed yet. */
-json_t *engine_image_known(const struct engine *engine);
+/* As engine_image without waiting, for an engine that serves: a new reference, or NULL if the image
+ * is not probed yet. -1: there is no such image. */
+int engine_image_known(struct engine *engine, const char *name, json_t **out_manifest,
+                       struct err *err);
 /* Probes it in the background, if no probe is under way; `told` hears of the end, from the loop,
  * with an err if it failed. */
-int engine_image_probe(struct engine *engine, void (*told)(void *user, const struct err *err),
-                       void *user, struct err *err);
+int engine_image_probe(struct engine *engine, const char *name,
+                       void (*told)(void *user, const struct err *err), void *user,
+                       struct err *err);
 
 /* The digest of the image that a request would run in; it stays until the next call. */
 const char *engine_image_digest(struct engine *engine, const struct request *request,

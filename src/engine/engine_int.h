@@ -4,6 +4,7 @@
 
 #include "box/host/box.h"
 #include "engine/engine.h"
+#include "engine/images.h"
 #include "engine/pool/house.h"
 #include "engine/pool/pool.h"
 #include "engine/pool/queue.h"
@@ -19,18 +20,15 @@ struct engine {
     struct prepare_probe {
         struct request request;
         struct engine_run *run; /* NULL: none is under way */
-        char key[IMAGE_KEY_ROOM]; /* of the image that it looks at */
+        struct engine_image *image; /* that it looks at, held */
         void (*told)(void *user, const struct err *err);
         void *user;
     } probe;
-    struct image image;     /* `host`, as it was at image_ns */
-    int64_t image_ns;       /* 0: not opened yet */
-    int font_fd;            /* matplotlib's font list for this image, -1: none yet */
-    char font_list[64];     /* and its name */
+    struct images images;
     int state;              /* the state directory, -1: none */
     bool trace;             /* CUPEL_TRACE is set: figures for tests on stderr */
     struct engine_options options;
-    bool preparing; /* making the font list: that run must not need one */
+    bool preparing; /* making a font list: that run must not need one */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */
     struct session *sessions; /* live ones, and ended ones that are not freed yet */
@@ -72,17 +70,9 @@ void engine_tidy_soon(struct engine *engine);
 /* Can a box be built here at all? 0, or -1 with the host's fault and its fix. */
 int engine_probe(struct engine *engine, struct err *err);
 
-/* The image of a request; NULL with an err if it does not exist, or has another digest than the
- * request pins. Looks at it again after a while; an engine with pools looks every second instead,
- * not during a request. */
-const struct image *engine_find_image(struct engine *engine, const struct request *request,
-                                      struct err *err);
-
-void engine_look_at_image(struct engine *engine);
-
 /* As engine_begin, for a known image and without the queue. */
 struct engine_run *run_new(struct engine *engine, const struct request *request,
-                           const struct engine_hooks *hooks);
+                           struct engine_image *image, const struct engine_hooks *hooks);
 /* Begins the run; on_end follows, from the loop. */
 void run_start(struct engine_run *run);
 void runs_tidy(struct engine *engine);
@@ -98,10 +88,9 @@ void run_abandon(struct engine_run *run, const struct err *err);
 void prepare_done(struct engine *engine);
 /* Does this request look as if it will draw? */
 bool prepare_wants_fonts(const struct request *request);
-/* A descriptor of matplotlib's font list for this image, built if missing, and the name that
- * matplotlib expects; -1 if there is none. */
-int prepare_font_list(struct engine *engine, const struct image *image, char *out_name,
-                      size_t room);
+/* Finds matplotlib's font list for this image, once. With `make` a missing one is built, by a run;
+ * else a probe of the image makes it some time. */
+void prepare_find_fonts(struct engine *engine, struct engine_image *image, bool make);
 
 /* state_folder.c: opens or makes the state directory, before rights are dropped. *out_fd is -1 if
  * there is none; an err only if a named one is unusable. */
@@ -110,9 +99,10 @@ int state_open(int *out_fd, struct err *err);
 int engine_state_trees(int state);
 
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
-void hint_add(const struct request *request, struct result *result);
+void hint_add(struct engine *engine, const struct image *image, const struct request *request,
+              struct result *result);
 /* The same for problems found by a check of `code`: modules and notebook syntax. */
-void hint_problems(const char *image, json_t *problems);
+void hint_problems(struct engine *engine, const struct image *image, json_t *problems);
 /* hint_table.c: the row that fits a failure adds its sentence to *out. */
 void hint_from_table(const struct request *request, const struct result *result, struct buf *out);
 /* Did the code fail because a program that it started failed? */

@@ -147,7 +147,10 @@ static void start_zygote(void)
     struct plan plan;
     struct err err = ERR_INIT;
     int fds[BOX_PLANTS_MAX + 1];
-    CHECK_INT(plan_zygote(false, NULL, -1, &plan, &err), 0);
+    own_image image = IMAGE_INIT;
+    CHECK_INT(image_open("host", /* state_dirfd= */ -1, /* recompute= */ false, &image, &err), 0);
+    const struct plan_image in = { &image, NULL, -1 };
+    CHECK_INT(plan_zygote(false, &in, &plan, &err), 0);
     size_t count = plan.create.zygote.plants.count;
     memcpy(fds, plan.plant_fds, count * sizeof fds[0]);
     fds[count++] = plan.exec_block;

@@ -9,7 +9,7 @@
 #include "box/wall/walls.h"
 
 #define BOX_MAX 128 /* boxes at once in one broker */
-#define BOX_ZYGOTES_MAX 4 /* and zygotes */
+#define BOX_ZYGOTES_MAX 16 /* and zygotes */
 #define BOX_PLANTS_MAX 40 /* cupel's own read-only files in a box */
 #define BOX_PLANT_NAME 48 /* bytes of a plant's name, with NUL */
 #define BOX_PLANT_DIR "/usr/lib/cupel"

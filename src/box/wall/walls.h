@@ -43,5 +43,6 @@ enum box_wall {
     BOX_WALL_COUNT
 };
 #define BOX_WALL_BIT(id) (1u << BOX_WALL_##id)
+#define BOX_WALLS_ALL ((1u << BOX_WALL_COUNT) - 1)
 
 #endif

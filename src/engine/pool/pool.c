@@ -5,6 +5,7 @@
 #include "engine/pool/pool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static const struct {
     const char *name;
     enum request_language language;
     unsigned floor, ceiling;
-    enum { EMPTY, FORKED, STARTED, SESSION } occupant;
+    enum occupant { EMPTY, FORKED, STARTED, SESSION } occupant;
     enum pool_zygote_kind zygote; /* for forked occupants */
     enum zygote_rehearsal rehearsal;
 } kinds[POOL_COUNT] = {
@@ -40,19 +41,44 @@ static const struct {
     [POOL_BASH] = { "bash", REQUEST_BASH, 2, 12, STARTED, 0, 0 },
 };
 
-static struct pool_zygote *zygote_of(const struct pool *pool)
+static struct engine *engine_of(const struct pool *pool)
 {
-    return &pool->engine->pools.zygotes[kinds[pool->id].zygote].serving;
+    return pool->set->engine;
 }
 
-static bool is_forked(enum pool_id id)
+/* A Python that no zygote fits is started ahead, as node and bash are. */
+static enum occupant occupant_of(const struct pool *pool)
 {
-    return kinds[id].occupant == FORKED || kinds[id].occupant == SESSION;
+    enum occupant usual = kinds[pool->id].occupant;
+    return usual == FORKED && !pool->set->forks ? STARTED : usual;
+}
+
+static struct pool_zygote *zygote_of(const struct pool *pool)
+{
+    return &pool->set->zygotes[kinds[pool->id].zygote].serving;
+}
+
+static bool is_forked(const struct pool *pool)
+{
+    return occupant_of(pool) == FORKED || occupant_of(pool) == SESSION;
 }
 
 static bool is_fixed(const struct pool *pool)
 {
-    return pool->engine->options.pool_fixed && kinds[pool->id].occupant != EMPTY;
+    return engine_of(pool)->options.pool_fixed && kinds[pool->id].occupant != EMPTY;
+}
+
+/* Beside `host` there may be several images: each gets less. */
+static unsigned floor_of(const struct pool *pool)
+{
+    unsigned usual = kinds[pool->id].floor;
+    return pool->set->number == 0 ? usual : (usual + 1) / 2;
+}
+
+static unsigned ceiling_of(const struct pool *pool)
+{
+    unsigned usual = kinds[pool->id].ceiling;
+    return pool->set->number == 0 ? usual : (usual + 2) / 3;
 }
 
 static void refill_soon(struct pools *pools)
@@ -76,7 +102,7 @@ static void entry_unlink(struct pool_entry *entry)
 
 static void entry_free(struct pool_entry *entry)
 {
-    loop_remove(&entry->pool->engine->loop, &entry->words);
+    loop_remove(&engine_of(entry->pool)->loop, &entry->words);
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         own_close_fd(&entry->fd[i]);
     driver_done(&entry->driver);
@@ -86,7 +112,7 @@ static void entry_free(struct pool_entry *entry)
 static void entry_drop(struct pool_entry *entry)
 {
     entry_unlink(entry);
-    house_vacate(&entry->pool->engine->house, entry->box, /* clean= */ true,
+    house_vacate(&engine_of(entry->pool)->house, entry->box, /* clean= */ true,
                  take_fd(&entry->fd[BOX_STARTED_REQUESTS]));
     entry_free(entry);
 }
@@ -97,7 +123,7 @@ static void entry_fail(struct pool_entry *entry)
     pool->failures++;
     entry_drop(entry);
     if (pool->failures < FAILURES_MAX)
-        refill_soon(&pool->engine->pools);
+        refill_soon(&engine_of(pool)->pools);
 }
 
 static void entry_is_ready(struct pool_entry *entry)
@@ -109,7 +135,7 @@ static void entry_is_ready(struct pool_entry *entry)
     entry->pool->ready++;
     entry->pool->making--;
     entry->pool->failures = 0;
-    refill_soon(&entry->pool->engine->pools);
+    refill_soon(&engine_of(entry->pool)->pools);
 }
 
 static void on_words(struct loop_source *source, uint32_t events)
@@ -127,7 +153,7 @@ static void on_words(struct loop_source *source, uint32_t events)
     driver_feed(&entry->driver, bytes, (size_t)n);
     if (!entry->driver.ready)
         return;
-    loop_remove(&entry->pool->engine->loop, source);
+    loop_remove(&engine_of(entry->pool)->loop, source);
     entry_is_ready(entry);
 }
 
@@ -136,7 +162,7 @@ static int entry_start(struct pool_entry *entry)
     struct pool *pool = entry->pool;
     struct pool_zygote *zygote = zygote_of(pool);
     struct box_call call = pool->plan.start;
-    bool forked = is_forked(pool->id);
+    bool forked = is_forked(pool);
     int fds[1 + BOX_CHANNEL] = { pool->plan.exec_block };
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
@@ -146,7 +172,7 @@ static int entry_start(struct pool_entry *entry)
         house_open_channel(entry->fd + BOX_STARTED_WORDS, fds + 1) < 0)
         return -1;
     zygote->forks += forked;
-    int failed = house_call(&pool->engine->house, &call, fds + forked, array_len(fds) - forked);
+    int failed = house_call(&engine_of(pool)->house, &call, fds + forked, array_len(fds) - forked);
     close(fds[1 + BOX_WORDS]);
     close(fds[1 + BOX_REQUESTS]);
     return failed;
@@ -161,13 +187,13 @@ static int entry_settle(struct pool_entry *entry, const struct box_news *news,
     }
     entry->walls = news->walls;
     entry->stats = news->stats;
-    if (kinds[entry->pool->id].occupant == SESSION) { /* it waits, but does not say so */
+    if (occupant_of(entry->pool) == SESSION) { /* it waits, but does not say so */
         entry_is_ready(entry);
         return 0;
     }
     entry->words = (struct loop_source){ .fd = entry->fd[BOX_STARTED_WORDS],
                                          .ready = LOOP_HANDLER(on_words) };
-    return loop_add(&entry->pool->engine->loop, &entry->words, EPOLLIN);
+    return loop_add(&engine_of(entry->pool)->loop, &entry->words, EPOLLIN);
 }
 
 static void on_entry_news(struct house_tenant *tenant, const struct box_news *news,
@@ -176,7 +202,7 @@ static void on_entry_news(struct house_tenant *tenant, const struct box_news *ne
     struct pool_entry *entry = loop_owner(tenant, struct pool_entry, tenant);
     bool failed = news->kind == BOX_NEWS_FAILED || news->kind == BOX_NEWS_EXITED ||
                   news->kind == BOX_NEWS_EMPTY;
-    if (news->kind == BOX_NEWS_READY && kinds[entry->pool->id].occupant == EMPTY)
+    if (news->kind == BOX_NEWS_READY && occupant_of(entry->pool) == EMPTY)
         entry_is_ready(entry);
     else if (news->kind == BOX_NEWS_READY)
         failed = entry_start(entry) < 0;
@@ -188,7 +214,7 @@ static void on_entry_news(struct house_tenant *tenant, const struct box_news *ne
 
 static bool entry_new(struct pool *pool)
 {
-    struct engine *engine = pool->engine;
+    struct engine *engine = engine_of(pool);
     struct pool_entry *entry = buf_alloc_zero(1, sizeof *entry);
     *entry = (struct pool_entry){
         .tenant.news = on_entry_news, .pool = pool, .words.fd = -1, .driver = DRIVER_INIT
@@ -215,9 +241,9 @@ static bool entry_new(struct pool *pool)
 static bool can_make(const struct pools *pools, const struct pool *pool)
 {
     const struct engine *engine = pools->engine;
-    bool zygote = !is_forked(pool->id) || zygote_of(pool)->state == ZYGOTE_READY;
+    bool zygote = !is_forked(pool) || zygote_of(pool)->state == ZYGOTE_READY;
     bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
-    return zygote && room && pool->failures < FAILURES_MAX &&
+    return !pool->shut && zygote && room && pool->failures < FAILURES_MAX &&
            pool->ready + pool->making < pool->wanted;
 }
 
@@ -229,10 +255,11 @@ static void on_refill(struct loop_timer *timer)
         refill_soon(pools);
         return;
     }
-    /* One at a time, the emptiest pool first. */
-    for (int i = 0; i < POOL_COUNT; i++) {
-        struct pool *pool = &pools->at[i];
-        if (pool->making > 0)
+    /* One at a time in each pool, the emptiest pool first. */
+    for (int i = 0; i < POOL_SETS * POOL_COUNT; i++) {
+        struct pool_set *set = &pools->set[i / POOL_COUNT];
+        struct pool *pool = &set->at[i % POOL_COUNT];
+        if (!set->image || pool->making > 0)
             continue; /* its news calls us again */
         if (!can_make(pools, pool))
             continue;
@@ -243,44 +270,57 @@ static void on_refill(struct loop_timer *timer)
         refill_soon(pools);
 }
 
+/* By one, if it is idle. */
+static void shrink(struct pool *pool, bool idle)
+{
+    pool->failures = 0;
+    if (!idle || pool->wanted <= floor_of(pool) || is_fixed(pool))
+        return;
+    pool->wanted--;
+    for (struct pool_entry *entry = pool->entries; entry; entry = entry->after) {
+        if (entry->ready && pool->ready > pool->wanted) {
+            entry_drop(entry);
+            return;
+        }
+    }
+}
+
 static void on_tend(struct loop_timer *timer)
 {
     struct pools *pools = loop_owner(timer, struct pools, tend);
     int64_t now = clock_now_ns();
-    bool idle = now - pools->taken_ns > SHRINK_MS * CLOCK_MS;
     loop_set_timer(&pools->engine->loop, timer, now + TEND_MS * CLOCK_MS);
-    for (int i = 0; i < POOL_COUNT; i++) {
-        struct pool *pool = &pools->at[i];
-        pool->failures = 0;
-        if (!idle || pool->wanted <= kinds[i].floor || is_fixed(pool))
-            continue;
-        pool->wanted--;
-        for (struct pool_entry *entry = pool->entries; entry; entry = entry->after) {
-            if (entry->ready && pool->ready > pool->wanted) {
-                entry_drop(entry);
-                break;
-            }
-        }
+    for (int i = 0; i < POOL_SETS; i++) {
+        struct pool_set *set = &pools->set[i];
+        bool idle = now - set->taken_ns > SHRINK_MS * CLOCK_MS;
+        for (int j = 0; j < POOL_COUNT && set->image; j++)
+            shrink(&set->at[j], idle);
     }
     engine_look_at_image(pools->engine);
+    images_tidy(pools->engine);
+    pools_tend_sets(pools, now);
     pools_tend_zygotes(pools, now);
     refill_soon(pools);
 }
 
-void pools_drop_all(struct pools *pools)
+void pools_drop_set(struct pool_set *set)
 {
     for (int i = 0; i < POOL_COUNT; i++) {
-        while (pools->at[i].entries)
-            entry_drop(pools->at[i].entries);
+        struct pool *pool = &set->at[i];
+        while (pool->entries)
+            entry_drop(pool->entries);
+        request_done(&pool->request);
+        plan_done(&pool->plan);
     }
 }
 
-void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
+void pools_drop_forked(struct pool_set *set, enum pool_zygote_kind kind)
 {
     for (int i = 0; i < POOL_COUNT; i++) {
-        bool of_it = is_forked((enum pool_id)i) && kinds[i].zygote == kind;
-        while (of_it && pools->at[i].entries)
-            entry_drop(pools->at[i].entries);
+        struct pool *pool = &set->at[i];
+        bool of_it = is_forked(pool) && kinds[i].zygote == kind;
+        while (of_it && pool->entries)
+            entry_drop(pool->entries);
     }
 }
 
@@ -313,7 +353,7 @@ bool pools_uses_data_packages(const struct request *request)
     return found;
 }
 
-static struct pool *pool_for(struct pools *pools, const struct request *request)
+static struct pool *pool_for(struct pool_set *set, const struct request *request)
 {
     static const enum pool_id ids[REQUEST_LANGUAGES] = {
         [REQUEST_PYTHON] = POOL_PYTHON, [REQUEST_JAVASCRIPT] = POOL_JAVASCRIPT,
@@ -325,28 +365,29 @@ static struct pool *pool_for(struct pools *pools, const struct request *request)
         id = POOL_PYTHON_DATA;
     if (id == POOL_COUNT || (id == POOL_BASH && !plan_bash_may_wait(request)))
         return NULL;
-    struct pool *pool = &pools->at[id];
-    return pools->open && plan_may_be_late(request) && plan_same_box(request, &pool->request)
+    struct pool *pool = set ? &set->at[id] : NULL;
+    return pool && !pool->shut && plan_may_be_late(request) &&
+                   plan_same_box(request, &pool->request)
                ? pool
                : NULL;
 }
 
 static struct pool_entry *take(struct pool *pool, struct house_tenant *tenant)
 {
-    struct pools *pools = &pool->engine->pools;
+    struct pools *pools = &engine_of(pool)->pools;
     struct pool_entry *entry = pool->entries;
-    pools->taken_ns = clock_now_ns();
+    pools->taken_ns = pool->set->taken_ns = clock_now_ns();
     refill_soon(pools);
     while (entry && !entry->ready)
         entry = entry->after;
     if (!entry && is_fixed(pool))
         return NULL;
     if (!entry) {
-        unsigned most = kinds[pool->id].ceiling;
+        unsigned most = ceiling_of(pool);
         pool->wanted = pool->wanted * 2 < most ? pool->wanted * 2 : most;
         return NULL;
     }
-    house_hand_over(&pool->engine->house, entry->box, tenant);
+    house_hand_over(&engine_of(pool)->house, entry->box, tenant);
     entry_unlink(entry);
     return entry;
 }
@@ -363,25 +404,29 @@ static bool take_occupant(struct pool *pool, struct house_tenant *tenant, struct
     return true;
 }
 
-bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
-                struct pool_taken *out)
+bool pools_take(struct pools *pools, struct engine_image *image, const struct request *request,
+                struct house_tenant *tenant, struct pool_taken *out)
 {
-    return take_occupant(pool_for(pools, request), tenant, out);
+    return take_occupant(pool_for(pools_set(pools, image), request), tenant, out);
 }
 
-bool pools_take_session(struct pools *pools, const struct request *request,
-                        struct house_tenant *tenant, struct pool_taken *out)
+bool pools_take_session(struct pools *pools, struct engine_image *image,
+                        const struct request *request, struct house_tenant *tenant,
+                        struct pool_taken *out)
 {
-    struct pool *pool = &pools->at[POOL_SESSION];
-    return pools->open && request->language == REQUEST_PYTHON && plan_may_be_late(request) &&
-           plan_same_box(request, &pool->request) && take_occupant(pool, tenant, out);
+    struct pool_set *set = pools_set(pools, image);
+    struct pool *pool = set ? &set->at[POOL_SESSION] : NULL;
+    return pool && !pool->shut && request->language == REQUEST_PYTHON &&
+           plan_may_be_late(request) && plan_same_box(request, &pool->request) &&
+           take_occupant(pool, tenant, out);
 }
 
-uint32_t pools_take_box(struct pools *pools, const struct request *request,
-                        struct house_tenant *tenant)
+uint32_t pools_take_box(struct pools *pools, struct engine_image *image,
+                        const struct request *request, struct house_tenant *tenant)
 {
-    struct pool *pool = &pools->at[POOL_BOX];
-    if (!pools->open || request->language != REQUEST_PYTHON ||
+    struct pool_set *set = pools_find_set(pools, image);
+    struct pool *pool = set ? &set->at[POOL_BOX] : NULL;
+    if (!pool || pool->shut || request->language != REQUEST_PYTHON ||
         !plan_same_box(request, &pool->request))
         return HOUSE_NOBODY;
     struct pool_entry *entry = take(pool, tenant);
@@ -394,21 +439,22 @@ uint32_t pools_take_box(struct pools *pools, const struct request *request,
 
 /* --- open, close, describe --- */
 
-static int pool_open(struct pool *pool, struct engine *engine, enum pool_id id, struct err *err)
+int pools_open_pool(struct pool *pool, struct pool_set *set, enum pool_id id, struct err *err)
 {
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
+    const struct image *image = &set->image->image;
+    struct err lacks = ERR_INIT;
     own_json object = json_pack("{s:s, s:s}", "language",
                                 request_languages[kinds[id].language].name, "code", "");
-    *pool = (struct pool){ .engine = engine,
-                           .id = id,
-                           .wanted = kinds[id].floor,
-                           .request = REQUEST_INIT,
-                           .plan = PLAN_INIT };
-    if (is_fixed(pool))
-        pool->wanted = engine->options.pool_size;
+    *pool = (struct pool){ .set = set, .id = id, .request = REQUEST_INIT, .plan = PLAN_INIT };
+    pool->wanted = is_fixed(pool) ? set->engine->options.pool_size : floor_of(pool);
     if (request_from_json(object, &ceilings, &pool->request, err) < 0)
         return -1;
-    return plan_pool(&pool->request, kinds[id].occupant == SESSION, &pool->plan, err);
+    pool->shut = (set->number > 0 && plan_check_installed(&pool->request, image, &lacks) < 0) ||
+                 (kinds[id].occupant == SESSION && !set->forks);
+    return pool->shut
+               ? 0
+               : plan_pool(&pool->request, image, kinds[id].occupant == SESSION, &pool->plan, err);
 }
 
 int pools_open(struct pools *pools, struct engine *engine, struct err *err)
@@ -416,10 +462,8 @@ int pools_open(struct pools *pools, struct engine *engine, struct err *err)
     *pools = (struct pools){ .engine = engine, .open = true };
     loop_due(&pools->refill, on_refill);
     loop_due(&pools->tend, on_tend);
-    for (int i = 0; i < POOL_COUNT; i++) {
-        if (pool_open(&pools->at[i], engine, (enum pool_id)i, err) < 0)
-            return -1;
-    }
+    if (pools_open_host(pools, err) < 0)
+        return -1;
     pools_listen_to_zygotes(pools);
     on_tend(&pools->tend);
     return 0;
@@ -432,22 +476,24 @@ void pools_close(struct pools *pools)
     pools->open = false;
     loop_set_timer(&pools->engine->loop, &pools->refill, LOOP_NEVER);
     loop_set_timer(&pools->engine->loop, &pools->tend, LOOP_NEVER);
-    pools_drop_all(pools);
-    for (int i = 0; i < POOL_COUNT; i++) {
-        request_done(&pools->at[i].request);
-        plan_done(&pools->at[i].plan);
-    }
+    pools_close_sets(pools);
     pools->engine = NULL;
 }
 
 json_t *pools_describe(const struct pools *pools)
 {
     json_t *list = json_array();
-    for (int i = 0; i < POOL_COUNT && pools->engine; i++) {
-        const struct pool *pool = &pools->at[i];
-        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i}", "name", kinds[i].name,
-                                              "ready", (int)pool->ready, "making",
-                                              (int)pool->making, "wanted", (int)pool->wanted));
+    for (int i = 0; i < POOL_SETS * POOL_COUNT && pools->engine; i++) {
+        const struct pool_set *set = &pools->set[i / POOL_COUNT];
+        const struct pool *pool = &set->at[i % POOL_COUNT];
+        char name[128];
+        if (!set->image || (set->number > 0 && pool->shut))
+            continue;
+        snprintf(name, sizeof name, "%s%s%s", kinds[pool->id].name, set->number ? "@" : "",
+                 set->number ? set->image->asked : "");
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i}", "name", name, "ready",
+                                              (int)pool->ready, "making", (int)pool->making,
+                                              "wanted", (int)pool->wanted));
     }
     return list;
 }

@@ -31,12 +31,14 @@ struct pool_entry {
     struct pool_entry *after;
 };
 
+struct pool_set;
 struct pool {
-    struct engine *engine;
+    struct pool_set *set;
     enum pool_id id;
     struct pool_entry *entries;
     unsigned ready, making, wanted;
     unsigned failures; /* in a row */
+    bool shut;         /* the image lacks the language */
     struct request request; /* the request that its boxes are made for */
     struct plan plan;
 };
@@ -54,13 +56,28 @@ struct pool_zygote {
 struct pool_zygotes {
     struct pool_zygote serving, coming;
     unsigned failures; /* in a row; too many: no zygote */
+    bool shut; /* the image has no use for this kind */
 };
+#define POOL_ZYGOTES (2 * ZYGOTE_KINDS) /* numbers of a set */
+
+/* The pools and zygotes of one image. A box or zygote of a set never serves another image: the set
+ * is found by the image's digest, and the broker forks into boxes of the zygote's image alone. */
+struct pool_set {
+    struct engine *engine;
+    unsigned number; /* its place in pools->set; 0: image `host` */
+    struct engine_image *image; /* held; NULL: the set is free */
+    bool forks; /* zygotes fit the image's Python */
+    struct pool at[POOL_COUNT];
+    struct pool_zygotes zygotes[ZYGOTE_KINDS];
+    int64_t taken_ns; /* time of the last request */
+};
+#define POOL_SETS 4
 
 struct pools {
     struct engine *engine;
     struct house_tenant tenant; /* gets the news of zygotes */
-    struct pool at[POOL_COUNT];
-    struct pool_zygotes zygotes[ZYGOTE_KINDS];
+    struct pool_set set[POOL_SETS];
+    struct engine_image *asked; /* held: a set is opened for it soon, or NULL */
     uint64_t generations;
     struct loop_timer refill, tend;
     int64_t taken_ns; /* time of the last request */
@@ -77,33 +94,49 @@ struct pool_taken {
     int fd[BOX_NEWS_FDS];
     struct box_stats stats;
 };
-bool pools_take(struct pools *pools, const struct request *request, struct house_tenant *tenant,
-                struct pool_taken *out);
+bool pools_take(struct pools *pools, struct engine_image *image, const struct request *request,
+                struct house_tenant *tenant, struct pool_taken *out);
 /* The same for a session, at its start. */
-bool pools_take_session(struct pools *pools, const struct request *request,
-                        struct house_tenant *tenant, struct pool_taken *out);
+bool pools_take_session(struct pools *pools, struct engine_image *image,
+                        const struct request *request, struct house_tenant *tenant,
+                        struct pool_taken *out);
 /* An empty box that fits this request; HOUSE_NOBODY: there is none. */
-uint32_t pools_take_box(struct pools *pools, const struct request *request,
-                        struct house_tenant *tenant);
+uint32_t pools_take_box(struct pools *pools, struct engine_image *image,
+                        const struct request *request, struct house_tenant *tenant);
 /* The zygote that may fork this request's occupant. False: exec. */
-bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
+bool pools_zygote(struct pools *pools, const struct engine_image *image,
+                  const struct request *request, uint32_t *out_zygote);
 /* The same for a session: with the large packages if available. */
-bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote);
+bool pools_session_zygote(struct pools *pools, const struct engine_image *image,
+                          const struct request *request, uint32_t *out_zygote);
 /* No zygote yet, but soon; an exec'd interpreter could not be copied. False if it takes too long,
  * or failed too often. */
-bool pools_zygote_is_coming(const struct pools *pools, const struct request *request);
-/* The image has changed: makes everything again. */
-void pools_image_changed(struct pools *pools);
+bool pools_zygote_is_coming(struct pools *pools, struct engine_image *image,
+                            const struct request *request);
 /* A fork failed: replaces the zygote. */
 void pools_zygote_failed(struct pools *pools, uint32_t zygote);
+
+/* pool_set.c: `host` has a set always, others while they are used: opened in the background when an
+ * image is used twice within a minute, closed when it was not used for some minutes, or when
+ * another image takes its place. */
+/* The set of an image; NULL: it has none (yet). Notes that the image is used. */
+struct pool_set *pools_set(struct pools *pools, struct engine_image *image);
+/* The same without a note. */
+struct pool_set *pools_find_set(struct pools *pools, const struct engine_image *image);
+int pools_open_host(struct pools *pools, struct err *err);
+void pools_close_sets(struct pools *pools);
+/* Opens the set that is asked for; closes those that are unused, or whose image is old. */
+void pools_tend_sets(struct pools *pools, int64_t now);
 
 /* pool_zygote.c, and its needs from pool.c. */
 /* Does the code seem to use the large packages? A wrong guess costs time. */
 bool pools_uses_data_packages(const struct request *request);
 void pools_listen_to_zygotes(struct pools *pools);
 void pools_tend_zygotes(struct pools *pools, int64_t now);
-void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind);
-void pools_drop_all(struct pools *pools);
+void pools_end_zygotes(struct pool_set *set);
+void pools_drop_forked(struct pool_set *set, enum pool_zygote_kind kind);
+void pools_drop_set(struct pool_set *set);
+int pools_open_pool(struct pool *pool, struct pool_set *set, enum pool_id id, struct err *err);
 void pools_refill(struct pools *pools);
 
 json_t *pools_describe(const struct pools *pools);

@@ -17,61 +17,66 @@
 
 static const char *const names[ZYGOTE_KINDS] = { "python", "python_data" };
 
-static void start(struct pools *pools, enum pool_zygote_kind kind)
+static void start(struct pool_set *set, enum pool_zygote_kind kind)
 {
-    struct engine *engine = pools->engine;
-    struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    struct engine *engine = set->engine;
+    struct pool_zygotes *zygotes = &set->zygotes[kind];
     struct err err = ERR_INIT;
     struct plan plan;
-    const char *fonts = engine->font_fd >= 0 ? engine->font_list : NULL;
+    prepare_find_fonts(engine, set->image, /* make= */ false);
+    const struct plan_image in = plan_image_of(set->image, /* fonts= */ true);
     int fds[BOX_PLANTS_MAX + 1];
     _Static_assert(sizeof fds <= IO_FDS_MAX * sizeof *fds, "one message carries all of them");
-    if (plan_zygote(kind == ZYGOTE_DATA, fonts, engine->font_fd, &plan, &err) < 0)
+    if (plan_zygote(kind == ZYGOTE_DATA, &in, &plan, &err) < 0)
         return;
     size_t count = plan.create.zygote.plants.count;
     for (size_t i = 0; i < count; i++)
         fds[i] = plan.plant_fds[i];
     fds[count++] = plan.exec_block;
     zygotes->coming = (struct pool_zygote){
-        .state = ZYGOTE_STARTING, .id = 2 * (uint32_t)kind + (zygotes->serving.id + 1) % 2,
-        .generation = ++pools->generations, .since_ns = clock_now_ns(),
+        .state = ZYGOTE_STARTING,
+        .id = POOL_ZYGOTES * set->number + 2 * (uint32_t)kind + (zygotes->serving.id + 1) % 2,
+        .generation = ++engine->pools.generations, .since_ns = clock_now_ns(),
     };
     plan.create.box = zygotes->coming.id;
     house_call(&engine->house, &plan.create, fds, count);
     plan_done(&plan);
 }
-_Static_assert(2 * ZYGOTE_KINDS <= BOX_ZYGOTES_MAX, "one serving and one starting");
+_Static_assert(POOL_SETS *POOL_ZYGOTES <= BOX_ZYGOTES_MAX, "one serving and one starting");
 
-static void retire(struct pools *pools, struct pool_zygote *zygote)
+static void retire(struct engine *engine, struct pool_zygote *zygote)
 {
     if (zygote->state != ZYGOTE_NONE)
-        house_ask(&pools->engine->house, BOX_OP_RETIRE, zygote->id);
+        house_ask(&engine->house, BOX_OP_RETIRE, zygote->id);
     zygote->state = ZYGOTE_NONE;
 }
 
-static void count_failure(struct pools *pools, enum pool_zygote_kind kind)
+static void count_failure(struct pool_set *set, enum pool_zygote_kind kind)
 {
-    if (++pools->zygotes[kind].failures == FAILURES_MAX)
-        fprintf(stderr, "cupel: the %s zygote does not start; runs continue without it\n",
-                names[kind]);
+    if (++set->zygotes[kind].failures == FAILURES_MAX)
+        fprintf(stderr,
+                "cupel: the %s zygote of image %s does not start; runs continue without it\n",
+                names[kind], set->image->asked);
 }
 
-static void tend(struct pools *pools, enum pool_zygote_kind kind, int64_t now)
+static void tend(struct pool_set *set, enum pool_zygote_kind kind, int64_t now)
 {
-    struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    struct pool_zygotes *zygotes = &set->zygotes[kind];
     const struct pool_zygote *serving = &zygotes->serving;
     bool old = serving->state == ZYGOTE_NONE || serving->forks > FORKS_MAX ||
                now - serving->since_ns > LIFE_MS * CLOCK_MS;
+    if (zygotes->shut)
+        return;
     if (zygotes->coming.state == ZYGOTE_STARTING &&
         now - zygotes->coming.since_ns > START_MS * CLOCK_MS) {
-        retire(pools, &zygotes->coming);
-        count_failure(pools, kind);
+        retire(set->engine, &zygotes->coming);
+        count_failure(set, kind);
     }
     if (zygotes->coming.state != ZYGOTE_NONE || !old)
         return;
     bool too_often = zygotes->failures >= FAILURES_MAX;
     if (!too_often || now - zygotes->coming.since_ns > RETRY_MS * CLOCK_MS)
-        start(pools, kind);
+        start(set, kind);
 }
 
 static void on_zygote_news(struct house_tenant *tenant, const struct box_news *news,
@@ -79,26 +84,29 @@ static void on_zygote_news(struct house_tenant *tenant, const struct box_news *n
 {
     struct pools *pools = loop_owner(tenant, struct pools, tenant);
     (void)fds;
-    if (!pools->open || news->box >= 2 * ZYGOTE_KINDS)
+    if (!pools->open || news->box >= POOL_SETS * POOL_ZYGOTES)
         return;
-    enum pool_zygote_kind kind = news->box / 2;
-    struct pool_zygotes *zygotes = &pools->zygotes[kind];
+    struct pool_set *set = &pools->set[news->box / POOL_ZYGOTES];
+    enum pool_zygote_kind kind = news->box % POOL_ZYGOTES / 2;
+    struct pool_zygotes *zygotes = &set->zygotes[kind];
+    if (!set->image)
+        return; /* of an image that is closed */
     bool coming = zygotes->coming.state == ZYGOTE_STARTING && news->box == zygotes->coming.id;
     if (news->kind == BOX_NEWS_ZYGOTE && coming) {
-        retire(pools, &zygotes->serving);
+        retire(pools->engine, &zygotes->serving);
         zygotes->serving = zygotes->coming;
         zygotes->serving.state = ZYGOTE_READY;
         zygotes->coming.state = ZYGOTE_NONE;
         zygotes->failures = 0;
-        pools_drop_forked(pools, kind); /* waiting occupants are forks of the old one */
+        pools_drop_forked(set, kind); /* waiting occupants are forks of the old one */
         pools_refill(pools);
     } else if (news->kind == BOX_NEWS_ZYGOTE_GONE) {
         struct pool_zygote *gone = coming ? &zygotes->coming : &zygotes->serving;
         if (gone->id != news->box)
             return;
         gone->state = ZYGOTE_NONE;
-        count_failure(pools, kind);
-        tend(pools, kind, clock_now_ns());
+        count_failure(set, kind);
+        tend(set, kind, clock_now_ns());
     }
 }
 
@@ -110,85 +118,98 @@ void pools_listen_to_zygotes(struct pools *pools)
 
 void pools_tend_zygotes(struct pools *pools, int64_t now)
 {
-    for (enum pool_zygote_kind kind = 0; kind < ZYGOTE_KINDS; kind++)
-        tend(pools, kind, now);
+    for (int i = 0; i < POOL_SETS * ZYGOTE_KINDS; i++) {
+        struct pool_set *set = &pools->set[i / ZYGOTE_KINDS];
+        if (set->image)
+            tend(set, (enum pool_zygote_kind)(i % ZYGOTE_KINDS), now);
+    }
 }
 
-void pools_image_changed(struct pools *pools)
+void pools_end_zygotes(struct pool_set *set)
 {
-    if (!pools->open)
-        return;
-    /* All of them have the old packages. */
     for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        retire(pools, &pools->zygotes[i].serving);
-        retire(pools, &pools->zygotes[i].coming);
+        struct pool_zygotes *zygotes = &set->zygotes[i];
+        if (zygotes->coming.state != ZYGOTE_NONE)
+            zygotes->serving.id = zygotes->coming.id; /* the next one has another number */
+        retire(set->engine, &zygotes->serving);
+        retire(set->engine, &zygotes->coming);
     }
-    pools_drop_all(pools);
-    pools_tend_zygotes(pools, clock_now_ns());
 }
 
 void pools_zygote_failed(struct pools *pools, uint32_t zygote)
 {
-    struct pool_zygotes *zygotes = &pools->zygotes[zygote / 2];
-    if (zygotes->serving.id == zygote) {
-        retire(pools, &zygotes->serving);
+    struct pool_set *set = &pools->set[zygote / POOL_ZYGOTES % POOL_SETS];
+    struct pool_zygotes *zygotes = &set->zygotes[zygote % POOL_ZYGOTES / 2];
+    if (set->image && zygotes->serving.id == zygote) {
+        retire(pools->engine, &zygotes->serving);
         zygotes->failures++;
     }
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
-static bool find_zygote(struct pools *pools, enum pool_zygote_kind kind, uint32_t *out_zygote)
+static bool find_zygote(struct pool_set *set, enum pool_zygote_kind kind, uint32_t *out_zygote)
 {
-    if (pools->zygotes[kind].serving.state != ZYGOTE_READY)
+    if (set->zygotes[kind].serving.state != ZYGOTE_READY)
         kind = ZYGOTE_KINDS - 1 - kind; /* the other one can do it, too */
-    struct pool_zygote *zygote = &pools->zygotes[kind].serving;
+    struct pool_zygote *zygote = &set->zygotes[kind].serving;
     if (zygote->state != ZYGOTE_READY)
         return false;
-    pools->taken_ns = clock_now_ns();
+    set->engine->pools.taken_ns = set->taken_ns = clock_now_ns();
     zygote->forks++;
     *out_zygote = zygote->id;
     return true;
 }
 
-bool pools_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+bool pools_zygote(struct pools *pools, const struct engine_image *image,
+                  const struct request *request, uint32_t *out_zygote)
 {
-    return pools->open && request->language == REQUEST_PYTHON && plan_may_be_late(request) &&
-           find_zygote(pools, pools_uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN,
+    struct pool_set *set = pools_find_set(pools, image);
+    return set && request->language == REQUEST_PYTHON && plan_may_be_late(request) &&
+           find_zygote(set, pools_uses_data_packages(request) ? ZYGOTE_DATA : ZYGOTE_PLAIN,
                        out_zygote);
 }
 
-bool pools_session_zygote(struct pools *pools, const struct request *request, uint32_t *out_zygote)
+bool pools_session_zygote(struct pools *pools, const struct engine_image *image,
+                          const struct request *request, uint32_t *out_zygote)
 {
-    return pools->open && plan_may_be_late(request) && find_zygote(pools, ZYGOTE_DATA, out_zygote);
+    struct pool_set *set = pools_find_set(pools, image);
+    return set && plan_may_be_late(request) && find_zygote(set, ZYGOTE_DATA, out_zygote);
 }
 
-bool pools_zygote_is_coming(const struct pools *pools, const struct request *request)
+bool pools_zygote_is_coming(struct pools *pools, struct engine_image *image,
+                            const struct request *request)
 {
+    struct pool_set *set = pools_find_set(pools, image);
     bool coming = false;
     int64_t since_ns = clock_now_ns() - AWAIT_MS * CLOCK_MS;
-    for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        const struct pool_zygotes *zygotes = &pools->zygotes[i];
+    for (int i = 0; set && i < ZYGOTE_KINDS; i++) {
+        const struct pool_zygotes *zygotes = &set->zygotes[i];
         if (zygotes->serving.state == ZYGOTE_READY)
             return false;
         coming = coming ||
                  (zygotes->coming.state == ZYGOTE_STARTING && zygotes->coming.since_ns > since_ns &&
                   zygotes->failures < FAILURES_MAX);
     }
-    return coming && pools->open && plan_may_be_late(request);
+    return coming && plan_may_be_late(request);
 }
 
 json_t *pools_describe_zygotes(const struct pools *pools)
 {
     static const char *const states[] = { "none", "starting", "ready" };
     json_t *list = json_array();
-    for (int i = 0; i < 2 * ZYGOTE_KINDS; i++) {
-        const struct pool_zygotes *zygotes = &pools->zygotes[i / 2];
+    for (int i = 0; i < POOL_SETS * POOL_ZYGOTES; i++) {
+        const struct pool_set *set = &pools->set[i / POOL_ZYGOTES];
+        const struct pool_zygotes *zygotes = &set->zygotes[i % POOL_ZYGOTES / 2];
         const struct pool_zygote *one = i % 2 ? &zygotes->coming : &zygotes->serving;
-        if (one->state != ZYGOTE_NONE)
-            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", names[i / 2],
-                                                  "state", states[one->state], "generation",
-                                                  (json_int_t)one->generation, "forks",
-                                                  (json_int_t)one->forks));
+        char name[128];
+        if (!set->image || one->state == ZYGOTE_NONE)
+            continue;
+        snprintf(name, sizeof name, "%s%s%s", names[i % POOL_ZYGOTES / 2], set->number ? "@" : "",
+                 set->number ? set->image->asked : "");
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "name", name, "state",
+                                              states[one->state], "generation",
+                                              (json_int_t)one->generation, "forks",
+                                              (json_int_t)one->forks));
     }
     return list;
 }

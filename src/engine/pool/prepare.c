@@ -41,10 +41,15 @@ static json_t *arguments(const char *what)
 }
 
 /* A request that runs drivers/prepare.py; its artifacts are the answer. */
-static int probe_request(const char *what, struct request *out, struct err *err)
+static int probe_request(const struct image *image, const char *what, struct request *out,
+                         struct err *err)
 {
     struct str code = engine_builtin(ENGINE_BUILTIN_PREPARE_PY, /* compiled= */ false).bytes;
-    struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
+    char name[2 * IMAGE_NAMES_ROOM];
+    snprintf(name, sizeof name, "%s@%s", image->name, image->digest);
+    struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40,
+                                         .image = strncmp(name, "sha256:", 7) == 0 ? image->name
+                                                                                   : name };
     own_json object = json_pack("{s:s%, s:o, s:s, s:{s:i, s:I}}", "code", code.at, code.len, "args",
                                 arguments(what), "profile", "analysis", "limits", "timeout_s", 120,
                                 "artifact_bytes", (json_int_t)FONT_LIST_MAX);
@@ -59,10 +64,11 @@ static int check_probe(const struct result *result, struct err *err)
                    result->error.message ? result->error.message : "");
 }
 
-static int probe(struct engine *engine, const char *what, struct result *out, struct err *err)
+static int probe(struct engine *engine, const struct image *image, const char *what,
+                 struct result *out, struct err *err)
 {
     own_request request = REQUEST_INIT;
-    if (probe_request(what, &request, err) < 0 ||
+    if (probe_request(image, what, &request, err) < 0 ||
         engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, out, err) < 0)
         return -1;
     return check_probe(out, err);
@@ -114,29 +120,40 @@ static bool list_name(struct str list, char *out, size_t room)
     return len > 0;
 }
 
-int prepare_font_list(struct engine *engine, const struct image *image, char *out_name, size_t room)
+static int open_font_list(struct engine *engine, const struct image *image, bool make)
 {
     char name[64];
     struct err err = ERR_INIT;
-    if (engine->state < 0)
-        return -1;
     font_file(image, name, sizeof name);
     own_fd fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) {
+    if (fd < 0 && make) {
         own_result result;
         result_init(&result);
-        const struct result_artifact *list = probe(engine, "fonts", &result, &err) < 0
+        const struct result_artifact *list = probe(engine, image, "fonts", &result, &err) < 0
                                                  ? NULL
                                                  : artifact(&result, "fonts.json");
         if (!list || keep(engine->state, name, list->content, list->size_bytes) < 0)
             return -1; /* matplotlib then builds its own, slowly */
         fd = openat(engine->state, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     }
+    return take_fd(&fd);
+}
+
+void prepare_find_fonts(struct engine *engine, struct engine_image *image, bool make)
+{
+    const struct image_facts *facts = &image->image.facts;
+    if (image->font_fd >= 0 || engine->state < 0 || (make && image->fonts_sought) ||
+        !facts->python[0] || (image->image.hex[0] && facts->python_minor < PLAN_PYTHON_LEAST))
+        return;
+    image->fonts_sought |= make;
+    engine->preparing = true; /* made by a run of our own, which must not need one */
+    own_fd fd = open_font_list(engine, &image->image, make);
+    engine->preparing = false;
     own_str bytes = buf_alloc(FONT_LIST_MAX);
     ssize_t n = fd < 0 ? -1 : pread(fd, bytes, FONT_LIST_MAX, 0);
-    if (n <= 0 || !list_name((struct str){ bytes, (size_t)n }, out_name, room))
-        return -1;
-    return take_fd(&fd);
+    if (n > 0 &&
+        list_name((struct str){ bytes, (size_t)n }, image->font_list, sizeof image->font_list))
+        image->font_fd = take_fd(&fd);
 }
 
 /* Takes the manifest from a probe's artifacts into the image, and keeps it. */
@@ -163,9 +180,37 @@ static int take_manifest(struct engine *engine, struct image *image, const struc
 
 static json_t *manifest_json(const struct image *image)
 {
+    const char *why;
     json_t *out = json_pack("{s:s, s:s}", "name", image->name, "digest", image->digest);
     json_object_update(out, image->manifest);
+    json_object_set_new(out, "base",
+                        json_string(image->hex[0] && !image->on_host ? "none" : "host"));
+    json_object_set_new(out, "zygote", json_boolean(plan_can_fork(image, &why)));
     return out;
+}
+
+/* What the tree shows of an image that no probe can look into: it has no Python that runs it. */
+static json_t *manifest_of_facts(const struct image *image)
+{
+    const struct image_facts *facts = &image->facts;
+    json_t *languages = json_array();
+    if (facts->node[0])
+        json_array_append_new(languages, json_pack("{s:s, s:s, s:{}}", "name", "javascript",
+                                                   "version", "", "packages"));
+    if (facts->bash[0])
+        json_array_append_new(
+            languages, json_pack("{s:s, s:s, s:{}}", "name", "bash", "version", "", "packages"));
+    return json_pack("{s:o, s:[]}", "languages", languages, "fonts");
+}
+
+/* Nothing to ask: it is known, or there is nobody who could be asked. */
+static bool is_known(struct image *image)
+{
+    const struct image_facts *facts = &image->facts;
+    if (!image->manifest && image->hex[0] &&
+        (!facts->python[0] || facts->python_minor < PLAN_PYTHON_LEAST))
+        image->manifest = manifest_of_facts(image);
+    return image->manifest != NULL;
 }
 
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
@@ -174,10 +219,10 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
     own_image image = IMAGE_INIT;
     if (image_open(name, engine->state, recompute, &image, err) < 0)
         return -1;
-    if (!image.manifest || recompute) {
+    if (!is_known(&image) || (recompute && !image.hex[0])) {
         own_result result;
         result_init(&result);
-        if (probe(engine, "all", &result, err) < 0 ||
+        if (probe(engine, &image, "all", &result, err) < 0 ||
             take_manifest(engine, &image, &result, err) < 0)
             return -1;
     }
@@ -187,9 +232,29 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
 
 /* --- in the background --- */
 
-json_t *engine_image_known(const struct engine *engine)
+int engine_image_known(struct engine *engine, const char *name, json_t **out_manifest,
+                       struct err *err)
 {
-    return engine->image.manifest ? manifest_json(&engine->image) : NULL;
+    struct engine_image *image = images_find(engine, name, err);
+    *out_manifest = NULL;
+    if (!image)
+        return -1;
+    if (is_known(&image->image))
+        *out_manifest = manifest_json(&image->image);
+    return 0;
+}
+
+static bool add_name(void *user, struct engine_image *image)
+{
+    json_array_append_new(user, json_string(image->asked));
+    return false;
+}
+
+json_t *engine_image_names(struct engine *engine)
+{
+    json_t *names = json_pack("[s]", "host");
+    images_each(engine, add_name, names);
+    return names;
 }
 
 /* The image may have changed meanwhile: then nothing is known, and the caller probes again. */
@@ -198,27 +263,38 @@ static void on_probed(void *user, struct result *result, const struct err *faile
     struct engine *engine = user;
     struct prepare_probe *probe = &engine->probe;
     struct err err = failed ? *failed : ERR_INIT;
-    if (result && check_probe(result, &err) == 0 && strcmp(probe->key, engine->image.key) == 0)
-        take_manifest(engine, &engine->image, result, &err);
+    if (result && check_probe(result, &err) == 0 && !probe->image->old)
+        take_manifest(engine, &probe->image->image, result, &err);
+    if (err.kind != ERR_NONE && probe->image->image.hex[0] && !probe->image->image.manifest) {
+        probe->image->image.manifest = manifest_of_facts(&probe->image->image);
+        err = ERR_INIT; /* an image that no probe can look into is still one */
+    }
+    images_drop(engine, probe->image);
+    probe->image = NULL;
     probe->run = NULL;
     probe->told(probe->user, err.kind == ERR_NONE ? NULL : &err);
 }
 
-int engine_image_probe(struct engine *engine, void (*told)(void *user, const struct err *err),
-                       void *user, struct err *err)
+int engine_image_probe(struct engine *engine, const char *name,
+                       void (*told)(void *user, const struct err *err), void *user, struct err *err)
 {
     struct prepare_probe *probe = &engine->probe;
     const struct engine_hooks hooks = { .on_end = on_probed, .user = engine };
     if (probe->run)
         return 0;
     prepare_done(engine);
+    struct engine_image *image = images_find(engine, name, err);
+    if (!image || probe_request(&image->image, "all", &probe->request, err) < 0)
+        return -1;
     probe->told = told;
     probe->user = user;
-    snprintf(probe->key, sizeof probe->key, "%s", engine->image.key);
-    if (probe_request("all", &probe->request, err) < 0)
-        return -1;
+    probe->image = images_hold(image);
     probe->run = engine_begin(engine, &probe->request, /* client= */ NULL, &hooks, err);
-    return probe->run ? 0 : -1;
+    if (probe->run)
+        return 0;
+    images_drop(engine, image);
+    probe->image = NULL;
+    return -1;
 }
 
 void prepare_done(struct engine *engine)

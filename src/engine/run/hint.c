@@ -3,17 +3,15 @@
  * for what is there, never the box. Runs in the engine. */
 #include "engine/engine_int.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/own.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "image/contents.h"
 #include "image/extras.h"
-#include "image/packages.h"
 
 /* Alternatives to packages that models ask for and the image lacks. */
 static const struct {
@@ -31,33 +29,6 @@ static const struct {
     { "html5lib", "lxml", "lxml" },         { "jax", "numpy", "numpy" },
     { "networkx", "scipy.sparse.csgraph", "scipy" },
 };
-
-static bool version_in(const char *folder, const char *distribution, char *out, size_t room)
-{
-    size_t len = strlen(distribution);
-    bool found = false;
-    own_dirp dir = opendir(folder);
-    for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
-        const char *name = entry->d_name;
-        const char *end = strstr(name, ".egg-info");
-        end = end ? end : strstr(name, ".dist-info");
-        if (!end || strncasecmp(name, distribution, len) != 0 || name[len] != '-')
-            continue;
-        snprintf(out, room, "%.*s", (int)(end - name - (long)len - 1), name + len + 1);
-        found = true;
-    }
-    return found;
-}
-
-static bool installed_version(const char *distribution, char *out, size_t room)
-{
-    char folders[IMAGE_PACKAGES_MAX][IMAGE_PACKAGES_ROOM];
-    size_t count = image_packages(folders);
-    bool found = false;
-    for (size_t i = 0; i < count && !found; i++)
-        found = version_in(folders[i], distribution, out, room);
-    return found;
-}
 
 /* The module in "No module named 'a.b'", "Cannot find module 'a'" or pandas' "Missing optional
  * dependency 'a'". */
@@ -90,13 +61,13 @@ static const struct {
 };
 
 /* "; matplotlib 3.6.3 is", if the image has an alternative. */
-static bool add_alternative(const char *module, struct buf *out)
+static bool add_alternative(const struct image *image, const char *module, struct buf *out)
 {
-    char version[64];
+    char version[IMAGE_VERSION_ROOM];
     for (size_t i = 0; i < array_len(alternatives); i++) {
         const char *distribution = alternatives[i].distribution;
         if (strcmp(alternatives[i].asked, module) != 0 ||
-            (distribution && !installed_version(distribution, version, sizeof version)))
+            (distribution && !image_has_distribution(image, str_of(distribution), version)))
             continue;
         buf_printf(out, "; %s %s%sis", alternatives[i].instead, distribution ? version : "",
                    distribution ? " " : "");
@@ -117,25 +88,57 @@ static bool add_command(const char *kind, const char *name, struct buf *out)
     return true;
 }
 
-static void import_hint(const char *image, const char *asked, bool python, struct buf *out)
+/* Names by which pip knows modules of another name. */
+static const char *pip_name(const char *module)
+{
+    static const char *const names[][2] = {
+        { "cv2", "opencv-python-headless" }, { "skimage", "scikit-image" },
+        { "sklearn", "scikit-learn" },       { "PIL", "pillow" },
+        { "bs4", "beautifulsoup4" },         { "yaml", "pyyaml" },
+        { "docx", "python-docx" },           { "dateutil", "python-dateutil" },
+        { "odf", "odfpy" },                  { "Crypto", "pycryptodome" },
+    };
+    for (size_t i = 0; i < array_len(names); i++) {
+        if (strcmp(names[i][0], module) == 0)
+            return names[i][1];
+    }
+    return module;
+}
+
+/* The command for a name that may be one of a package: it is the code's, so no other text is
+ * shown as part of a command. */
+static bool add_pip(const char *module, struct buf *out)
+{
+    struct request_package package;
+    const char *name = pip_name(module);
+    if (request_package_read(str_of(name), &package) < 0)
+        return false;
+    buf_printf(out, "; 'cupel images add NAME --pip %s' makes an image that has it", name);
+    return true;
+}
+
+static void import_hint(struct engine *engine, const struct image *image, const char *asked,
+                        bool python, struct buf *out)
 {
     const char *module = asked;
     for (size_t i = 0; python && i < array_len(aliases); i++)
         module = strcmp(aliases[i].asked, asked) == 0 ? aliases[i].module : module;
-    bool there = python && image_has_module(module);
+    bool there = python && image_can_import(image, module);
     if (there && module != asked)
         buf_printf(out, "'%s' is imported by the name %s, which is in image %s", asked, module,
-                   image);
+                   image->name);
     else if (there)
         buf_printf(out,
                    "'%s' is in image %s, but not the part of it that the code imports: "
                    "dir(%s) lists the names",
-                   module, image, module);
+                   module, image->name, module);
     if (there)
         return;
-    buf_printf(out, "'%s' is not in image %s", asked, image);
-    bool told = python && add_alternative(module, out);
-    told = (python && add_command("python", module, out)) || told;
+    buf_printf(out, "'%s' is not in image %s", asked, image->name);
+    bool told = python && images_hint(engine, image, module, out);
+    told = (!told && python && add_alternative(image, module, out)) || told;
+    bool host = python && image->on_host && add_command("python", module, out);
+    told = host || (python && add_pip(module, out)) || told;
     if (!told)
         buf_add_text(out, ", and a box cannot install it: use what 'cupel languages' lists, or the "
                           "standard library");
@@ -173,20 +176,23 @@ static bool installs(const struct request *request, const struct result *result)
 }
 
 /* A failed program of the code, by its last words. */
-static void command_hint(const struct result *result, struct buf *out)
+static void command_hint(struct engine *engine, const struct image *image,
+                         const struct result *result, struct buf *out)
 {
     char name[128];
     struct str said = hint_stderr_end(result);
     own_str text = buf_strdup(said);
     if (missing_program(said, name, sizeof name) && image_extra_find("program", name)) {
-        buf_printf(out, "'%s' is not in image %s", name, result->image);
-        add_command("program", name, out);
+        buf_printf(out, "'%s' is not in image %s", name, image->name);
+        if (image->on_host)
+            add_command("program", name, out);
     } else if (missing_module(text, name, sizeof name)) {
-        import_hint(result->image, name, /* python= */ true, out);
+        import_hint(engine, image, name, /* python= */ true, out);
     }
 }
 
-void hint_add(const struct request *request, struct result *result)
+void hint_add(struct engine *engine, const struct image *image, const struct request *request,
+              struct result *result)
 {
     struct result_error *error = &result->error;
     bool failed = result->status == RESULT_ERROR;
@@ -196,21 +202,21 @@ void hint_add(const struct request *request, struct result *result)
         hint_from_table(request, result, &text);
     if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
         missing_module(error->message, module, sizeof module))
-        import_hint(result->image, module, request->language == REQUEST_PYTHON, &text);
+        import_hint(engine, image, module, request->language == REQUEST_PYTHON, &text);
     if (text.len == 0 && installs(request, result))
         buf_printf(&text,
                    "a box has no network, so nothing can be installed in it; 'cupel "
                    "languages' lists what is there (numpy, pandas, scipy, matplotlib and more), "
                    "'cupel images extras' how more is added");
     if (text.len == 0 && failed && hint_is_command(error))
-        command_hint(result, &text);
+        command_hint(engine, image, result, &text);
     if (text.len == 0)
         return;
     free(error->hint);
     error->hint = buf_take(&text);
 }
 
-void hint_problems(const char *image, json_t *problems)
+void hint_problems(struct engine *engine, const struct image *image, json_t *problems)
 {
     json_t *one;
     size_t i;
@@ -219,7 +225,7 @@ void hint_problems(const char *image, json_t *problems)
         const char *name = json_string_value(json_object_get(one, "name"));
         own_buf text = BUF_INIT(2048);
         if (kind && name && strcmp(kind, "module") == 0)
-            import_hint(image, name, /* python= */ true, &text);
+            import_hint(engine, image, name, /* python= */ true, &text);
         if (text.len > 0)
             json_object_set_new(one, "hint", json_text(buf_str(&text)));
     }

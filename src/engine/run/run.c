@@ -40,6 +40,7 @@ void run_drop(struct engine_run *run)
     buf_done(&run->spill[0]);
     buf_done(&run->spill[1]);
     result_done(&run->result);
+    images_drop(run->engine, run->image);
     free(run->line);
     free(run);
 }
@@ -190,11 +191,11 @@ static void start_occupant(struct engine_run *run)
     struct box_call *call = &run->plan.start;
     run->stage = RUN_STARTING;
     call->box = run->box;
-    run->forked = pools_zygote(&run->engine->pools, run->request, &call->start.zygote);
+    run->forked = pools_zygote(&run->engine->pools, run->image, run->request, &call->start.zygote);
     call->op = run->forked ? BOX_OP_FORK : BOX_OP_START;
     call->start.rehearsal = ZYGOTE_NO_REHEARSAL;
     struct err err = ERR_INIT;
-    if (!run->forked && plan_add_exec(run->request, &run->plan, &err) < 0) {
+    if (!run->forked && plan_add_exec(run->request, &run->image->image, &run->plan, &err) < 0) {
         run_refuse(run, &err);
         return;
     }
@@ -340,12 +341,12 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news, in
 /* --- begin and end --- */
 
 struct engine_run *run_new(struct engine *engine, const struct request *request,
-                           const struct engine_hooks *hooks)
+                           struct engine_image *image, const struct engine_hooks *hooks)
 {
     struct engine_run *run = buf_alloc_zero(1, sizeof *run);
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
-        .engine = engine, .request = request, .hooks = *hooks, .tenant.news = on_news,
+        .engine = engine, .request = request, .image = images_hold(image), .hooks = *hooks, .tenant.news = on_news,
         .box = HOUSE_NOBODY, .channel = { -1, -1 }, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,
@@ -384,14 +385,13 @@ static void build(struct engine_run *run)
 {
     struct engine *engine = run->engine;
     struct err err = ERR_INIT;
-    bool fonts = engine->font_fd >= 0 && prepare_wants_fonts(run->request);
-    if (plan_make(run->request, fonts ? engine->font_list : NULL, engine->font_fd, &run->plan,
-                  &err) < 0) {
+    const struct plan_image in = plan_image_of(run->image, prepare_wants_fonts(run->request));
+    if (plan_make(run->request, &in, &run->plan, &err) < 0) {
         run_refuse(run, &err);
         return;
     }
-    if (!fonts)
-        run->box = pools_take_box(&engine->pools, run->request, &run->tenant);
+    if (!in.font_list)
+        run->box = pools_take_box(&engine->pools, run->image, run->request, &run->tenant);
     if (run->box != HOUSE_NOBODY) {
         on_built(run);
         return;
@@ -414,14 +414,16 @@ void run_start(struct engine_run *run)
     struct engine *engine = run->engine;
     run->began_ns = clock_now_ns();
     run->result.queue_ms = clock_ms_between(run->queued.since_ns, run->began_ns);
-    run->result.image = buf_strdup(str_of(engine->image.name));
-    run->result.image_digest = buf_strdup(str_of(engine->image.digest));
+    run->image = run->session ? run->image : images_renew(engine, run->image);
+    run->result.image = buf_strdup(str_of(run->image->image.name));
+    run->result.image_digest = buf_strdup(str_of(run->image->image.digest));
     if (run->session) {
         run->cell_ops->start(run);
         return;
     }
-    run->pooled = !run->request->command &&
-                  pools_take(&engine->pools, run->request, &run->tenant, &run->taken);
+    run->pooled =
+        !run->request->command &&
+        pools_take(&engine->pools, run->image, run->request, &run->tenant, &run->taken);
     if (!run->pooled) {
         build(run);
         return;

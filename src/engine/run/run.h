@@ -50,6 +50,7 @@ struct run_cell_ops {
 struct engine_run {
     struct engine *engine;
     const struct request *request;
+    struct engine_image *image; /* held */
     struct engine_hooks hooks;
     struct queue_entry queued;
     struct house_tenant tenant;

@@ -119,7 +119,7 @@ void run_conclude(struct engine_run *run, const struct err *ours)
     if (run->driver.names && !ours)
         result->names = take_ptr(run->driver.names);
     if (!run->request->command)
-        hint_add(run->request, result);
+        hint_add(run->engine, &run->image->image, run->request, result);
     if (run->session)
         run->cell_ops->explain(run);
 }

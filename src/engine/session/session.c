@@ -141,13 +141,14 @@ int sessions_refuse_more(const struct engine *engine, struct err *err)
 }
 
 struct session *session_make(struct engine *engine, const struct frame_session *what,
-                             struct request *request)
+                             struct request *request, struct engine_image *image)
 {
     struct session *session = buf_alloc_zero(1, sizeof *session);
     int64_t now = clock_now_ns();
     *session = (struct session){
         .engine = engine,
         .request = *request,
+        .image = images_hold(image),
         .life = { .ttl_ns = (what->ttl_s < 0 ? SESSION_TTL_S : what->ttl_s) * CLOCK_S,
                   .max_ns = (what->life_s < 0 ? SESSION_LIFE_S : what->life_s) * CLOCK_S,
                   .created_ns = now, .used_ns = now, .created_at = time(NULL),
@@ -178,9 +179,13 @@ struct session *session_make(struct engine *engine, const struct frame_session *
 struct session *session_new(struct engine *engine, const struct frame_session *what,
                             struct request *request, struct err *err)
 {
-    if (sessions_refuse_more(engine, err) < 0 || !engine_find_image(engine, request, err))
+    if (sessions_refuse_more(engine, err) < 0)
         return NULL;
-    struct session *session = session_make(engine, what, request);
+    struct engine_image *image = engine_find_image(engine, request, err);
+    if (!image || plan_check_installed(request, &image->image, err) < 0 ||
+        (request->packages && request_set_image(request, image->asked, err) < 0))
+        return NULL;
+    struct session *session = session_make(engine, what, request, image);
     session_open_box(session, SESSION_T_NEW);
     if (session->step.stage != SESSION_ENDED)
         return session;
@@ -289,6 +294,7 @@ static void session_free(struct session *session)
     driver_done(&streams->driver);
     plan_done(&session->box.plan);
     request_done(&session->request);
+    images_drop(session->engine, session->image);
     free(streams->line);
     free(session);
 }

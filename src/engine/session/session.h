@@ -240,6 +240,7 @@ struct session {
     struct session *before, *after;
     char id[32];
     struct request request; /* it was made from this; owned */
+    struct engine_image *image; /* held: its box has it, whatever the name leads to later */
     struct session_life life;
     struct session_queue queue;
     struct session_step step;
@@ -297,7 +298,7 @@ struct session *session_new(struct engine *engine, const struct frame_session *w
 int sessions_refuse_more(const struct engine *engine, struct err *err);
 /* A session that has no box yet. */
 struct session *session_make(struct engine *engine, const struct frame_session *what,
-                             struct request *request);
+                             struct request *request, struct engine_image *image);
 /* Refuse every job, give the box up. The engine frees the session later. */
 void session_end(struct session *session, const char *why);
 /* Join the line; the turn comes from the loop. */

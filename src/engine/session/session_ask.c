@@ -79,7 +79,7 @@ void session_ask_refuse(struct engine_ask *ask, enum err_kind kind, const char *
 static void reply_problems(struct engine_ask *ask, json_t *problems)
 {
     own_json kept = json_is_array(problems) ? json_incref(problems) : json_array();
-    hint_problems(ask->session->request.image, kept);
+    hint_problems(ask->engine, &ask->session->image->image, kept);
     json_object_set(ask->answer, "problems", kept);
     session_ask_reply(ask, NULL);
 }

@@ -387,14 +387,32 @@ static void refuse(struct session_job *job, const struct err *err)
     run_refuse(loop_owner(job, struct engine_run, job), err);
 }
 
+/* A cell may insist on a digest, and on packages: those of the session's image. */
+static int check_image(const struct session *session, const struct request *request,
+                       struct err *err)
+{
+    const struct image *image = &session->image->image;
+    struct str missing;
+    char text[160];
+    if (image_check_pin(image, request->image_digest, err) < 0)
+        return -1;
+    if (!request->packages || images_have(image, request->packages, &missing))
+        return 0;
+    snprintf(text, sizeof text, "%.*s", (int)(missing.len < 120 ? missing.len : 120), missing.at);
+    err_input(err, "packages", text, "packages of the session's image",
+              "image '%s' of the session does not have package '%s'", image->name, text);
+    err_hint(err, "start a new session with these packages, or with another image");
+    return -1;
+}
+
 struct engine_run *session_begin_cell(struct engine *engine, const struct request *request,
                                       const void *client, const struct engine_hooks *hooks,
                                       struct err *err)
 {
     struct session *session = session_find(engine, request->session, err);
-    if (!session)
+    if (!session || check_image(session, request, err) < 0)
         return NULL;
-    struct engine_run *run = run_new(engine, request, hooks);
+    struct engine_run *run = run_new(engine, request, session->image, hooks);
     run->session = session;
     run->cell_ops = &cell_ops;
     run->job = (struct session_job){ .begin = begin, .refuse = refuse };

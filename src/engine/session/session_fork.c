@@ -256,9 +256,10 @@ static struct session *make_child(struct session *session, struct err *err)
     own_request request = REQUEST_INIT;
     json_object_del(root, "files"); /* they come with the rest */
     if (sessions_refuse_more(session->engine, err) < 0 ||
-        request_from_json(root, &all, &request, err) < 0)
+        request_from_json(root, &all, &request, err) < 0 ||
+        request_set_image(&request, session->request.image, err) < 0)
         return NULL;
-    return session_make(session->engine, &what, &request);
+    return session_make(session->engine, &what, &request, session->image);
 }
 
 static void begin(struct session *session, struct engine_ask *ask)

@@ -94,12 +94,12 @@ void session_start_again(struct session *session)
     struct box_call *order = &session->box.plan.start;
     bool may_fork = session->request.language == REQUEST_PYTHON &&
                     clock_now_ns() < session->box.fork_until_ns;
-    if (may_fork && pools_zygote_is_coming(pools, &session->request)) {
+    if (may_fork && pools_zygote_is_coming(pools, session->image, &session->request)) {
         session_await(session, SESSION_LOOKING);
         return;
     }
-    session->box.forked = may_fork &&
-                          pools_session_zygote(pools, &session->request, &order->start.zygote);
+    session->box.forked = may_fork && pools_session_zygote(pools, session->image, &session->request,
+                                                           &order->start.zygote);
     order->op = session->box.forked ? BOX_OP_FORK : BOX_OP_START;
     order->start.rehearsal = ZYGOTE_NO_REHEARSAL;
     session_order_channel(session, order, session->box.forked ? -1 : session->box.plan.exec_block,
@@ -128,8 +128,8 @@ void session_start_begin(struct session *session)
 static bool take_waiting(struct session *session)
 {
     struct pool_taken taken;
-    if (!pools_take_session(&session->engine->pools, &session->request, &session->box.tenant,
-                            &taken))
+    if (!pools_take_session(&session->engine->pools, session->image, &session->request,
+                            &session->box.tenant, &taken))
         return false;
     session->box.id = taken.box;
     session->box.forked = true;
@@ -145,11 +145,10 @@ void session_open_box(struct session *session, enum session_task task)
     struct engine *engine = session->engine;
     struct session_box *box = &session->box;
     struct box_call *create = &box->plan.create;
-    bool fonts = engine->font_fd >= 0;
+    const struct plan_image in = plan_image_of(session->image, /* fonts= */ true);
     session->step.task = task;
     box->tenant.news = session_on_news;
-    if (plan_session(&session->request, fonts ? engine->font_list : NULL, engine->font_fd,
-                     &box->plan, &session->step.err) < 0) {
+    if (plan_session(&session->request, &in, &box->plan, &session->step.err) < 0) {
         session_start_done(session);
         return;
     }
@@ -157,7 +156,7 @@ void session_open_box(struct session *session, enum session_task task)
         session_start_on_started(session);
         return;
     }
-    box->id = pools_take_box(&engine->pools, &session->request, &box->tenant);
+    box->id = pools_take_box(&engine->pools, session->image, &session->request, &box->tenant);
     if (box->id != HOUSE_NOBODY) {
         session_start_begin(session);
         return;

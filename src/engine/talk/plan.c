@@ -17,11 +17,14 @@
 #include "base/own.h"
 #include "box/host/box.h"
 #include "engine/talk/drivers.h"
+#include "image/root.h"
 
 #define INODES_MAX 16384
+#define COMMAND_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define INODES_COMMAND 65536 /* of a command, whose files nobody collects */
 #define OPEN_FILES 1024
-#define PYTHON "/usr/bin/python3"
+#define IMAGE_ENTRY_MAX 4096 /* bytes of a variable of an image */
+#define IMAGE_ENTRIES_MOST 64
 #define CPU_S_MOST (4 * 3600) /* for an occupant whose limit is unknown yet */
 #define CPU_S_SESSION (30 * 86400) /* each cell has its own limit */
 
@@ -33,7 +36,6 @@ void plan_done(struct plan *plan)
 }
 
 static const char *const common_env[] = {
-    "PATH=/usr/bin:/bin",
     "HOME=/home/user",
     "USER=user",
     "LANG=C.UTF-8",
@@ -54,7 +56,6 @@ static const char *const common_env[] = {
 
 /* A command is a person's: random numbers are random, libraries use the processors there are. */
 static const char *const command_env[] = {
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/home/user",
     "USER=user",
     "LOGNAME=user",
@@ -76,7 +77,8 @@ enum purpose { RUN, WAITING, SESSION, PURPOSES };
 struct language {
     enum engine_builtin_id driver;
     enum engine_builtin_id beside[PURPOSES][40]; /* further files; 0: none */
-    const char *argv[6];
+    enum { PYTHON, NODE, BASH, NOTHING } program; /* that reads the driver */
+    const char *argv[6]; /* after the interpreter's path */
     bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
     const char *env, *waiting_env; /* at its start; if it does not know its code yet */
     enum engine_builtin_id cells;    /* a session's driver; 0: that of a waiting one */
@@ -105,7 +107,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                          { [RUN] = { PYTHON_FILES },
                            [WAITING] = { PYTHON_SESSION_FILES },
                            [SESSION] = { PYTHON_SESSION_FILES } },
-                         { PYTHON, "-S", NULL },
+                         PYTHON,
+                         { "-S", NULL },
                          false,
                          NULL,
                          NULL,
@@ -120,7 +123,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS,
                                              ENGINE_BUILTIN_TOOLS_JS } },
-                             { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
+                             NODE,
+                             { "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
                              NULL,
@@ -130,7 +134,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                        { [RUN] = { BASH_TOOLS },
                          [WAITING] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS },
                          [SESSION] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS } },
-                       { "/bin/bash", NULL },
+                       BASH,
+                       { NULL },
                        true,
                        "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
                        "BASH_ENV=" BOX_PLANT_DIR "/cells.sh",
@@ -143,7 +148,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                                [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
                                              ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS,
                                              ENGINE_BUILTIN_ORDER_JS, ENGINE_BUILTIN_TOOLS_JS } },
-                             { PLAN_NODE, "--expose-internals", "--experimental-vm-modules", NULL },
+                             NODE,
+                             { "--expose-internals", "--experimental-vm-modules", NULL },
                              false,
                              NULL,
                              NULL,
@@ -152,7 +158,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
     /* Runs alone: a driver in Python starts the interpreter and reads its errors. */
     [REQUEST_R] = { ENGINE_BUILTIN_FOREIGN_PY,
                     { [RUN] = { ENGINE_BUILTIN_MAIN_R } },
-                    { PYTHON, "-S", "-s", NULL },
+                    PYTHON,
+                    { "-S", "-s", NULL },
                     false,
                     NULL,
                     NULL,
@@ -160,7 +167,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
                     "r" },
     [REQUEST_JAVA] = { ENGINE_BUILTIN_FOREIGN_PY,
                        { [RUN] = { 0 } },
-                       { PYTHON, "-S", "-s", NULL },
+                       PYTHON,
+                    { "-S", "-s", NULL },
                        false,
                        NULL,
                        NULL,
@@ -169,7 +177,7 @@ static const struct language languages[REQUEST_LANGUAGES] = {
 };
 
 /* A command needs nothing of the image: `shell` is a static program. */
-static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL };
+static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL, .program = NOTHING };
 
 static const struct language *language_of(const struct request *request)
 {
@@ -178,12 +186,11 @@ static const struct language *language_of(const struct request *request)
 
 /* The drivers were compiled by the build's Python; another minor version cannot read that and gets
  * the sources. */
-static bool compiled_fits(void)
+static bool compiled_fits(const struct image *image)
 {
-    char target[64];
-    ssize_t n = readlink(PYTHON, target, sizeof target - 1);
-    target[n > 0 ? n : 0] = 0;
-    return strcmp(target, BUILD_PYTHON) == 0;
+    char name[16];
+    snprintf(name, sizeof name, "python3.%d", image->facts.python_minor);
+    return strcmp(name, BUILD_PYTHON) == 0;
 }
 
 static struct box_plants *plants_of(struct plan *plan)
@@ -215,12 +222,12 @@ static int add_builtin(struct plan *plan, enum engine_builtin_id id, bool compil
     return add_plant(plan, file.name, *fd < 0 ? -1 : fcntl(*fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
-static int add_font_list(struct plan *plan, const char *font_list, int font_fd, struct err *err)
+static int add_font_list(struct plan *plan, const struct plan_image *in, struct err *err)
 {
-    if (!font_list)
+    if (!in->font_list)
         return 0;
-    snprintf(plants_of(plan)->font_list, BOX_PLANT_NAME, "%s", font_list);
-    return add_plant(plan, font_list, fcntl(font_fd, F_DUPFD_CLOEXEC, 3), err);
+    snprintf(plants_of(plan)->font_list, BOX_PLANT_NAME, "%s", in->font_list);
+    return add_plant(plan, in->font_list, fcntl(in->font_fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
 static bool same_name(struct str a, const char *b)
@@ -246,9 +253,10 @@ static bool is_left_out(enum engine_builtin_id id, const struct request *request
 }
 
 /* The library that fixes the clock, and the language's part. The shells read their seed. */
-static int add_seed(struct plan *plan, const struct request *request, bool compiled,
+static int add_seed(struct plan *plan, const struct request *request, const struct image *image,
                     struct err *err)
 {
+    const bool compiled = compiled_fits(image);
     static const enum engine_builtin_id parts[REQUEST_LANGUAGES] = {
         [REQUEST_PYTHON] = ENGINE_BUILTIN_SEED_PY,
         [REQUEST_JAVASCRIPT] = ENGINE_BUILTIN_SEED_JS,
@@ -256,7 +264,7 @@ static int add_seed(struct plan *plan, const struct request *request, bool compi
     };
     char text[16];
     int len = snprintf(text, sizeof text, "%u\n", request->seed);
-    if (plan_check_clock(request, err) < 0 ||
+    if (plan_check_clock(request, image, err) < 0 ||
         add_builtin(plan, ENGINE_BUILTIN_SEED_SO, compiled, err) < 0 ||
         add_builtin(plan, ENGINE_BUILTIN_PRELOAD, compiled, err) < 0)
         return -1;
@@ -267,11 +275,11 @@ static int add_seed(struct plan *plan, const struct request *request, bool compi
 }
 
 static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
-                      const char *font_list, int font_fd, struct err *err)
+                      const struct plan_image *in, struct err *err)
 {
     const struct language *language = language_of(request);
     const enum engine_builtin_id *beside = language->beside[purpose];
-    bool compiled = compiled_fits();
+    bool compiled = compiled_fits(in->image);
     if (add_builtin(plan, language->driver, compiled, err) < 0 ||
         (!request->command && add_builtin(plan, ENGINE_BUILTIN_MATPLOTLIBRC, compiled, err) < 0))
         return -1;
@@ -280,7 +288,7 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
             add_builtin(plan, beside[i], compiled, err) < 0)
             return -1;
     }
-    if (request->has_seed && add_seed(plan, request, compiled, err) < 0)
+    if (request->has_seed && add_seed(plan, request, in->image, err) < 0)
         return -1;
     plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
     if (language->code_in_file && purpose == RUN) {
@@ -289,7 +297,7 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
         if (add_plant(plan, "main.sh", fd, err) < 0)
             return -1;
     }
-    return add_font_list(plan, font_list, font_fd, err);
+    return add_font_list(plan, in, err);
 }
 
 static void add_string(struct buf *block, uint32_t *count, struct str text)
@@ -299,18 +307,71 @@ static void add_string(struct buf *block, uint32_t *count, struct str text)
     ++*count;
 }
 
+static bool is_set(const struct request *request, const char *entry)
+{
+    for (size_t i = 0; request && i < request->env_count; i++) {
+        if (same_name(request->env[i], entry))
+            return true;
+    }
+    return false;
+}
+
+/* The request's own wins. */
 static void add_default(struct buf *block, struct box_exec_head *head,
                         const struct request *request, const char *entry)
 {
-    for (size_t i = 0; i < request->env_count; i++) {
-        if (same_name(request->env[i], entry))
-            return; /* the request's own wins */
+    if (!is_set(request, entry))
+        add_string(block, &head->envc, str_of(entry));
+}
+
+/* An image's own variables come after ours, which keep runs alike. */
+static void add_from_image(struct buf *block, struct box_exec_head *head,
+                           const struct request *request, const char *name, const json_t *value)
+{
+    char entry[IMAGE_ENTRY_MAX];
+    struct str text = json_str(value);
+    int len = snprintf(entry, sizeof entry, "%s=%s", name, text.at);
+    if (!json_is_string(value) || memchr(text.at, 0, text.len) || strchr(name, '=') || !*name ||
+        len >= (int)sizeof entry || strcmp(name, "PATH") == 0)
+        return;
+    for (const char *const *one = common_env; *one; one++) {
+        if (same_name(str_of(entry), *one))
+            return;
     }
-    add_string(block, &head->envc, str_of(entry));
+    add_default(block, head, request, entry);
+}
+
+/* PATH, and what the image asks for. */
+static void add_image_env(struct buf *block, struct box_exec_head *head,
+                          const struct request *request, const struct image *image)
+{
+    static const char modules[] = "/usr/local/lib/node_modules";
+    json_t *env = json_object_get(image->stored, "env");
+    const char *path = json_string_value(json_object_get(env, "PATH")), *name;
+    char entry[IMAGE_ENTRY_MAX];
+    json_t *value;
+    size_t count = 0;
+    bool usable = path && path[0] == '/' && strlen(path) + sizeof "PATH=" < sizeof entry;
+    if (!usable)
+        path = request && request->command ? COMMAND_PATH
+               : image->hex[0]             ? "/usr/local/bin:/usr/bin:/bin"
+                                           : "/usr/bin:/bin";
+    snprintf(entry, sizeof entry, "PATH=%s", path);
+    add_default(block, head, request, entry);
+    json_object_foreach (env, name, value) {
+        if (count++ < IMAGE_ENTRIES_MOST)
+            add_from_image(block, head, request, name, value);
+    }
+    own_fd folder = image->tree >= 0 && !json_object_get(env, "NODE_PATH")
+                        ? image_root_open(image->tree, modules + 1, O_PATH | O_DIRECTORY)
+                        : -1;
+    snprintf(entry, sizeof entry, "NODE_PATH=%s", modules);
+    if (folder >= 0)
+        add_default(block, head, request, entry);
 }
 
 static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request,
-                    bool waits)
+                    const struct image *image, bool waits)
 {
     const struct language *language = language_of(request);
     const char *own = waits ? language->waiting_env : language->env;
@@ -320,6 +381,7 @@ static void add_env(struct buf *block, struct box_exec_head *head, const struct 
         add_default(block, head, request, hash_seed);
     for (const char *const *one = request->command ? command_env : common_env; *one; one++)
         add_default(block, head, request, *one);
+    add_image_env(block, head, request, image);
     if (own)
         add_string(block, &head->envc, str_of(own));
     if (language->env && request->tools && !waits)
@@ -342,23 +404,34 @@ static int close_exec_block(struct buf *block, struct box_exec_head *head, struc
     return out->exec_block < 0 ? err_sys(err, "make a memory file for the exec block") : 0;
 }
 
-static const char *program_of(const struct request *request, enum purpose purpose)
+static const char *program_of(const struct request *request, const struct image *image,
+                              enum purpose purpose)
 {
     const struct language *language = language_of(request);
     if (language->code_in_file)
         return "main.sh";
-    return engine_builtin(purpose == SESSION ? language->cells : language->driver, compiled_fits())
+    return engine_builtin(purpose == SESSION ? language->cells : language->driver,
+                          compiled_fits(image))
         .name;
 }
 
-static int make_exec_block(const struct request *request, enum purpose purpose, struct plan *out,
-                           struct err *err)
+static const char *interpreter_of(const struct language *language, const struct image *image)
+{
+    const char *const paths[] = { [PYTHON] = image->facts.python, [NODE] = image->facts.node,
+                                  [BASH] = image->facts.bash };
+    return paths[language->program];
+}
+
+static int make_exec_block(const struct request *request, const struct image *image,
+                           enum purpose purpose, struct plan *out, struct err *err)
 {
     const struct language *language = language_of(request);
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     char path[96];
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
     buf_add(&block, &head, sizeof head);
+    if (language->program != NOTHING)
+        add_string(&block, &head.argc, str_of(interpreter_of(language, image)));
     for (size_t i = 0; language->argv[i]; i++)
         add_string(&block, &head.argc, str_of(language->argv[i]));
     if (request_is_node(request->language)) {
@@ -372,7 +445,7 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
             add_string(&block, &head.argc, str_of(path));
         }
     }
-    snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, purpose));
+    snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, image, purpose));
     add_string(&block, &head.argc, str_of(path));
     if (purpose == WAITING && !language->code_in_file)
         add_string(&block, &head.argc, STR("wait"));
@@ -384,17 +457,38 @@ static int make_exec_block(const struct request *request, enum purpose purpose, 
     bool given = language->code_in_file || request->command;
     for (size_t i = 0; given && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
-    add_env(&block, &head, request, purpose != RUN);
+    add_env(&block, &head, request, image, purpose != RUN);
     return close_exec_block(&block, &head, out, err);
 }
 
-int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err)
+static void set_image(struct box_image *out, const struct image *image)
+{
+    if (!image->hex[0])
+        return;
+    memcpy(out->hex, image->hex, sizeof out->hex);
+    out->on_host = image->on_host;
+    out->present = 1;
+}
+
+bool plan_can_fork(const struct image *image, const char **out_why)
+{
+    *out_why = NULL;
+    if (!image->facts.python[0])
+        *out_why = "it has no Python";
+    else if (image->hex[0] && strcmp(image->facts.libc, "glibc") != 0)
+        *out_why = "its Python does not use glibc";
+    else if (image->hex[0] && !compiled_fits(image))
+        *out_why = "its Python is not " BUILD_PYTHON;
+    return !*out_why;
+}
+
+int plan_zygote(bool large, const struct plan_image *in, struct plan *out, struct err *err)
 {
     static const enum engine_builtin_id files[] = {
         ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO, ENGINE_BUILTIN_DRIVER_PY,
         PYTHON_SESSION_FILES, ENGINE_BUILTIN_MATPLOTLIBRC,
     };
-    static const char *const argv[] = { PYTHON, "-S", BOX_PLANT_DIR "/zygote.py" };
+    const char *const argv[] = { in->image->facts.python, "-S", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
     *out = PLAN_INIT;
@@ -407,10 +501,12 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
     add_string(&block, &head.envc, STR(HASH_SEED "0"));
     for (const char *const *one = common_env; *one; one++)
         add_string(&block, &head.envc, str_of(*one));
+    add_image_env(&block, &head, /* request= */ NULL, in->image);
+    set_image(&out->create.zygote.image, in->image);
     int failed = 0;
     for (size_t i = 0; i < array_len(files) && !failed; i++)
         failed = add_builtin(out, files[i], /* compiled= */ false, err);
-    if (failed || add_font_list(out, font_list, font_fd, err) < 0 ||
+    if (failed || add_font_list(out, in, err) < 0 ||
         close_exec_block(&block, &head, out, err) < 0) {
         plan_done(out);
         return -1;
@@ -418,8 +514,8 @@ int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out
     return 0;
 }
 
-static int make_plan(const struct request *request, enum purpose purpose, const char *font_list,
-                     int font_fd, struct plan *out, struct err *err)
+static int make_plan(const struct request *request, enum purpose purpose,
+                     const struct plan_image *in, struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
     *out = PLAN_INIT;
@@ -430,33 +526,37 @@ static int make_plan(const struct request *request, enum purpose purpose, const 
     out->create.create.pids = limit[LIMITS_PIDS];
     out->create.create.cpu_thousandths = limit[LIMITS_CPUS];
     out->start.op = BOX_OP_START;
-    out->start.start.required = box_walls_required();
+    set_image(&out->create.create.image, in->image);
+    out->start.start.required = request->profile->strict ? BOX_WALLS_ALL : box_walls_required();
     /* The engine enforces the CPU limit by the box's counter; this is a backup. */
     out->start.start.cpu_s = limit[LIMITS_CPU] / 1000 + 5;
     out->start.start.open_files = OPEN_FILES;
-    if (add_plants(out, request, purpose, font_list, font_fd, err) == 0)
+    if (add_plants(out, request, purpose, in, err) == 0)
         return 0;
     plan_done(out);
     return -1;
 }
 
-int plan_make(const struct request *request, const char *font_list, int font_fd, struct plan *out,
+int plan_make(const struct request *request, const struct plan_image *in, struct plan *out,
               struct err *err)
 {
-    return make_plan(request, RUN, font_list, font_fd, out, err);
+    return make_plan(request, RUN, in, out, err);
 }
 
-int plan_add_exec(const struct request *request, struct plan *plan, struct err *err)
+int plan_add_exec(const struct request *request, const struct image *image, struct plan *plan,
+                  struct err *err)
 {
     own_close_fd(&plan->exec_block);
-    return make_exec_block(request, RUN, plan, err);
+    return make_exec_block(request, image, RUN, plan, err);
 }
 
-int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err)
+int plan_pool(const struct request *request, const struct image *image, bool session,
+              struct plan *out, struct err *err)
 {
-    if (make_plan(request, WAITING, NULL, -1, out, err) < 0)
+    const struct plan_image in = { image, NULL, -1 };
+    if (make_plan(request, WAITING, &in, out, err) < 0)
         return -1;
-    if (make_exec_block(request, WAITING, out, err) < 0) {
+    if (make_exec_block(request, image, WAITING, out, err) < 0) {
         plan_done(out);
         return -1;
     }
@@ -467,12 +567,12 @@ int plan_pool(const struct request *request, bool session, struct plan *out, str
     return 0;
 }
 
-int plan_session(const struct request *request, const char *font_list, int font_fd,
-                 struct plan *out, struct err *err)
+int plan_session(const struct request *request, const struct plan_image *in, struct plan *out,
+                 struct err *err)
 {
-    if (make_plan(request, SESSION, font_list, font_fd, out, err) < 0)
+    if (make_plan(request, SESSION, in, out, err) < 0)
         return -1;
-    if (make_exec_block(request, SESSION, out, err) < 0) {
+    if (make_exec_block(request, in->image, SESSION, out, err) < 0) {
         plan_done(out);
         return -1;
     }

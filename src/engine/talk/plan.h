@@ -6,8 +6,16 @@
 #include "base/err.h"
 #include "box/proto/proto.h"
 #include "contract/request.h"
+#include "image/image.h"
 
-#define PLAN_NODE "/usr/bin/node"
+#define PLAN_PYTHON_LEAST 8 /* the drivers run on Python 3.8 and later */
+
+/* What a box or zygote shows: an image, and its prepared font list (NULL and -1: none). */
+struct plan_image {
+    const struct image *image;
+    const char *font_list;
+    int font_fd;
+};
 
 struct plan {
     struct box_call create; /* without a box number */
@@ -19,18 +27,21 @@ struct plan {
     ((struct plan){ .plant_fds = { [0 ... BOX_PLANTS_MAX - 1] = -1 }, .exec_block = -1 })
 void plan_done(struct plan *plan);
 
-/* font_list: the name and descriptor of a prepared font list, or NULL and -1. */
-int plan_make(const struct request *request, const char *font_list, int font_fd, struct plan *out,
+int plan_make(const struct request *request, const struct plan_image *in, struct plan *out,
               struct err *err);
 /* The exec block, for an occupant that is not forked. */
-int plan_add_exec(const struct request *request, struct plan *plan, struct err *err);
+int plan_add_exec(const struct request *request, const struct image *image, struct plan *plan,
+                  struct err *err);
 /* For a pool, whose occupants wait for requests like this one. */
-int plan_pool(const struct request *request, bool session, struct plan *out, struct err *err);
+int plan_pool(const struct request *request, const struct image *image, bool session,
+              struct plan *out, struct err *err);
 /* For a session that is not forked from a zygote: execs its cell runner. */
-int plan_session(const struct request *request, const char *font_list, int font_fd,
-                 struct plan *out, struct err *err);
+int plan_session(const struct request *request, const struct plan_image *in, struct plan *out,
+                 struct err *err);
 /* A zygote for Python, with or without the large packages: `create` holds a BOX_OP_ZYGOTE call. */
-int plan_zygote(bool large, const char *font_list, int font_fd, struct plan *out, struct err *err);
+int plan_zygote(bool large, const struct plan_image *in, struct plan *out, struct err *err);
+/* Can a zygote of this build fork the image's Python? *out_why says why not. */
+bool plan_can_fork(const struct image *image, const char **out_why);
 
 /* May a process that was started before the request run it? Not if it has a seed, or an `env` with
  * names that interpreters read at their start. */
@@ -45,10 +56,10 @@ struct str plan_code(const struct request *request);
  * environment, and sets it now. */
 char *plan_driver_line(const struct request *request, const json_t *tools, const char *sign,
                        bool with_env);
-/* Refuses a language that the host lacks; the err names the package. */
-int plan_check_installed(const struct request *request, struct err *err);
+/* Refuses a language that the image lacks; of image `host` the err names the package. */
+int plan_check_installed(const struct request *request, const struct image *image, struct err *err);
 /* Refuses a seed where the image's loader cannot put the clock before libc. */
-int plan_check_clock(const struct request *request, struct err *err);
+int plan_check_clock(const struct request *request, const struct image *image, struct err *err);
 /* The same for a waiting bash (drivers/PROTOCOL.md), and whether the request can use one: a shell
  * cannot hold every value. */
 bool plan_bash_may_wait(const struct request *request);

@@ -2,49 +2,84 @@
  * box that was built before. Runs in the engine. */
 #include "engine/talk/plan.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/own.h"
+#include "image/root.h"
 
-#ifdef __x86_64__
-#define LOADER "/lib64/ld-linux-x86-64.so.2"
-#else
-#define LOADER "/lib/ld-linux-aarch64.so.1"
-#endif
-
-/* The program of each language that a host may lack, and the package that has it. */
+/* What each language needs: an interpreter that the image's facts name, or a program at a path, and
+ * the package of the host that has it. */
+enum needs { NEEDS_PYTHON, NEEDS_NODE, NEEDS_BASH };
 static const struct {
+    enum needs interpreter;
     const char *path, *package;
 } programs[REQUEST_LANGUAGES] = {
-    [REQUEST_JAVASCRIPT] = { PLAN_NODE, "nodejs" },
-    [REQUEST_TYPESCRIPT] = { PLAN_NODE, "nodejs" },
-    [REQUEST_R] = { "/usr/lib/R/bin/exec/R", "r-base-core" },
-    [REQUEST_JAVA] = { "/usr/bin/javac", "default-jdk-headless" },
+    [REQUEST_PYTHON] = { NEEDS_PYTHON, NULL, "python3" },
+    [REQUEST_JAVASCRIPT] = { NEEDS_NODE, NULL, "nodejs" },
+    [REQUEST_TYPESCRIPT] = { NEEDS_NODE, NULL, "nodejs" },
+    [REQUEST_BASH] = { NEEDS_BASH, NULL, "bash" },
+    [REQUEST_R] = { NEEDS_PYTHON, "usr/lib/R/bin/exec/R", "r-base-core" },
+    [REQUEST_JAVA] = { NEEDS_PYTHON, "usr/bin/javac", "default-jdk-headless" },
 };
 
-int plan_check_installed(const struct request *request, struct err *err)
+static bool has_program(const struct image *image, const char *path)
 {
-    const char *path = programs[request->language].path, *name;
-    if (request->command || !path || access(path, X_OK) == 0)
+    own_fd in_tree = image->tree >= 0 ? image_root_open(image->tree, path, O_PATH) : -1;
+    own_fd root = in_tree < 0 && image->on_host ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    return in_tree >= 0 || (root >= 0 && faccessat(root, path, X_OK, 0) == 0);
+}
+
+static const char *lacks(const struct image *image, enum request_language language)
+{
+    const struct image_facts *facts = &image->facts;
+    const char *path = programs[language].path;
+    switch (programs[language].interpreter) {
+    case NEEDS_PYTHON:
+        if (!facts->python[0])
+            return path ? "Python, which drives it" : "Python";
+        if (facts->python_minor > 0 && facts->python_minor < PLAN_PYTHON_LEAST)
+            return "a Python that cupel can drive: 3.8 or later";
+        break;
+    case NEEDS_NODE: return facts->node[0] ? NULL : "node";
+    case NEEDS_BASH: return facts->bash[0] ? NULL : "bash";
+    }
+    return path && !has_program(image, path) ? path : NULL;
+}
+
+int plan_check_installed(const struct request *request, const struct image *image, struct err *err)
+{
+    const char *missing = lacks(image, request->language);
+    const char *name = request_languages[request->language].name;
+    if (request->command || !missing)
         return 0;
-    name = request_languages[request->language].name;
-    err_input(err, "language", name, "an installed language",
-              "language \"%s\" is not installed: apt-get install %s", name,
-              programs[request->language].package);
-    err_hint(err, "install it on the host; 'cupel languages' lists the installed ones");
+    if (!image->hex[0]) {
+        err_input(err, "language", name, "an installed language",
+                  "language \"%s\" is not installed: apt-get install %s", name,
+                  programs[request->language].package);
+        err_hint(err, "install it on the host; 'cupel languages' lists the installed ones");
+        return -1;
+    }
+    err_input(err, "language", name, "a language of the image", "image '%s' lacks %s", image->name,
+              missing);
+    err_hint(err,
+             "'cupel languages --image %s' lists what it has; name another image, or add to it "
+             "with 'cupel images add'",
+             image->name);
     return -1;
 }
 
-int plan_check_clock(const struct request *request, struct err *err)
+int plan_check_clock(const struct request *request, const struct image *image, struct err *err)
 {
     char seed[16];
-    if (access(LOADER, X_OK) == 0)
+    if (strcmp(image->facts.libc, "glibc") == 0)
         return 0;
     snprintf(seed, sizeof seed, "%u", request->seed);
-    err_input(err, "seed", seed, NULL, "image \"%s\" cannot fix the clock: it has no '%s'",
-              request->image, LOADER);
+    err_input(err, "seed", seed, NULL, "image \"%s\" cannot fix the clock: it has no glibc",
+              image->name);
     err_hint(err, "leave 'seed' out, or use an image with glibc");
     return -1;
 }
@@ -71,7 +106,7 @@ bool plan_may_be_late(const struct request *request)
 
 bool plan_same_box(const struct request *a, const struct request *b)
 {
-    if (a->has_seed || b->has_seed)
+    if (a->has_seed || b->has_seed || a->profile->strict != b->profile->strict)
         return false;
     static const enum limits_id fixed[] = { LIMITS_MEMORY, LIMITS_DISK, LIMITS_PIDS, LIMITS_CPUS };
     for (size_t i = 0; i < array_len(fixed); i++) {

@@ -1,12 +1,15 @@
 /* GET /v1/languages, /v1/images, /v1/profiles, /v1/health and /openapi.json: what is here, as it
  * was probed, and whether it works. Runs in the serve process, in its loop. A probe of the image is
  * a run in the background: exchanges wait for it, the loop does not. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/builtin.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "engine/ledger.h"
+#include "image/image.h"
 #include "serve/api/api.h"
 
 BUILTIN(api_openapi_json, "api/openapi.json");
@@ -14,13 +17,11 @@ BUILTIN(api_openapi_json, "api/openapi.json");
 #define STATE_LOOK_MS 1000 /* health needs no token: the disk is not asked more often */
 #define FAILED_MAX 3       /* so many runs that cupel itself failed, one after another */
 
-typedef void reply_image(struct http_exchange *x, const json_t *manifest);
-
-/* An exchange that waits for the image's manifest. */
+/* An exchange that waits for the manifest of an image, or of all of them. */
 struct wait {
     struct api_about *about;
     struct http_exchange *x;
-    reply_image *reply;
+    char image[IMAGE_NAMES_ROOM]; /* "": all */
     struct wait *after;
     bool listed;
 };
@@ -46,7 +47,7 @@ void api_about_free(struct api_about *about)
     free(about);
 }
 
-/* No query is known to any of these routes. */
+/* No query is known to these routes. */
 static bool is_refused(struct http_exchange *x)
 {
     static const char *const none[] = { NULL };
@@ -77,69 +78,121 @@ static void on_gone(struct http_exchange *x)
     free(wait);
 }
 
+static void on_probed(void *user, const struct err *failed);
+
+/* 1: it is in *out, 0: it is being probed, -1 with an err. */
+static int get_image(struct api_about *about, const char *name, json_t **out, struct err *err)
+{
+    struct engine *engine = about->api->engine;
+    if (engine_image_known(engine, name, out, err) < 0)
+        return -1;
+    return *out ? 1 : engine_image_probe(engine, name, on_probed, about, err);
+}
+
+static int get_languages(struct api_about *about, const char *image, json_t **out, struct err *err)
+{
+    own_json manifest = NULL;
+    int rc = get_image(about, image, &manifest, err);
+    if (rc == 1)
+        *out = json_pack("{s:O?,s:O?}", "image", json_object_get(manifest, "name"), "languages",
+                         json_object_get(manifest, "languages"));
+    return rc;
+}
+
+static int get_all(struct api_about *about, json_t **out, struct err *err)
+{
+    own_json names = engine_image_names(about->api->engine);
+    own_json list = json_array();
+    size_t i;
+    json_t *name;
+    json_array_foreach (names, i, name) {
+        json_t *manifest = NULL;
+        struct err gone = ERR_INIT;
+        int rc = get_image(about, json_string_value(name), &manifest, &gone);
+        if (rc == 0)
+            return 0;
+        if (rc == 1)
+            json_array_append_new(list, manifest);
+        else if (i == 0) {
+            *err = gone;
+            return -1;
+        }
+    }
+    *out = json_pack("{s:O}", "images", list);
+    return 1;
+}
+
+/* False: it still waits. */
+static bool reply_about(struct api_about *about, struct http_exchange *x, const char *image)
+{
+    struct err err = ERR_INIT;
+    json_t *out = NULL;
+    int rc = *image ? get_languages(about, image, &out, &err) : get_all(about, &out, &err);
+    if (rc == 1)
+        http_reply_json(x, 200, out);
+    else if (rc < 0)
+        http_reply_err(x, &err);
+    return rc != 0;
+}
+
+static void list_wait(struct wait *wait)
+{
+    struct wait **end = &wait->about->first;
+    while (*end)
+        end = &(*end)->after;
+    *end = wait;
+    wait->after = NULL;
+    wait->listed = true;
+}
+
+/* Each that waits now has its turn once: it is answered, or waits for the next image. */
 static void on_probed(void *user, const struct err *failed)
 {
     struct api_about *about = user;
-    struct err err = ERR_INIT;
-    own_json manifest = engine_image_known(about->api->engine);
-    if (failed)
-        err = *failed;
-    else if (!manifest) /* the host changed meanwhile */
-        engine_image_probe(about->api->engine, on_probed, about, &err);
-    if (!manifest && err.kind == ERR_NONE)
-        return;
-    while (about->first) {
+    size_t count = 0;
+    for (const struct wait *at = about->first; at; at = at->after)
+        count++;
+    for (; count > 0 && about->first; count--) {
         struct wait *wait = about->first;
         unlist(wait);
-        if (manifest)
-            wait->reply(wait->x, manifest);
-        else
-            http_reply_err(wait->x, &err);
+        if (failed)
+            http_reply_err(wait->x, failed);
+        else if (!reply_about(about, wait->x, wait->image))
+            list_wait(wait);
     }
 }
 
-static void with_image(struct http_exchange *x, reply_image *reply)
+static void with_image(struct http_exchange *x, const char *image)
 {
     struct api_about *about = about_of(api_of(x));
-    struct err err = ERR_INIT;
-    if (is_refused(x))
+    if (reply_about(about, x, image))
         return;
-    own_json manifest = engine_image_known(about->api->engine);
-    if (manifest) {
-        reply(x, manifest);
-        return;
-    }
-    if (engine_image_probe(about->api->engine, on_probed, about, &err) < 0) {
-        http_reply_err(x, &err);
-        return;
-    }
     struct wait *wait = buf_alloc(sizeof *wait);
-    *wait = (struct wait){ about, x, reply, about->first, /* listed= */ true };
-    about->first = wait;
+    *wait = (struct wait){ .about = about, .x = x };
+    snprintf(wait->image, sizeof wait->image, "%s", image);
+    list_wait(wait);
     x->state = wait;
     x->gone = on_gone;
 }
 
-static void reply_languages(struct http_exchange *x, const json_t *manifest)
-{
-    http_reply_json(x, 200,
-                    json_pack("{s:O?,s:O?}", "image", json_object_get(manifest, "name"),
-                              "languages", json_object_get(manifest, "languages")));
-}
-
 void api_languages(struct http_exchange *x)
 {
-    with_image(x, reply_languages);
-}
-
-static void reply_images(struct http_exchange *x, const json_t *manifest)
-{
-    http_reply_json(x, 200, json_pack("{s:[O]}", "images", manifest));
+    static const char *const known[] = { "image", NULL };
+    struct request request = REQUEST_INIT;
+    struct err err = ERR_INIT;
+    const char *name = http_query(x, "image");
+    if (http_query_only(x, known, &err) < 0 ||
+        (name && request_set_image(&request, name, &err) < 0))
+        http_reply_err(x, &err);
+    else
+        with_image(x, request.image ? request.image : "host");
+    request_done(&request);
 }
 
 void api_images(struct http_exchange *x)
 {
-    with_image(x, reply_images);
+    if (!is_refused(x))
+        with_image(x, "");
 }
 
 /* --- profiles --- */
@@ -213,7 +266,8 @@ static bool is_warm(const struct engine *engine)
     size_t i;
     bool warm = json_array_size(zygotes) > 0;
     json_array_foreach (zygotes, i, one)
-        warm = warm && str_is(json_get_str(one, "state"), "ready");
+        warm = warm && (strchr(json_get_str(one, "name").at, '@') ||
+                        str_is(json_get_str(one, "state"), "ready"));
     return warm;
 }
 

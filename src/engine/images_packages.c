@@ -1,0 +1,134 @@
+/* Which image has a package: for the field `packages`, and for hints. Names in folders decide, no
+ * interpreter runs. Runs in the engine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "engine/engine_int.h"
+#include "image/contents.h"
+#include "image/store/store.h"
+
+#define LOOKED_MAX 64 /* stored images, for one request */
+
+void images_each(struct engine *engine, bool (*see)(void *user, struct engine_image *image),
+                 void *user)
+{
+    own_image_store store = IMAGE_STORE_INIT;
+    struct err ignored = ERR_INIT;
+    own_json list = NULL;
+    size_t i;
+    json_t *row;
+    if (engine->state < 0 ||
+        image_store_open(engine->state, /* make= */ false, &store, &ignored) < 0 ||
+        image_store_list(&store, &list, &ignored) < 0)
+        return;
+    json_array_foreach (list, i, row) {
+        struct engine_image *image =
+            i < LOOKED_MAX ? images_find(engine, json_get_str(row, "name").at, &ignored) : NULL;
+        if (image && see(user, image))
+            return;
+    }
+}
+
+static bool has_one(const struct image *image, const struct request_package *package)
+{
+    char version[IMAGE_VERSION_ROOM];
+    if (!image_has_distribution(image, package->name, version))
+        return false;
+    if (package->version.len == 0)
+        return true;
+    return package->least ? image_version_is_least(version, package->version)
+                          : str_is(package->version, version);
+}
+
+bool images_have(const struct image *image, const json_t *packages, struct str *out_missing)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach ((json_t *)(uintptr_t)packages, i, one) {
+        struct request_package package;
+        if (request_package_read(json_str(one), &package) == 0 && has_one(image, &package))
+            continue;
+        *out_missing = json_str(one);
+        return false;
+    }
+    return true;
+}
+
+struct search {
+    const struct request *request;
+    struct engine_image *found;
+};
+
+static bool has_all(void *user, struct engine_image *image)
+{
+    struct search *search = user;
+    struct str missing;
+    bool fits = !search->request->profile || !search->request->profile->strict ||
+                !image->image.on_host;
+    if (fits && images_have(&image->image, search->request->packages, &missing))
+        search->found = image;
+    return search->found != NULL;
+}
+
+struct engine_image *images_for_packages(struct engine *engine, const struct request *request,
+                                         struct err *err)
+{
+    struct search search = { .request = request };
+    struct str missing;
+    char text[160];
+    struct engine_image *own = images_find(engine, request->image, err);
+    if (!own)
+        return NULL;
+    if (images_have(&own->image, request->packages, &missing))
+        return own;
+    images_hold(own);
+    if (!request->image_given)
+        images_each(engine, has_all, &search);
+    images_drop(engine, own);
+    if (search.found)
+        return search.found;
+    snprintf(text, sizeof text, "%.*s", (int)(missing.len < 120 ? missing.len : 120), missing.at);
+    err_input(err, "packages", text, "packages of an image that exists",
+              request->image_given ? "image '%2$s' does not have package '%1$s'"
+                                   : "no image has all packages; '%1$s' is not in image '%2$s'",
+              text, request->image);
+    err_hint(err,
+             "'cupel images add NAME --pip \"%s\"' makes an image that has it; 'cupel images' "
+             "lists those there are",
+             text);
+    return NULL;
+}
+
+/* --- hints --- */
+
+struct hint {
+    const struct image *without;
+    const char *module;
+    struct engine_image *found;
+};
+
+static bool has_module(void *user, struct engine_image *image)
+{
+    struct hint *hint = user;
+    if (strcmp(image->image.digest, hint->without->digest) != 0 &&
+        image_can_import(&image->image, hint->module))
+        hint->found = image;
+    return hint->found != NULL;
+}
+
+bool images_hint(struct engine *engine, const struct image *without, const char *module,
+                 struct buf *out)
+{
+    struct hint hint = { .without = without, .module = module };
+    char version[IMAGE_VERSION_ROOM] = "";
+    images_each(engine, has_module, &hint);
+    if (!hint.found)
+        return false;
+    image_has_distribution(&hint.found->image, str_of(module), version);
+    buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, module,
+               version[0] ? " " : "", version, hint.found->asked);
+    return true;
+}
