@@ -40,6 +40,19 @@ void engine_tidy_soon(struct engine *engine)
     loop_set_timer(&engine->loop, &engine->tidy, 0);
 }
 
+static int open_broker(struct engine *engine, struct err *err)
+{
+    const struct engine_attached *from = engine->options.attached;
+    struct box_attach attach[ENGINE_FILES_MAX + 1];
+    size_t count = 0;
+    if (from && from->mode != ENGINE_FOLDER_NONE)
+        attach[count++] = (struct box_attach){ from->folder, BOX_ATTACH_DIR,
+                                               from->mode == ENGINE_FOLDER_WRITE };
+    for (size_t i = 0; from && i < from->file_count && i < ENGINE_FILES_MAX; i++)
+        attach[count++] = (struct box_attach){ from->files[i], BOX_ATTACH_FILE, false };
+    return box_broker_open(&engine->house.broker, attach, count, err);
+}
+
 struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
     struct engine *engine = buf_alloc_zero(1, sizeof *engine);
@@ -56,7 +69,7 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
     if (state_open(&engine->state, err) == 0 &&
-        box_broker_open(&engine->house.broker, NULL, 0, err) == 0 && box_drop_door(err) == 0) {
+        open_broker(engine, err) == 0 && box_drop_door(err) == 0) {
         if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
             return engine;
         err_sys(err, "make the event loop");
