@@ -64,6 +64,13 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     engine->font_fd = engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
     engine->options = *options;
+    if (options->attached) {
+        engine->attached = *options->attached;
+        engine->places = buf_alloc(engine->attached.places.len + 1);
+        memcpy(engine->places, engine->attached.places.at, engine->attached.places.len);
+        engine->attached.places.at = engine->places;
+        engine->options.attached = &engine->attached;
+    }
     loop_due(&engine->admit, on_admit);
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
@@ -114,6 +121,7 @@ void engine_close(struct engine *engine)
     image_done(&engine->image);
     own_close_fd(&engine->font_fd);
     own_close_fd(&engine->state);
+    free(engine->places);
     free(engine);
 }
 

@@ -59,7 +59,7 @@ struct changes {
     size_t skipped_count;
     bool cut; /* not all changes were looked at */
 };
-#define CHANGES_INIT ((struct changes){ 0 })
+#define CHANGES_INIT ((struct changes){ .folder = NULL })
 void changes_done(struct changes *changes);
 #define own_changes attr_cleanup(changes_done) struct changes
 

@@ -21,7 +21,7 @@
 
 struct walk {
     int root;
-    const struct ignore *ignore;
+    const struct ignore *ignore; /* NULL: every entry is listed */
     struct buf *out;
     struct walk_facts *facts;
     char **waiting; /* folders still to visit */
@@ -63,6 +63,14 @@ static int add_mask(struct walk *walk, enum walk_kind kind, size_t len, struct e
     return 0;
 }
 
+static int add_entry(struct walk *walk, size_t len, struct err *err)
+{
+    if (buf_add(walk->out, "e", 1) < 0 || buf_add(walk->out, walk->path, len) < 0 ||
+        buf_add(walk->out, "", 1) < 0)
+        return refuse_size("has too many entries to list", err);
+    return 0;
+}
+
 /* Only hidden files are worth a stat: another name of one shows its content. */
 static void look_for_links(struct walk *walk, int dir, const char *name)
 {
@@ -96,6 +104,8 @@ static int meet(struct walk *walk, int dir, const char *name, unsigned char type
     if (type == DT_UNKNOWN)
         type = type_of(dir, name);
     bool is_dir = type == DT_DIR;
+    if (!walk->ignore)
+        return add_entry(walk, len, err) < 0 ? -1 : is_dir ? visit_later(walk, len) : 0;
     if (ignore_hides(walk->ignore, path, is_dir)) {
         if (!is_dir)
             look_for_links(walk, dir, name);
@@ -149,6 +159,8 @@ static int visit(struct walk *walk, const char *path, struct err *err)
     memcpy(walk->path, path, len + 1);
     if (dir < 0 && len > 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
         return 0; /* it went away while we looked */
+    if (dir < 0 && !walk->ignore)
+        return err_sys(err, "read the folder '%.200s'", path);
     if (dir < 0 && len > 0)
         return add_mask(walk, WALK_HIDE, len, err);
     if (dir < 0)
@@ -159,23 +171,40 @@ static int visit(struct walk *walk, const char *path, struct err *err)
     return read_names(walk, dir, err);
 }
 
+static int run(struct walk *walk, struct err *err)
+{
+    int rc = 0;
+    walk->until_ns = clock_now_ns() + WALK_TIME_MS * CLOCK_MS;
+    while (rc == 0 && walk->count > 0) {
+        own_str path = walk->waiting[--walk->count];
+        rc = visit(walk, path, err);
+    }
+    while (walk->count > 0)
+        free(walk->waiting[--walk->count]);
+    free(walk->waiting);
+    return rc;
+}
+
 int walk_masks(int dir, const struct ignore *ignore, struct buf *out, struct walk_facts *facts,
                struct err *err)
 {
     static struct walk walk;
-    int rc = 0;
     *facts = (struct walk_facts){ 0 };
-    walk = (struct walk){ .root = dir, .ignore = ignore, .out = out, .facts = facts,
-                          .until_ns = clock_now_ns() + WALK_TIME_MS * CLOCK_MS };
+    walk = (struct walk){ .root = dir, .ignore = ignore, .out = out, .facts = facts };
     visit_later(&walk, 0);
-    while (rc == 0 && walk.count > 0) {
-        own_str path = walk.waiting[--walk.count];
-        rc = visit(&walk, path, err);
-    }
-    while (walk.count > 0)
-        free(walk.waiting[--walk.count]);
-    free(walk.waiting);
-    return rc;
+    return run(&walk, err);
+}
+
+int walk_below(int dir, struct str path, struct buf *out, struct err *err)
+{
+    static struct walk walk;
+    struct walk_facts facts = { 0 };
+    walk = (struct walk){ .root = dir, .out = out, .facts = &facts };
+    if (path.len + 2 > sizeof walk.path)
+        return refuse_size("is nested too deeply", err);
+    memcpy(walk.path, path.at, path.len);
+    visit_later(&walk, path.len);
+    return run(&walk, err);
 }
 
 int walk_next(struct str *list, struct str *out_path)

@@ -37,10 +37,24 @@ static bool fits(const struct cli_run_inputs *inputs)
     return total <= INPUT_MAX;
 }
 
+static int open_on_folder(struct cli_job *job, struct err *err)
+{
+    const struct engine_attached attached = {
+        .mode = job->folder.writes ? ENGINE_FOLDER_WRITE : ENGINE_FOLDER_LAYER,
+        .folder = job->folder.fd,
+        .places = buf_str(&job->folder.masks),
+    };
+    const struct engine_options how = { .attached = &attached };
+    job->engine = engine_open(&how, err);
+    return job->engine ? 0 : -1;
+}
+
 static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
     char *options[CLI_RUN_ENGINE_OPTIONS];
+    if (job->options->dir)
+        return open_on_folder(job, err);
     if (cli_run_options_engine(job->options, options))
         return cli_session_own(&job->remote, options, err) < 0 ? -1 : box_drop_door(err);
     if (job->options->tools.count > 0)
@@ -58,6 +72,11 @@ static int open_engine(struct cli_job *job, struct err *err)
 static int prepare(struct cli_job *job, struct err *err)
 {
     if (cli_run_inputs_open(job->options, &job->inputs, err) < 0)
+        return -1;
+    if (job->options->dir &&
+        (cli_folder_open(job->options->dir, job->options->write, /* changes= */ false,
+                         &job->folder, err) < 0 ||
+         cli_folder_prepare(&job->folder, err) < 0))
         return -1;
     if (job->options->out && cli_steward_open(job->options->out, &job->steward, err) < 0)
         return -1;

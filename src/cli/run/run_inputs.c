@@ -14,6 +14,8 @@
 #include "base/own.h"
 #include "contract/request.h"
 
+#define COMMAND "exec \"$@\"" /* in Bash, with the command as arguments */
+
 static bool is_regular(const char *path)
 {
     struct stat st;
@@ -101,8 +103,8 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
         return open_input(options->request, "request", &out->request_fd, err);
     out->args = options->operands.at;
     out->arg_count = options->operands.count;
-    if (options->code) {
-        out->code = options->code;
+    if (options->code || options->command) {
+        out->code = options->code ? options->code : COMMAND;
     } else {
         if (open_code(out->args[0], options->language != NULL, out, err) < 0)
             return -1;

@@ -39,6 +39,8 @@ int cli_run_request_shebang(struct str code)
 static const char *pick_language(const struct cli_run_options *options,
                                  const struct cli_run_inputs *inputs, struct str code)
 {
+    if (options->command)
+        return "bash";
     if (options->language)
         return options->language;
     int language = inputs->script ? request_language_of_file(inputs->script) : -1;
