@@ -20,7 +20,8 @@ MASKED = ["/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/late
 READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 # Allowed by Docker's rules only to who has CAP_SYS_ADMIN or CAP_SYS_PTRACE, or to nobody.
 NOT_BY_DEFAULT = {"clone", "clone3", "unshare", "setns", "mount", "umount2", "pivot_root", "fsopen",
-                  "fsconfig", "fsmount", "mount_setattr", "sethostname", "pidfd_getfd", "kcmp"}
+                  "fsconfig", "fsmount", "mount_setattr", "open_tree", "move_mount", "sethostname",
+                  "pidfd_getfd", "kcmp"}
 NEW_NAMESPACES = 0x7e020000  # flags of clone
 
 

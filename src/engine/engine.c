@@ -43,8 +43,11 @@ void engine_tidy_soon(struct engine *engine)
 static int open_broker(struct engine *engine, struct err *err)
 {
     const struct engine_attached *from = engine->options.attached;
-    struct box_attach attach[ENGINE_FILES_MAX + 1];
+    struct box_attach attach[ENGINE_FILES_MAX + 2];
+    own_fd trees = engine_state_trees(engine->state);
     size_t count = 0;
+    if (trees >= 0)
+        attach[count++] = (struct box_attach){ .fd = trees, .kind = BOX_ATTACH_IMAGES };
     if (from && from->mode != ENGINE_FOLDER_NONE)
         attach[count++] = (struct box_attach){ from->folder, BOX_ATTACH_DIR,
                                                from->mode == ENGINE_FOLDER_WRITE };
@@ -75,8 +78,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
     queue_init(&engine->queue, options->runs_max, options->queue_max);
-    if (state_open(&engine->state, err) == 0 &&
-        open_broker(engine, err) == 0 && box_drop_door(err) == 0) {
+    if (state_open(&engine->state, err) == 0 && open_broker(engine, err) == 0 &&
+        box_drop_door(err) == 0) {
         if (loop_open(&engine->loop) == 0 && house_open(&engine->house, &engine->loop) == 0)
             return engine;
         err_sys(err, "make the event loop");

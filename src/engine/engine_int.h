@@ -108,6 +108,8 @@ int prepare_font_list(struct engine *engine, const struct image *image, char *ou
 /* state_folder.c: opens or makes the state directory, before rights are dropped. *out_fd is -1 if
  * there is none; an err only if a named one is unusable. */
 int state_open(int *out_fd, struct err *err);
+/* The trees of its images, for the broker: made if need be. -1: none. */
+int engine_state_trees(int state);
 
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
 void hint_add(const struct request *request, struct result *result);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/attr.h"
 #include "base/own.h"
 #include "box/proto/boot.h"
 #include "box/host/slot.h"
@@ -91,6 +92,28 @@ int state_open(int *out_fd, struct err *err)
     else
         err_hint(err, "make it writable for this user, or set CUPEL_STATE to another directory");
     return -1;
+}
+
+/* Made for images that come later: the broker is given the folder once, at its start. */
+int engine_state_trees(int state)
+{
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } folders[] = { { "images", 0700 }, { "images/trees", 0755 } };
+    own_fd fd = -1;
+    for (size_t i = 0; state >= 0 && i < array_len(folders); i++) {
+        bool made = mkdirat(state, folders[i].path, 0700) == 0;
+        own_close_fd(&fd);
+        fd = openat(state, folders[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        /* As root the store belongs to the door's uid. */
+        if (made && ((box_is_root() && fchown(fd, BOOT_DOOR_UID, BOOT_DOOR_UID) < 0) ||
+                     fchmod(fd, folders[i].mode) < 0))
+            return -1;
+    }
+    return take_fd(&fd);
 }
 
 int engine_state_check(const struct engine *engine, struct err *err)

@@ -41,7 +41,7 @@ MORE = {"access": "EACCES", "arch_prctl": "EPERM", "bind": "EADDRINUSE", "brk": 
         "stat": "EIO", "statfs": "EIO", "statx": "EIO", "symlink": "ENOSPC", "sysinfo": "EFAULT",
         "timerfd_settime": "EINVAL", "umask": "EPERM", "umount2": "EBUSY", "unlink": "EBUSY",
         "unlinkat": "EBUSY", "utimensat": "EROFS",
-        "mount_setattr": "EPERM", "fsmount": "EPERM", "fsconfig": "EINVAL", "open_tree": "EPERM",
+        "mount_setattr": "EPERM", "fsmount": "EPERM", "fsconfig": "EINVAL", "open_tree": "EPERM", "move_mount": "EPERM",
         "chroot": "EPERM", "getgroups": "EFAULT", "sched_setaffinity": "EPERM", "setpriority": "EPERM",
         "sched_getaffinity": "EFAULT", "set_robust_list": "EINVAL", "rseq": "ENOSYS"}
 # Kinds that cannot fail so, or whose failure no program could survive or notice.

@@ -144,7 +144,7 @@ def test_the_shipped_rules_forbid_what_no_box_needs():
     assert container.NOT_BY_DEFAULT <= allowed
     for name in ("init_module", "finit_module", "kexec_load", "bpf", "perf_event_open", "keyctl",
                  "add_key", "open_by_handle_at", "io_uring_setup", "userfaultfd", "reboot", "swapon",
-                 "settimeofday", "move_mount", "open_tree", "quotactl", "syslog", "iopl"):
+                 "settimeofday", "fspick", "move_pages", "quotactl", "syslog", "iopl"):
         assert name not in allowed
     assert rules["defaultAction"] == "SCMP_ACT_ERRNO"
     assert "archMap" not in rules and "architectures" not in rules  # read by all three

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/broker/broker_store.h"
+#include "box/inside/mount_image.h"
 
 #define FIRST_LOOK_MS 50
 #define LATE_LOOK_MS 1000
@@ -187,11 +188,24 @@ static bool target_fits(const struct box_call *call)
     return target == ANY_ZYGOTE || !zygote->used || zygote->retired;
 }
 
+static bool shape_fits(const struct box_call *call, size_t *fds)
+{
+    if (call->op == BOX_OP_ZYGOTE)
+        return mount_image_valid(&call->zygote.image);
+    if (call->op != BOX_OP_CREATE)
+        return true;
+    const struct box_folder *folder = &call->create.folder;
+    if (folder->places)
+        *fds -= 1; /* it follows the plants */
+    return mount_image_valid(&call->create.image) && folder->mode <= BOX_FOLDER_WRITE &&
+           folder->places <= 1;
+}
+
 static bool well_formed(const struct box_call *call, size_t fds)
 {
     static const struct box_plants none;
     if (call->op < BOX_OP_CREATE || call->op >= sizeof calls / sizeof calls[0] ||
-        !target_fits(call))
+        !target_fits(call) || !shape_fits(call, &fds))
         return false;
     const struct box_plants *plants = call->op == BOX_OP_CREATE   ? &call->create.plants
                                       : call->op == BOX_OP_ZYGOTE ? &call->zygote.plants

@@ -10,18 +10,15 @@
 
 #include "box/cgroup/cgroup.h"
 #include "box/cgroup/counters.h"
+#include "box/proto/boot.h"
 #include "box/proto/due.h"
 #include "box/park/park.h"
 #include "box/wall/posture.h"
 #include "box/proto/proto.h"
 #include "box/inside/template.h"
 
-/* Uids in W: box n has BROKER_FIRST_ID + 2n for init and the next for its occupant; its parked
- * copies have one more, above those of all boxes. */
-#define BROKER_FIRST_ID 1024
-#define BROKER_ID_INIT(box) (BROKER_FIRST_ID + 2 * (unsigned)(box))
-#define BROKER_ID_OCCUPANT(box) (BROKER_ID_INIT(box) + 1)
-#define BROKER_ID_HOLDER(box) (BROKER_ID_INIT(BOX_MAX) + (unsigned)(box))
+/* The parked copies of a box have one more uid in W, above those of all boxes. */
+#define BROKER_ID_HOLDER(box) (BOOT_ID_INIT(BOX_MAX) + (unsigned)(box))
 #define BROKER_DEAD 16
 #define BROKER_PATIENCE_MS 10000 /* maximum wait for a report or an answer of a child */
 #define BROKER_REAP_MS 2000      /* maximum wait for the end of a killed child */
@@ -161,6 +158,8 @@ struct broker {
     struct cgroup_bases bases;
     struct cgroup_shelf shelf;
     struct template_set templates;
+    bool images; /* attached */
+    uint32_t folder, files; /* attached; folder: 2 is writable */
     struct posture_outside outside;
     struct broker_box box[BOX_MAX];
     struct broker_zygote zygote[BOX_ZYGOTES_MAX];
@@ -180,6 +179,9 @@ struct broker {
 /* Receive the engine's first message; signals[0] is a descriptor that reports dead children. Any
  * failure ends the broker. */
 void broker_set_up(struct broker *broker, int signals[1]);
+
+/* Give the attached mounts, descriptors from BOOT_FD_ATTACHED on, their places. 0, or -1. */
+int broker_attach(struct broker *broker, const struct box_call *setup);
 
 /* Each returns BOX_STEP_NONE or the failed step with errno set; a failed create leaves nothing.
  * Both only begin: they are finished when the stage is STILL. */

@@ -36,8 +36,8 @@ static int write_maps(const struct broker *broker, uint32_t id, pid_t pid)
 {
     char map[96];
     if (broker->two_ids)
-        snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n%d %u 1\n", BOX_ID_INIT, BROKER_ID_INIT(id),
-                 BOX_ID_OCCUPANT, BROKER_ID_OCCUPANT(id), BOX_ID_HOLDER, BROKER_ID_HOLDER(id));
+        snprintf(map, sizeof map, "%d %u 1\n%d %u 1\n%d %u 1\n", BOX_ID_INIT, BOOT_ID_INIT(id),
+                 BOX_ID_OCCUPANT, BOOT_ID_OCCUPANT(id), BOX_ID_HOLDER, BROKER_ID_HOLDER(id));
     else
         snprintf(map, sizeof map, "%d 0 1\n", BOX_ID_OCCUPANT);
     return write_map(pid, "uid_map", map) < 0 || write_map(pid, "gid_map", map) < 0 ? -1 : 0;
@@ -128,6 +128,26 @@ static int find_group(struct broker *broker, uint32_t id, const struct box_call 
     return cgroup_open(&broker->bases, id, &limits, group);
 }
 
+static struct mount_plan plan_mounts(struct broker *broker, const struct box_call *call,
+                                     const int *fds)
+{
+    struct mount_plan plan = {
+        .disk_bytes = call->create.disk_bytes,
+        .disk_inodes = call->create.disk_inodes,
+        .plants = &call->create.plants,
+        .plant_fds = fds,
+        .limits = { call->create.memory_bytes, call->create.pids, call->create.cpu_thousandths },
+        .image = &call->create.image,
+        .place = broker->templates.folder,
+        .folder = &call->create.folder,
+        .places = call->create.folder.places ? fds[call->create.plants.count] : -1,
+        .occupant_uid = BOX_ID_OCCUPANT,
+        .occupant_gid = BOX_ID_OCCUPANT,
+    };
+    plan.template = template_find(&broker->templates, &plan);
+    return plan;
+}
+
 enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct box_call *call,
                                 const int *fds)
 {
@@ -144,27 +164,16 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
     };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         box->ours[i] = -1;
-    if (call->create.image.present || call->create.folder.mode)
-        return BOX_STEP_TREE_OF_IMAGE;
     if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
-    const struct system_limits limits = { call->create.memory_bytes, call->create.pids,
-                                          call->create.cpu_thousandths };
-    const char *template = template_find(&broker->templates, &call->create.plants, &limits, fds);
+    struct mount_plan mounts = plan_mounts(broker, call, fds);
     int pair[2] = { -1, -1 };
     enum box_step step = BOX_STEP_CLONE;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
         long pid = clone_child(spaces, &box->init_fd, box->cgroup.dir[BOX_CG_V2]);
         if (pid == 0) {
             struct inside_plan plan = {
-                .mounts = { .disk_bytes = call->create.disk_bytes,
-                            .disk_inodes = call->create.disk_inodes,
-                            .plants = &call->create.plants,
-                            .plant_fds = fds,
-                            .limits = limits,
-                            .template = template,
-                            .occupant_uid = BOX_ID_OCCUPANT,
-                            .occupant_gid = BOX_ID_OCCUPANT },
+                .mounts = mounts,
                 .join_fds = box->cgroup.join,
                 .join_count = box->cgroup.join_count,
                 .report = pair[1],

@@ -96,7 +96,7 @@ static int start_keeper(struct broker *broker, struct broker_box *box)
     if (pid == 0) {
         const struct keeper_plan plan = {
             .sock = pair[1], .live = &box->cgroup, .parked = &keep->cgroup,
-            .own = BROKER_ID_OCCUPANT(box - broker->box),
+            .own = BOOT_ID_OCCUPANT(box - broker->box),
             .holder = BROKER_ID_HOLDER(box - broker->box), .channel = box->channel,
             .moved = moves_here(broker), .warden = warden, .pages = &box->cell_pages,
         };

@@ -65,6 +65,7 @@ void broker_set_up(struct broker *broker, int signals[1])
     if (flags < 0 || fcntl(broker->engine, F_SETFL, flags | O_NONBLOCK) < 0)
         _exit(74);
     if (broker->own_pid_ns < 0 || posture_read_ns(&broker->outside) < 0 || signals[0] < 0 ||
-        mount_usr_look() < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        mount_usr_look() < 0 || broker_attach(broker, &call) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         _exit(74);
 }

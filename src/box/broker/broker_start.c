@@ -33,7 +33,7 @@ static int make_pipes(const struct broker *broker, uint32_t id, struct pipes *pi
         pipes->ours[i] = two[i == 0 ? 1 : 0];
         /* A pipe belongs to the broker's uid; a program that reopens /dev/stdout needs it to be the
          * occupant's. */
-        uid_t uid = BROKER_ID_OCCUPANT(id);
+        uid_t uid = BOOT_ID_OCCUPANT(id);
         if (broker->two_ids && fchown(pipes->child[i], uid, uid) < 0)
             return -1;
     }

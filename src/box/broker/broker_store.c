@@ -28,7 +28,7 @@ static pid_t resident[BOX_MAX];
 static int make_store(const struct broker *broker, uint32_t id)
 {
     const struct broker_box *box = &broker->box[id];
-    uid_t uid = broker->two_ids ? BROKER_FIRST_ID + 2 * id + 1 : 0;
+    uid_t uid = broker->two_ids ? BOOT_ID_OCCUPANT(id) : 0;
     char size[24], inodes[24], owner[24];
     const struct {
         const char *name, *value;

@@ -169,7 +169,7 @@ static void send_killer(struct broker *broker, uint32_t id)
     }
     long pid = broker_box_clone(broker, box, -1);
     if (pid == 0)
-        kill_others(broker->two_ids ? BROKER_ID_OCCUPANT(id) : (uid_t)-1);
+        kill_others(broker->two_ids ? BOOT_ID_OCCUPANT(id) : (uid_t)-1);
     box->sweep.pid = pid > 0 ? (pid_t)pid : 0;
     int64_t pause_ms = pid > 0 && broker->two_ids ? AGAIN_MS : AGAIN_ONE_UID_MS;
     box->sweep.again_ns = clock_now_ns() + pause_ms * CLOCK_MS;

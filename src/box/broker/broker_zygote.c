@@ -88,14 +88,11 @@ enum box_step broker_zygote_start(struct broker *broker, uint32_t id, const stru
     const struct cgroup_limits limits = { MEMORY_BYTES, PIDS, 1000 };
     const struct mount_plan mounts = { .disk_bytes = DISK_BYTES, .disk_inodes = DISK_INODES,
                                        .plants = plants, .plant_fds = fds,
-                                       .limits = { MEMORY_BYTES, PIDS, 1000 } };
+                                       .limits = { MEMORY_BYTES, PIDS, 1000 },
+                                       .image = &call->zygote.image, .places = -1,
+                                       .place = broker->templates.folder };
     int pair[2];
     *zygote = (struct broker_zygote){ .used = true, .sock = -1, .cgroup = CGROUP_NONE };
-    if (call->zygote.image.present) {
-        zygote->used = false;
-        errno = ENOSYS;
-        return BOX_STEP_TREE_OF_IMAGE;
-    }
     if (cgroup_open(&broker->bases, BOX_MAX + id, &limits, &zygote->cgroup) < 0) {
         zygote->used = false;
         return BOX_STEP_CGROUP;

@@ -25,6 +25,7 @@
 #include "box/proto/boot.h"
 #include "box/wall/clone.h"
 #include "box/wall/confine.h"
+#include "box/host/attach.h"
 #include "box/host/container.h"
 #include "box/host/programs.h"
 #include "box/host/hierarchy.h"
@@ -83,7 +84,7 @@ int box_drop_door(struct err *err)
 
 /* --- the child that becomes the broker: no heap, no stdio --- */
 
-#define KEPT 7
+#define KEPT (BOOT_FD_ATTACHED + 1) /* and the attached mounts */
 #define LOST_PATIENCE_MS 200 /* time for a broker with a closed socket to exit */
 
 struct seed {
@@ -92,6 +93,7 @@ struct seed {
     int program;
     int lifeline, slot;
     bool range; /* the id maps hold a range, so groups can be cleared */
+    const struct attach_set *attached;
 };
 
 static void grow(const struct seed *seed) __attribute__((noreturn));
@@ -118,13 +120,19 @@ static void grow(const struct seed *seed)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* The broker and its children must not hold the caller's terminal. Without a slot /dev/null
      * takes its number. */
-    int from[] = { null, null, null, seed->engine, seed->lifeline,
-                   seed->slot < 0 ? null : seed->slot, seed->program };
-    if (null < 0 || io_place(from, KEPT, 0, /* inherited= */ KEPT - 1) < 0)
+    int from[KEPT + BOOT_ATTACHED] = { null, null, null, seed->engine, seed->lifeline,
+                                       seed->slot < 0 ? null : seed->slot };
+    const int kept = KEPT + (int)seed->attached->count;
+    if (null < 0)
         _exit(94);
-    if (io_close_from(KEPT) < 0)
+    if (attach_mounts(seed->attached, null, from + BOOT_FD_ATTACHED) < 0)
+        _exit(errno == ESTALE ? 98 : 99);
+    from[kept - 1] = seed->program;
+    if (io_place(from, kept, 0, /* inherited= */ kept - 1) < 0)
+        _exit(94);
+    if (io_close_from(kept) < 0)
         _exit(95);
-    syscall(SYS_execveat, KEPT - 1, "", argv, no_env, AT_EMPTY_PATH);
+    syscall(SYS_execveat, kept - 1, "", argv, no_env, AT_EMPTY_PATH);
     _exit(96);
 }
 
@@ -141,6 +149,10 @@ static int explain_seed(int status, struct err *err)
         { 96, "exec the broker from memory",
           "set vm.memfd_noexec to 0: sysctl -w vm.memfd_noexec=0" },
         { 97, "mount anything in the user namespace", NULL },
+        { 98, "attach a file or folder: it was moved or replaced meanwhile",
+          "start again when nothing moves it" },
+        { 99, "bring an attached file or folder into the user namespace",
+          "name one that this user can open by its path, with nothing mounted below it" },
     };
     for (size_t i = 0; i < array_len(rows); i++) {
         if (!WIFEXITED(status) || WEXITSTATUS(status) != rows[i].code)
@@ -269,8 +281,8 @@ static pid_t plant_broker(struct seed *seed, const struct hierarchy *h, uid_t ow
     return (pid_t)pid;
 }
 
-static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, bool range,
-                         struct err *err)
+static int set_up_broker(struct box_broker *broker, const struct hierarchy *h,
+                         const struct attach_set *attached, bool range, struct err *err)
 {
     struct box_call call = { .op = BOX_OP_SETUP };
     int fds[2 + BOX_CG_COUNT];
@@ -286,6 +298,7 @@ static int set_up_broker(struct box_broker *broker, const struct hierarchy *h, b
     fds[1] = due;
     call.setup.uid_count = range ? BOOT_UID_RANGE : 1;
     call.setup.v2_controllers = h->v2_controllers;
+    attach_describe(attached, &call);
     for (int i = 0; i < BOX_CG_COUNT; i++) {
         if (h->base[i] < 0)
             continue;
@@ -321,7 +334,7 @@ static int take_slot(struct slot *slot, struct hierarchy *h, struct err *err)
 }
 
 static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *slot,
-                     struct err *err)
+                     const struct box_attach *attach, size_t attach_count, struct err *err)
 {
     bool range = box_is_root();
     int pair[2], life[2];
@@ -339,8 +352,11 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
         return err_sys(err, "make a memory file for the broker");
     if (take_slot(slot, h, err) < 0)
         return -1;
+    own_attach_set attached = { 0 };
+    if (attach_open(&attached, attach, attach_count, range ? owner_of(slot) : 0, err) < 0)
+        return -1;
     struct seed seed = { .engine = theirs, .program = program, .lifeline = life[1],
-                         .slot = slot->fd, .range = range };
+                         .slot = slot->fd, .range = range, .attached = &attached };
     pid_t broker = plant_broker(&seed, h, owner_of(slot), err);
     if (broker < 0)
         return -1;
@@ -352,7 +368,7 @@ static int open_with(struct box_broker *out, struct hierarchy *h, struct slot *s
             return -1;
         out->janitor = janitor;
     }
-    return set_up_broker(out, h, range, err);
+    return set_up_broker(out, h, &attached, range, err);
 }
 
 int box_broker_open(struct box_broker *out, const struct box_attach *attach, size_t attach_count,
@@ -360,12 +376,11 @@ int box_broker_open(struct box_broker *out, const struct box_attach *attach, siz
 {
     struct hierarchy h;
     struct slot slot = { .fd = -1 };
-    (void)attach, (void)attach_count;
     *out = BOX_BROKER_INIT;
     if (use_callers_limits(err) < 0)
         return -1;
     hierarchy_find(&h);
-    int failed = open_with(out, &h, &slot, err);
+    int failed = open_with(out, &h, &slot, attach, attach_count, err);
     if (failed) {
         bool alone = out->janitor == 0;
         box_broker_close(out);

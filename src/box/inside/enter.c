@@ -59,43 +59,6 @@ static int join_box(const struct enter_plan *plan, bool with_cgroup)
     return chdir("/workspace");
 }
 
-/* Landlock, where the kernel has it: repeats what the mounts enforce, and refuses signals and
- * abstract sockets out of the domain. /dev/zero must not be writable: a shared mapping of it is
- * memory that only a cgroup counts. */
-int enter_rules(int *out)
-{
-    const uint64_t look = BOX_LANDLOCK_READ_DIR;
-    const uint64_t use = BOX_LANDLOCK_READ_FILE | BOX_LANDLOCK_EXECUTE | look;
-    const uint64_t write = BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_TRUNCATE;
-    /* Where these are links, the target is in /usr. */
-    static const char *const apart[] = { "/bin", "/sbin", "/lib", "/lib64" };
-    struct box_landlock_rule rules[15 + array_len(apart)] = {
-        { .path = "/", .allowed = look },
-        { .path = "/usr", .allowed = use },
-        { .path = "/etc", .allowed = use },
-        { .path = "/sys", .allowed = use },
-        { .path = "/proc", .allowed = use | write },
-        { .path = "/dev", .allowed = use },
-        { .path = "/dev/null", .allowed = write },
-        { .path = "/dev/full", .allowed = write },
-        { .path = "/dev/random", .allowed = write },
-        { .path = "/dev/urandom", .allowed = write },
-        { .path = "/dev/tty", .allowed = write },
-        { .path = "/dev/pts", .allowed = write },
-        { .path = "/dev/shm", .allowed = BOX_LANDLOCK_ALL },
-        { .path = "/tmp", .allowed = BOX_LANDLOCK_ALL },
-        { .path = "/workspace", .allowed = BOX_LANDLOCK_ALL },
-    };
-    size_t count = array_len(rules) - array_len(apart);
-    for (size_t i = 0; i < array_len(apart); i++) {
-        struct stat st;
-        if (lstat(apart[i], &st) == 0 && S_ISDIR(st.st_mode))
-            rules[count++] = (struct box_landlock_rule){ .path = apart[i], .allowed = use };
-    }
-    *out = box_landlock_make(rules, count, BOX_LANDLOCK_TCP);
-    return *out < 0 && errno != ENOSYS && errno != EOPNOTSUPP ? -1 : 0;
-}
-
 /* Landlock forbids reading /.landlock: a refused open proves that Landlock is active. */
 static int landlock(uint32_t *walls)
 {

@@ -33,8 +33,9 @@ struct enter_start {
 };
 
 /* Landlock's rules for an occupant, made inside its box during the build: they name the box's own
- * directories. *out is -1 without Landlock. 0, or -1 with errno. */
-int enter_rules(int *out);
+ * directories; with `image`, those of an image of the store too. *out is -1 without Landlock. 0, or
+ * -1 with errno. */
+int enter_rules(bool image, int *out);
 /* Enter the box and report that all required walls stand; exits otherwise. Open descriptors are
  * then stdio, the channel, the report (close-on-exec) and the exec block if any. */
 void enter_box(const struct enter_plan *plan, const struct enter_start *start);

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "box/wall/drop.h"
 #include "box/inside/enter.h"
+#include "box/inside/mount_image.h"
 #include "box/inside/mount_usr.h"
 
 #define FD_INIT 4 /* the init program, until its exec */
@@ -130,9 +131,11 @@ void inside_run(const struct inside_plan *plan)
     if (io_recv(plan->report, &go, sizeof go, NULL, 0, &fds) != 1)
         _exit(71);
     raise_walls(plan, &given[0]);
-    if (enter_rules(&given[1]) < 0)
+    if (enter_rules(mount_has_image(&plan->mounts), &given[1]) < 0)
         fail(plan, BOX_STEP_LANDLOCK);
     report.walls = BOX_WALL_BIT(NO_NEW_NS);
+    if (mount_stands_alone(&plan->mounts) && mount_image_alone())
+        report.walls |= BOX_WALL_BIT(OWN_IMAGE);
     if (!mount_usr_shared())
         report.walls |= BOX_WALL_BIT(OWN_FILES);
     if (io_send(plan->report, &report, sizeof report, given, given[1] < 0 ? 1 : 2) < 0)

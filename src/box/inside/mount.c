@@ -23,6 +23,7 @@
 
 #include "base/own.h"
 #include "base/io.h"
+#include "box/inside/mount_image.h"
 #include "box/inside/mount_usr.h"
 
 #define count(a) (sizeof(a) / sizeof((a)[0]))
@@ -30,10 +31,12 @@
 #define PTYS_MAX "16" /* in a box */
 #define SAFE (MS_NOSUID | MS_NODEV)
 
+/* The template of this process's box; NULL: none. */
+static const char *template;
+
 /* Paths are relative to the template, so that a box's mountinfo shows no path of the broker. Leaves
  * the new root as current directory. */
-static int overlay_template(const char *template, const char *top, const char *below,
-                            const char *at)
+static int overlay_template(const char *top, const char *below, const char *at)
 {
     return chdir(template) < 0 || mount_overlay(top, below, at) < 0 ? -1 : chdir(TEMPLATE_AT);
 }
@@ -45,10 +48,13 @@ enum box_step mount_root(const struct mount_plan *plan)
     static const char *const covers[] = { "/tmp", "/mnt", "/media", "/srv" };
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return BOX_STEP_PRIVATE;
-    if (plan->template)
-        return overlay_template(plan->template, "root", "top/none", TEMPLATE_AT) < 0
-                   ? BOX_STEP_ROOT
-                   : BOX_STEP_NONE;
+    template = plan->template;
+    enum box_step step = mount_has_image(plan) ? mount_image_tree(plan, &template) : BOX_STEP_NONE;
+    if (step)
+        return step;
+    const char *below = mount_has_image(plan) ? "../" MOUNT_TREE : "top/none";
+    if (template)
+        return overlay_template("root", below, TEMPLATE_AT) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
     for (size_t i = 0; i < count(covers); i++) {
         if (mount("cupel", covers[i], "tmpfs", SAFE, "mode=0755,size=16m,nr_inodes=2048") == 0)
             return chdir(covers[i]) < 0 ? BOX_STEP_ROOT : BOX_STEP_NONE;
@@ -135,28 +141,30 @@ static int overlay_apart(const char *at, const char *none)
     return 0;
 }
 
-static int make_tree(void)
+/* Of an image that stands alone, the rest of /etc and the folders of programs are its own. */
+static int make_tree(bool alone)
 {
     static const char *const dirs[] = {
-        "usr", "etc", "etc/ssl", "dev", "dev/shm", "dev/pts", "proc", "tmp", "workspace", "home",
-        "mnt", "var", "run", "srv",
+        "usr", "etc", "dev", "dev/shm", "dev/pts", "proc", "tmp", "workspace", "home", "mnt",
+        "var", "run", "srv", "etc/ssl",
     };
     static const char *const links[][2] = {
         { "/tmp", "var/tmp" },        { "/workspace", "home/user" },
         { "/workspace", "mnt/data" }, { "/run", "var/run" },
-        { "../usr/lib/os-release", "etc/os-release" }, { "/proc/self/mounts", "etc/mtab" },
+        { "/proc/self/mounts", "etc/mtab" },
         /* Leads nowhere, and so loads nothing, but in the box of a seeded run. */
         { BOX_PLANT_DIR "/preload", "etc/ld.so.preload" },
+        { "../usr/lib/os-release", "etc/os-release" },
     };
-    for (size_t i = 0; i < count(dirs); i++) {
+    for (size_t i = 0; i < count(dirs) - alone; i++) {
         if (mkdir(dirs[i], 0755) < 0)
             return -1;
     }
-    for (size_t i = 0; i < count(links); i++) {
+    for (size_t i = 0; i < count(links) - alone; i++) {
         if (symlink(links[i][0], links[i][1]) < 0)
             return -1;
     }
-    for (size_t i = 0; i < count(apart); i++) {
+    for (size_t i = 0; !alone && i < count(apart); i++) {
         char merged[16];
         snprintf(merged, sizeof merged, "usr%s", apart[i]);
         if (is_apart(apart[i]) ? mkdir(apart[i] + 1, 0755) : symlink(merged, apart[i] + 1))
@@ -186,7 +194,7 @@ static int copy_plants(const struct mount_plan *plan, const char *at)
     return plan->plants->late_code ? symlink("/proc/self/fd/252", path) : 0;
 }
 
-static int copy_etc(void)
+static int copy_etc(bool alone)
 {
     static const char *const files[] = {
         "ld.so.cache", "nsswitch.conf", "protocols", "services", "mime.types", "debian_version",
@@ -197,7 +205,7 @@ static int copy_etc(void)
                                  "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
     static const char group[] = "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n";
     char path[64];
-    for (size_t i = 0; i < count(files); i++) {
+    for (size_t i = 0; !alone && i < count(files); i++) {
         snprintf(path, sizeof path, "/etc/%s", files[i]);
         int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (from < 0)
@@ -207,6 +215,8 @@ static int copy_etc(void)
         if (failed)
             return -1;
     }
+    if (alone && write_file("etc/resolv.conf", "") < 0)
+        return -1;
     return write_file("etc/passwd", passwd) || write_file("etc/group", group) ||
                    write_file("etc/hosts", "127.0.0.1 localhost box\n::1 localhost\n") ||
                    write_file("etc/hostname", "box\n")
@@ -291,11 +301,15 @@ static int mount_pts(void)
                  "newinstance,ptmxmode=0666,mode=0620,max=" PTYS_MAX);
 }
 
-int mount_layout(const struct mount_plan *plan)
+static int lay_out_template(const struct mount_plan *plan)
 {
-    if (make_tree() < 0 || copy_etc() < 0 || lay_out_dev() < 0 || copy_plants(plan, "..") < 0 ||
-        system_write(&plan->limits) < 0)
+    const bool alone = mount_stands_alone(plan);
+    if (make_tree(alone) < 0 || copy_etc(alone) < 0 || lay_out_dev() < 0 ||
+        copy_plants(plan, "..") < 0 || system_write(&plan->limits) < 0)
         return -1;
+    /* Without an overlay over /usr, the root itself has them. */
+    if (alone)
+        return rename("../top/lib", "usr/lib");
     for (size_t i = 0; i < count(etc_dirs); i++) {
         if (access(etc_dirs[i], R_OK) == 0 && copy_links(etc_dirs[i], etc_dirs[i] + 1) < 0)
             return -1;
@@ -303,16 +317,28 @@ int mount_layout(const struct mount_plan *plan)
     return 0;
 }
 
+int mount_layout_at(const struct mount_plan *plan, const char *folder)
+{
+    if (chdir(folder) < 0 || mkdir("root", 0755) < 0 || chdir("root") < 0)
+        return -1;
+    int failed = lay_out_template(plan);
+    int saved = errno;
+    if (chdir("/") < 0)
+        return -1;
+    errno = saved;
+    return failed;
+}
+
 /* Without a template. cupel's own files lie on a tmpfs that the overlay over /usr then covers: no
  * other path reaches them. */
 static enum box_step lay_out(const struct mount_plan *plan)
 {
-    if (make_tree() < 0 || system_write(&plan->limits) < 0)
+    if (make_tree(/* alone= */ false) < 0 || system_write(&plan->limits) < 0)
         return BOX_STEP_TREE;
     if (mount("cupel", "usr", "tmpfs", SAFE, "mode=0755,size=24m,nr_inodes=64") < 0 ||
         copy_plants(plan, "usr") < 0)
         return BOX_STEP_PLANT;
-    if (copy_etc() < 0 || overlay_etc() < 0)
+    if (copy_etc(/* alone= */ false) < 0 || overlay_etc() < 0)
         return BOX_STEP_ETC;
     if (overlay_apart(".", "usr/top/none") < 0)
         return BOX_STEP_IMAGE;
@@ -322,34 +348,53 @@ static enum box_step lay_out(const struct mount_plan *plan)
 }
 
 /* From the template, or from the tmpfs with cupel's own files, which "usr" then covers. */
-static int mount_parts(const char *template)
+static int mount_parts(void)
 {
     if (template)
         return chdir(template) < 0 || mount_usr(TEMPLATE_AT "/usr") < 0 ? -1 : chdir(TEMPLATE_AT);
     return chdir("usr") < 0 || mount_usr("../usr") < 0 ? -1 : chdir("..");
 }
 
-static int mount_whole(const char *template)
+static int mount_whole(void)
 {
-    return template ? overlay_template(template, "top", "/usr", TEMPLATE_AT "/usr")
+    return template ? overlay_template("top", "/usr", TEMPLATE_AT "/usr")
                     : mount_overlay("usr/top", "/usr", "usr");
+}
+
+static enum box_step mount_of_host(void)
+{
+    return (mount_usr_parted() ? mount_parts : mount_whole)() < 0 ? BOX_STEP_IMAGE : BOX_STEP_NONE;
+}
+
+static enum box_step mount_of_store(const struct mount_plan *plan)
+{
+    if (chdir(template) < 0)
+        return BOX_STEP_IMAGE;
+    enum box_step step = mount_image_parts(plan, TEMPLATE_AT);
+    return step ? step : chdir(TEMPLATE_AT) < 0 ? BOX_STEP_IMAGE : BOX_STEP_NONE;
+}
+
+/* /usr/local belongs to the administrator, not to the image: hide it under an empty folder. */
+static int hide_local(void)
+{
+    if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+        return -1;
+    return mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
+                   errno != ENOENT && errno != EINVAL
+               ? -1
+               : 0;
 }
 
 enum box_step mount_image(const struct mount_plan *plan)
 {
-    enum box_step step = plan->template ? BOX_STEP_NONE : lay_out(plan);
-    if (step)
+    enum box_step step = template ? BOX_STEP_NONE : lay_out(plan);
+    if (step || (step = mount_has_image(plan) ? mount_of_store(plan) : mount_of_host()))
         return step;
-    if ((mount_usr_parted() ? mount_parts : mount_whole)(plan->template) < 0)
+    if (template && !mount_stands_alone(plan) &&
+        (chdir(template) < 0 || overlay_apart(TEMPLATE_AT, "top/none") < 0 ||
+         chdir(TEMPLATE_AT) < 0))
         return BOX_STEP_IMAGE;
-    if (plan->template && (chdir(plan->template) < 0 ||
-                           overlay_apart(TEMPLATE_AT, "top/none") < 0 || chdir(TEMPLATE_AT) < 0))
-        return BOX_STEP_IMAGE;
-    /* /usr/local belongs to the administrator, not to the image: hide it under an empty folder. */
-    if (mount("srv", "usr/local", NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-        return BOX_STEP_IMAGE;
-    if (mount(NULL, "usr/local", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | SAFE, NULL) < 0 &&
-        errno != ENOENT && errno != EINVAL)
+    if (!mount_has_image(plan) && hide_local() < 0)
         return BOX_STEP_IMAGE;
     return mount_dev_nodes() < 0 || mount_pts() < 0 ? BOX_STEP_DEV : BOX_STEP_NONE;
 }

@@ -14,13 +14,17 @@ struct mount_plan {
     const int *plant_fds;
     struct system_limits limits;
     const char *template; /* path of the template, or NULL */
+    const struct box_image *image;
+    const char *place; /* the broker's tmpfs with attached mounts; NULL: none */
+    const struct box_folder *folder; /* NULL: none */
+    int places; /* the list of places, or -1 */
     uid_t occupant_uid; /* as seen in the box */
     gid_t occupant_gid;
 };
 
-/* For a template: lay out the whole tree in the current directory and cupel's files in "../top". 0,
- * or -1 with errno. */
-int mount_layout(const struct mount_plan *plan);
+/* Lay out a template in an empty folder: the whole tree in "root", cupel's files for /usr in "top".
+ * The current directory is then "/". 0, or -1 with errno. */
+int mount_layout_at(const struct mount_plan *plan, const char *folder);
 /* Make the mount tree private and mount the box's root: a fresh tmpfs, or an overlay of its
  * template. Leaves it as current directory. */
 enum box_step mount_root(const struct mount_plan *plan);

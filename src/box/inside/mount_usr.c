@@ -65,13 +65,23 @@ static int escape(const char *path, char *out, size_t room)
     return *path ? -1 : 0;
 }
 
+int mount_layers(const char *layers, const char *at)
+{
+    char options[2048];
+    if (snprintf(options, sizeof options, "lowerdir=%s", layers) >= (int)sizeof options) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, options);
+}
+
 int mount_overlay(const char *top, const char *below, const char *at)
 {
-    char layers[2048], escaped[1900];
+    char layers[2000], escaped[1900];
     if (escape(below, escaped, sizeof escaped) < 0)
         return -1;
-    snprintf(layers, sizeof layers, "lowerdir=%.64s:%s", top, escaped);
-    return mount("cupel", at, "overlay", SAFE | MS_RDONLY, layers);
+    snprintf(layers, sizeof layers, "%.64s:%s", top, escaped);
+    return mount_layers(layers, at);
 }
 
 static int assemble(struct work *work, size_t len, int depth);

@@ -16,5 +16,7 @@ int mount_usr(const char *at);
 bool mount_usr_shared(void);
 /* An overlay of two lower layers and no upper: read-only. */
 int mount_overlay(const char *top, const char *below, const char *at);
+/* The same of layers that are named as overlay wants them. */
+int mount_layers(const char *layers, const char *at);
 
 #endif

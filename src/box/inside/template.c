@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "box/inside/mount.h"
+#include "box/inside/mount_image.h"
 
 static const char *mount_folder(void)
 {
@@ -40,61 +40,62 @@ static bool same_limits(const struct system_limits *a, const struct system_limit
            a->cpu_thousandths == b->cpu_thousandths;
 }
 
-static bool fits(const struct template_set *set, int i, const struct box_plants *plants,
-                 const struct system_limits *limits, const int *fds)
+static bool fits(const struct template_set *set, int i, const struct mount_plan *plan)
 {
+    const struct box_plants *plants = plan->plants;
     if (!set->at[i].used || set->at[i].count != plants->count ||
-        set->at[i].late_code != plants->late_code || !same_limits(&set->at[i].limits, limits) ||
+        set->at[i].late_code != plants->late_code || set->at[i].alone != mount_stands_alone(plan) ||
+        !same_limits(&set->at[i].limits, &plan->limits) ||
         strcmp(set->at[i].font_list, plants->font_list) != 0)
         return false;
     for (uint32_t n = 0; n < plants->count; n++) {
-        if (!is_same(set->at[i].fds[n], fds[n]))
+        if (!is_same(set->at[i].fds[n], plan->plant_fds[n]))
             return false;
     }
     return true;
 }
 
 /* A failed template stays half made on its tmpfs and is never used. */
-static int make(struct template_set *set, int i, const struct box_plants *plants,
-                const struct system_limits *limits, const int *fds)
+static int make(struct template_set *set, int i, const struct mount_plan *plan)
 {
-    struct mount_plan plan = { .plants = plants, .plant_fds = fds, .limits = *limits };
-    char path[2 * TEMPLATE_PATH];
+    const struct box_plants *plants = plan->plants;
     snprintf(set->at[i].path, TEMPLATE_PATH, "%s/%d", set->folder, i);
-    snprintf(path, sizeof path, "%s/root", set->at[i].path);
-    if (mkdir(set->at[i].path, 0755) < 0 || mkdir(path, 0755) < 0 || chdir(path) < 0)
-        return -1;
-    int failed = mount_layout(&plan);
-    if (chdir("/") < 0 || failed)
+    if (mkdir(set->at[i].path, 0755) < 0 || mount_layout_at(plan, set->at[i].path) < 0)
         return -1;
     for (uint32_t n = 0; n < plants->count; n++) {
-        set->at[i].fds[n] = fcntl(fds[n], F_DUPFD_CLOEXEC, 3);
+        set->at[i].fds[n] = fcntl(plan->plant_fds[n], F_DUPFD_CLOEXEC, 3);
         if (set->at[i].fds[n] < 0)
             return -1;
     }
     memcpy(set->at[i].font_list, plants->font_list, BOX_PLANT_NAME);
     set->at[i].count = plants->count;
     set->at[i].late_code = plants->late_code;
-    set->at[i].limits = *limits;
+    set->at[i].alone = mount_stands_alone(plan);
+    set->at[i].limits = plan->limits;
     set->at[i].used = true;
     return 0;
 }
 
-const char *template_find(struct template_set *set, const struct box_plants *plants,
-                          const struct system_limits *limits, const int *fds)
+const char *template_place(struct template_set *set)
 {
-    for (int i = 0; plants->again && i < TEMPLATES_MAX; i++) {
-        if (fits(set, i, plants, limits, fds))
-            return set->at[i].path;
-    }
-    if (set->failed || !plants->again)
-        return NULL;
     if (!set->folder)
         set->folder = mount_folder();
-    for (int i = 0; set->folder && i < TEMPLATES_MAX; i++) {
+    return set->folder;
+}
+
+const char *template_find(struct template_set *set, const struct mount_plan *plan)
+{
+    const uint32_t again = plan->plants->again;
+    for (int i = 0; again && i < TEMPLATES_MAX; i++) {
+        if (fits(set, i, plan))
+            return set->at[i].path;
+    }
+    if (set->failed || !again)
+        return NULL;
+    for (int i = 0; template_place(set) && i < TEMPLATES_MAX; i++) {
         if (set->at[i].used)
             continue;
-        if (make(set, i, plants, limits, fds) == 0)
+        if (make(set, i, plan) == 0)
             return set->at[i].path;
         break;
     }

@@ -160,6 +160,8 @@ struct box_call {
             uint32_t uid_count; /* ids mapped in W: 1, or a range */
             uint32_t cgroups; /* bits of box_cg; one descriptor each */
             uint32_t v2_controllers; /* v2 base has memory, pids, cpu: bits of box_cg */
+            uint32_t images, folder, files; /* attached mounts, in this order from
+                                             * BOOT_FD_ATTACHED on; folder: 2 is writable */
         } setup; /* fds: init program, box/proto/due.h, then cgroup bases */
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
