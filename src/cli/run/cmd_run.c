@@ -37,14 +37,19 @@ static bool fits(const struct cli_run_inputs *inputs)
     return total <= INPUT_MAX;
 }
 
-static int open_on_folder(struct cli_job *job, struct err *err)
+/* An engine for this run alone, which shows its box a folder or files of the caller's. */
+static int open_attached(struct cli_job *job, struct str places, struct err *err)
 {
-    const struct engine_attached attached = {
-        .mode = job->folder.writes ? ENGINE_FOLDER_WRITE : ENGINE_FOLDER_LAYER,
-        .folder = job->folder.fd,
-        .places = buf_str(&job->folder.masks),
-    };
+    int files[ENGINE_FILES_MAX];
+    struct engine_attached attached = { .folder = job->folder.fd, .files = files,
+                                        .places = places };
     const struct engine_options how = { .attached = &attached };
+    if (job->folder.fd >= 0)
+        attached.mode = job->folder.writes ? ENGINE_FOLDER_WRITE : ENGINE_FOLDER_LAYER;
+    for (size_t i = 0; i < job->inputs.file_count; i++) {
+        if (job->inputs.files[i].attached)
+            files[attached.file_count++] = job->inputs.files[i].fd;
+    }
     job->engine = engine_open(&how, err);
     return job->engine ? 0 : -1;
 }
@@ -53,8 +58,19 @@ static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
     char *options[CLI_RUN_ENGINE_OPTIONS];
+    own_buf places = BUF_INIT(BOX_PLACES_ROOM);
     if (job->options->dir)
-        return open_on_folder(job, err);
+        return open_attached(job, buf_str(&job->folder.masks), err);
+    int attached = cli_run_inputs_attach(job->options, &job->inputs, &places, err);
+    if (attached < 0)
+        return -1;
+    if (attached > 0 && !job->options->record && job->options->tools.count == 0)
+        return open_attached(job, buf_str(&places), err);
+    if (attached > 0) {
+        err_set(err, ERR_USAGE, "a file of over 64 MiB cannot be combined with '--%s'",
+                job->options->record ? "record" : "tools");
+        return -1;
+    }
     if (cli_run_options_engine(job->options, options))
         return cli_session_own(&job->remote, options, err) < 0 ? -1 : box_drop_door(err);
     if (job->options->tools.count > 0)
