@@ -40,6 +40,13 @@ void engine_tidy_soon(struct engine *engine)
     loop_set_timer(&engine->loop, &engine->tidy, 0);
 }
 
+void engine_set_places(struct engine *engine, struct str places)
+{
+    free(engine->places);
+    engine->places = buf_strdup(places);
+    engine->attached.places = (struct str){ engine->places, places.len };
+}
+
 static int open_broker(struct engine *engine, struct err *err)
 {
     const struct engine_attached *from = engine->options.attached;
@@ -69,10 +76,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     engine->options = *options;
     if (options->attached) {
         engine->attached = *options->attached;
-        engine->places = buf_alloc(engine->attached.places.len + 1);
-        memcpy(engine->places, engine->attached.places.at, engine->attached.places.len);
-        engine->attached.places.at = engine->places;
         engine->options.attached = &engine->attached;
+        engine_set_places(engine, options->attached->places);
     }
     loop_due(&engine->admit, on_admit);
     loop_due(&engine->breakdown, on_broken_down);

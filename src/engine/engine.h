@@ -47,6 +47,8 @@ struct engine_options {
  * uid for good. Call before reading any request. ERR_HOST with the exact fix in err->hint if the
  * host cannot raise the walls that every profile requires. */
 struct engine *engine_open(const struct engine_options *options, struct err *err);
+/* The places of what is attached, where they were not known before. Before its run begins. */
+void engine_set_places(struct engine *engine, struct str places);
 /* Kills all runs, ends the broker, and waits for both; calls no hook any more. Accepts NULL. */
 void engine_close(struct engine *engine);
 

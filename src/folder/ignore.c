@@ -69,6 +69,48 @@ static bool has_wildcard(struct str text)
     return false;
 }
 
+static unsigned pair(const char *at)
+{
+    return (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
+}
+
+static void set_bit(uint8_t *bits, unsigned number)
+{
+    bits[number / 8] = (uint8_t)(bits[number / 8] | 1u << number % 8);
+}
+
+static bool has_bit(const uint8_t *bits, unsigned number)
+{
+    return bits[number / 8] >> number % 8 & 1;
+}
+
+static struct str name_of(struct str path)
+{
+    const char *slash = path.len > 0 ? memrchr(path.at, '/', path.len) : NULL;
+    if (!slash)
+        return path;
+    return (struct str){ slash + 1, path.len - (size_t)(slash + 1 - path.at) };
+}
+
+/* Names of one byte are always looked at. */
+static void index_rule(struct ignore *ignore, const struct ignore_rule *rule)
+{
+    struct str name = name_of((struct str){ rule->text, rule->len });
+    struct str head = { name.at, name.len < 2 ? name.len : 2 };
+    if (rule->ending && name.len >= 2)
+        set_bit(ignore->last, pair(name.at + name.len - 2));
+    else if (rule->ending || (!rule->literal && (head.len < 2 || has_wildcard(head))))
+        ignore->any = true;
+    else if (head.len == 2)
+        set_bit(ignore->first, pair(name.at));
+}
+
+static bool may_match(const struct ignore *ignore, struct str name)
+{
+    return ignore->any || name.len < 2 || has_bit(ignore->first, pair(name.at)) ||
+           has_bit(ignore->last, pair(name.at + name.len - 2));
+}
+
 static struct ignore_rule *add_rule(struct ignore *ignore, struct str text, const char *why)
 {
     ignore->rules = buf_list_room(ignore->rules, ignore->count, sizeof *ignore->rules);
@@ -93,6 +135,7 @@ static struct ignore_rule *add_rule(struct ignore *ignore, struct str text, cons
     }
     rule->text = buf_strdup(text);
     rule->len = text.len;
+    index_rule(ignore, rule);
     return rule;
 }
 
@@ -113,10 +156,11 @@ void ignore_done(struct ignore *ignore)
 
 void ignore_add_path(struct ignore *ignore, struct str path, const char *why)
 {
-    struct ignore_rule *rule = add_rule(ignore, STR("/"), why);
+    struct ignore_rule *rule = add_rule(ignore, STR("/x"), why);
     free(rule->text);
     *rule = (struct ignore_rule){ .text = buf_strdup(path), .len = path.len, .whole = true,
                                   .literal = true, .why = why };
+    index_rule(ignore, rule);
 }
 
 static int refuse(size_t number, struct str line, const char *bound, struct err *err)
@@ -249,14 +293,6 @@ static bool match_path(struct str p, struct str s)
     return p.len == 0;
 }
 
-static struct str name_of(struct str path)
-{
-    const char *slash = memrchr(path.at, '/', path.len);
-    if (!slash)
-        return path;
-    return (struct str){ slash + 1, path.len - (size_t)(slash + 1 - path.at) };
-}
-
 static bool match(const struct ignore_rule *rule, struct str path, struct str name)
 {
     struct str text = { rule->text, rule->len };
@@ -272,7 +308,7 @@ static bool match(const struct ignore_rule *rule, struct str path, struct str na
 const struct ignore_rule *ignore_match(const struct ignore *ignore, struct str path, bool is_dir)
 {
     struct str name = name_of(path);
-    if (name.len == 0)
+    if (name.len == 0 || !may_match(ignore, name))
         return NULL;
     for (size_t i = ignore->count; i-- > 0;) {
         const struct ignore_rule *rule = &ignore->rules[i];
@@ -294,6 +330,8 @@ bool ignore_hides_within(const struct ignore *ignore, struct str path, bool is_d
 bool ignore_is_kept(struct str path)
 {
     struct str name = name_of(path);
+    if (name.len == 0 || name.at[0] != '.')
+        return false;
     for (size_t i = 0; i < array_len(kept); i++)
         if (str_is(name, kept[i]))
             return true;

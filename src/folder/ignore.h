@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -29,8 +30,12 @@ struct ignore_rule {
 struct ignore {
     struct ignore_rule *rules;
     size_t count;
+    /* Most names match no rule, and two of their bytes show it: bits for the first two of names that
+     * rules begin with, and the last two of endings. */
+    uint8_t first[8192], last[8192];
+    bool any; /* a rule begins with a wildcard: look at every name */
 };
-#define IGNORE_INIT ((struct ignore){ NULL, 0 })
+#define IGNORE_INIT ((struct ignore){ .rules = NULL })
 
 /* The built-in table, for docs and tests. */
 struct ignore_default {

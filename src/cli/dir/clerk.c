@@ -46,14 +46,19 @@ void clerk_close(struct clerk *clerk)
         ;
 }
 
-/* One question and its answer. */
-static int ask_clerk(struct clerk *clerk, const struct clerk_ask *ask, int fd,
-                     struct clerk_answer *out, int *out_fd, struct err *err)
+static int send_ask(struct clerk *clerk, const struct clerk_ask *ask, int fd, struct err *err)
+{
+    if (io_send(clerk->sock, ask, sizeof *ask, &fd, fd >= 0) < 0)
+        return err_set(err, ERR_BUG, "the folder's helper is gone");
+    return 0;
+}
+
+static int hear(struct clerk *clerk, const struct clerk_ask *ask, struct clerk_answer *out,
+                int *out_fd, struct err *err)
 {
     own_fd given = -1;
     size_t count = 0;
-    if (io_send(clerk->sock, ask, sizeof *ask, &fd, fd >= 0) < 0 ||
-        io_recv(clerk->sock, out, sizeof *out, &given, 1, &count) != 1)
+    if (io_recv(clerk->sock, out, sizeof *out, &given, 1, &count) != 1)
         return err_set(err, ERR_BUG, "the folder's helper is gone");
     if (out->err.kind != ERR_NONE) {
         *err = out->err;
@@ -70,6 +75,13 @@ static int ask_clerk(struct clerk *clerk, const struct clerk_ask *ask, int fd,
     return 0;
 }
 
+/* One question and its answer. */
+static int ask_clerk(struct clerk *clerk, const struct clerk_ask *ask, int fd,
+                     struct clerk_answer *out, int *out_fd, struct err *err)
+{
+    return send_ask(clerk, ask, fd, err) < 0 ? -1 : hear(clerk, ask, out, out_fd, err);
+}
+
 static int fill_ask(struct clerk_ask *ask, enum clerk_op op, struct str path, struct err *err)
 {
     memset(ask, 0, sizeof *ask);
@@ -81,30 +93,39 @@ static int fill_ask(struct clerk_ask *ask, enum clerk_op op, struct str path, st
     return 0;
 }
 
-static int ask_list(struct clerk *clerk, enum clerk_op op, struct str path, struct buf *out,
-                    struct walk_facts *facts, struct err *err)
+static int read_list(int fd, struct buf *out, struct err *err)
 {
-    static struct clerk_ask ask;
-    static struct clerk_answer answer;
-    own_fd fd = -1;
-    if (fill_ask(&ask, op, path, err) < 0 || ask_clerk(clerk, &ask, -1, &answer, &fd, err) < 0)
-        return -1;
     if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || buf_read(out, fd) < 0)
         return err_sys(err, "read the list of the folder");
-    if (facts)
-        *facts = answer.facts;
     return 0;
 }
 
-int clerk_masks(struct clerk *clerk, struct str also, struct buf *out, struct walk_facts *facts,
-                struct err *err)
+int clerk_masks_begin(struct clerk *clerk, struct str also, struct err *err)
 {
-    return ask_list(clerk, CLERK_MASKS, also, out, facts, err);
+    static struct clerk_ask ask;
+    return fill_ask(&ask, CLERK_MASKS, also, err) < 0 ? -1 : send_ask(clerk, &ask, -1, err);
+}
+
+int clerk_masks_end(struct clerk *clerk, struct buf *out, struct walk_facts *facts, struct err *err)
+{
+    static const struct clerk_ask ask = { .op = CLERK_MASKS };
+    static struct clerk_answer answer;
+    own_fd fd = -1;
+    if (hear(clerk, &ask, &answer, &fd, err) < 0 || read_list(fd, out, err) < 0)
+        return -1;
+    *facts = answer.facts;
+    return 0;
 }
 
 int clerk_list(struct clerk *clerk, struct str path, struct buf *out, struct err *err)
 {
-    return ask_list(clerk, CLERK_LIST, path, out, NULL, err);
+    static struct clerk_ask ask;
+    static struct clerk_answer answer;
+    own_fd fd = -1;
+    if (fill_ask(&ask, CLERK_LIST, path, err) < 0 ||
+        ask_clerk(clerk, &ask, -1, &answer, &fd, err) < 0)
+        return -1;
+    return read_list(fd, out, err);
 }
 
 int clerk_look(struct clerk *clerk, struct str path, struct change_entry *out, struct err *err)

@@ -11,7 +11,6 @@
 
 #define SUM_MAX (1u << 30) /* bytes of originals that are summed; later ones have their times */
 #define LIST_MAX (16u << 20)
-#define TICK_NS INT64_C(10000000) /* by which a file's time may lag behind the clock */
 
 struct collect {
     struct cli_folder *folder;
@@ -75,7 +74,7 @@ static int look(struct collect *c, struct str path, struct change *change, struc
     if (clerk_look(&c->folder->clerk, path, was, err) < 0)
         return -1;
     bool dated = was->kind == CHANGE_FILE || was->kind == CHANGE_LINK;
-    change->moved = dated && was->ctime_ns >= c->folder->began_ns - TICK_NS;
+    change->moved = dated && was->ctime_ns >= c->folder->began_ns;
     if (was->kind != CHANGE_FILE || was->size > SUM_MAX - c->summed)
         return 0;
     struct err why = ERR_INIT;

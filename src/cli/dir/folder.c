@@ -148,7 +148,6 @@ static void find_state(const struct cli_folder *folder, char *out, size_t room)
 int cli_folder_prepare(struct cli_folder *folder, struct err *err)
 {
     char state[PATH_MAX];
-    struct timespec now;
     if (!folder->writes) {
         folder->shelf = cli_state_open_folder("changes");
         if (folder->shelf < 0) {
@@ -158,10 +157,16 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err)
         }
     }
     find_state(folder, state, sizeof state);
+    return clerk_masks_begin(&folder->clerk, str_of(state), err);
+}
+
+int cli_folder_begin(struct cli_folder *folder, struct err *err)
+{
+    struct timespec now;
     folder->masks = BUF_INIT(WALK_MASKS_BYTES);
-    if (clerk_masks(&folder->clerk, str_of(state), &folder->masks, &folder->facts, err) < 0)
+    if (clerk_masks_end(&folder->clerk, &folder->masks, &folder->facts, err) < 0)
         return -1;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
     folder->began_ns = clock_ns(now);
     return 0;
 }

@@ -51,7 +51,12 @@ static int open_attached(struct cli_job *job, struct str places, struct err *err
             files[attached.file_count++] = job->inputs.files[i].fd;
     }
     job->engine = engine_open(&how, err);
-    return job->engine ? 0 : -1;
+    if (!job->engine || job->folder.fd < 0)
+        return job->engine ? 0 : -1;
+    if (cli_folder_begin(&job->folder, err) < 0)
+        return -1;
+    engine_set_places(job->engine, buf_str(&job->folder.masks));
+    return 0;
 }
 
 static int open_engine(struct cli_job *job, struct err *err)
@@ -60,7 +65,7 @@ static int open_engine(struct cli_job *job, struct err *err)
     char *options[CLI_RUN_ENGINE_OPTIONS];
     own_buf places = BUF_INIT(BOX_PLACES_ROOM);
     if (job->options->dir)
-        return open_attached(job, buf_str(&job->folder.masks), err);
+        return open_attached(job, STR_NONE, err);
     int attached = cli_run_inputs_attach(job->options, &job->inputs, &places, err);
     if (attached < 0)
         return -1;
