@@ -78,7 +78,7 @@ endif
 
 # Both sides use these.
 STATIC_BASE := src/base/io.c src/base/mounts.c src/box/wall/clone.c src/box/wall/landlock.c \
-               src/box/cgroup/counters.c src/box/proto/due.c
+               src/box/cgroup/counters.c src/box/proto/due.c src/box/proto/places.c
 PARKING     := $(wildcard src/box/park/*.c src/box/fork/*.c)
 PORTER_SRC  := $(wildcard src/box/files/*.c)
 BROKER_SRC  := $(filter-out src/box/inside/init.c,$(wildcard src/box/broker/*.c src/box/keep/*.c src/box/inside/*.c)) \

@@ -165,6 +165,18 @@ static void read_all(int fd, char *out, size_t room)
     out[len] = 0;
 }
 
+int hall_porter(const struct hall *hall, uint32_t box, bool layer)
+{
+    int fds[BOX_NEWS_FDS];
+    struct box_call call = { .op = BOX_OP_PORTER, .box = box,
+                             .porter = { .collect = 1, .layer = layer } };
+    send_call(hall, &call, NULL, 0);
+    struct box_news news = hear(hall, fds);
+    if (news.kind != BOX_NEWS_PORTER)
+        check_failed(__FILE__, __LINE__, "step %u: %s", news.step, strerror(news.error));
+    return fds[0];
+}
+
 struct box_news hall_run(const struct hall *hall, const struct box_call *create, int places,
                          const char *command, char *out, size_t room)
 {
@@ -196,6 +208,8 @@ struct box_news hall_run(const struct hall *hall, const struct box_call *create,
             for (struct box_news end = news; end.kind != BOX_NEWS_EMPTY;)
                 end = hear(hall, (int[BOX_NEWS_FDS]){ 0 });
         }
+        if (news.kind == BOX_NEWS_STARTED && hall->look)
+            hall->look(hall, create->box);
         for (int i = 0; news.kind == BOX_NEWS_STARTED && i < BOX_NEWS_FDS; i++)
             own_close_fd(&fds[i]);
         send_call(hall, &(struct box_call){ .op = BOX_OP_RELEASE, .box = create->box }, NULL, 0);

@@ -16,6 +16,7 @@ struct hall {
     struct box_broker house;
     struct box_attach attach[2 + BOX_ATTACH_FILES];
     size_t attach_count;
+    void (*look)(const struct hall *hall, uint32_t box); /* after the end, before the release */
 };
 
 /* A temporary folder that everybody can reach; as an ordinary user from here on if asked. */
@@ -39,6 +40,8 @@ struct box_image hall_image(const char *hex, bool on_host);
  * printed. The news: STARTED, or the failure. */
 struct box_news hall_run(const struct hall *hall, const struct box_call *create, int places,
                          const char *command, char *out, size_t room);
+/* A porter of the ended box. */
+int hall_porter(const struct hall *hall, uint32_t box, bool layer);
 /* The same for an image, with what the box printed. */
 const char *hall_say(const struct hall *hall, struct box_image image, const char *command);
 struct box_call hall_create(struct box_image image);

@@ -39,7 +39,7 @@ static void be_porter(int engine_end, int own_end, int report, int store)
     io_close_between(3, 49);
     if (dup2(own_end, PORTER_FD) < 0)
         _exit(99);
-    porter_run(report);
+    porter_run(report, /* layer= */ false);
 }
 
 static void start_porter(struct place *place, int store)

@@ -128,6 +128,19 @@ static int find_group(struct broker *broker, uint32_t id, const struct box_call 
     return cgroup_open(&broker->bases, id, &limits, group);
 }
 
+/* May this box show the caller's folder and files? */
+static int check_folder(const struct broker *broker, const struct box_call *call)
+{
+    const struct box_folder *folder = &call->create.folder;
+    if (folder->mode == BOX_FOLDER_NONE && !folder->places)
+        return 0;
+    errno = call->box != BOX_ATTACHED                                ? EPERM
+            : folder->mode != BOX_FOLDER_NONE && !broker->folder     ? ENOENT
+            : folder->mode == BOX_FOLDER_WRITE && broker->folder < 2 ? EROFS
+                                                                     : 0;
+    return errno ? -1 : 0;
+}
+
 static struct mount_plan plan_mounts(struct broker *broker, const struct box_call *call,
                                      const int *fds)
 {
@@ -161,9 +174,13 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
         .memory_bytes = call->create.memory_bytes, .memory_limit = call->create.memory_bytes,
         .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
+        .through = call->create.folder.mode == BOX_FOLDER_WRITE,
+        .layered = call->create.folder.mode == BOX_FOLDER_OVERLAY,
     };
     for (int i = 0; i < BOX_NEWS_FDS; i++)
         box->ours[i] = -1;
+    if (check_folder(broker, call) < 0)
+        return BOX_STEP_FOLDER;
     if (find_group(broker, id, call) < 0)
         return BOX_STEP_CGROUP;
     struct mount_plan mounts = plan_mounts(broker, call, fds);

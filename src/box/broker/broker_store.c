@@ -52,16 +52,22 @@ static int make_store(const struct broker *broker, uint32_t id)
                             MOUNT_ATTR_NOATIME);
 }
 
+/* In the future porter. */
+static void give_up(int report) __attribute__((noreturn));
+static void give_up(int report)
+{
+    struct box_report failure = { .step = BOX_STEP_PORTER, .error = errno };
+    _exit(io_send(report, &failure, sizeof failure, NULL, 0) < 0 ? 71 : 70);
+}
+
 /* In the future porter: it sends itself the message through the engine's end. */
 static void be_resident(const struct broker *broker, uint32_t id, int engine_end, int report)
 {
     struct box_porter_call stay = { .op = BOX_PORTER_STAY };
     int fds[2] = { make_store(broker, id), -1 };
     fds[1] = fds[0] < 0 ? -1 : open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fds[1] >= 0 && io_send(engine_end, &stay, sizeof stay, fds, 2) == 0)
-        return;
-    struct box_report failure = { .step = BOX_STEP_PORTER, .error = errno };
-    _exit(io_send(report, &failure, sizeof failure, NULL, 0) < 0 ? 71 : 70);
+    if (fds[1] < 0 || io_send(engine_end, &stay, sizeof stay, fds, 2) < 0)
+        give_up(report);
 }
 
 /* Only the porter that writes before the start joins the box's groups. The collecting porter reads
@@ -78,6 +84,11 @@ static long clone_porter(const struct broker *broker, const struct box_call *cal
             .join_count = outside ? 0 : box->cgroup.join_count,
             .report = report, .two_ids = broker->two_ids, .outside = &broker->outside,
         };
+        if (call->porter.layer) {
+            plan.layer = openat(box->disk, BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            if (plan.layer < 0)
+                give_up(report);
+        }
         if (call->porter.resident)
             be_resident(broker, call->box, channel[0], report);
         enter_and_port(&plan, channel[1]);
@@ -92,6 +103,10 @@ enum box_step broker_store_porter(struct broker *broker, const struct box_call *
     int channel[2], report[2];
     if (box->porter > 0 && resident[call->box] == box->porter) {
         errno = EBUSY;
+        return BOX_STEP_PORTER;
+    }
+    if (call->porter.layer && (!box->layered || call->porter.resident)) {
+        errno = EINVAL;
         return BOX_STEP_PORTER;
     }
     broker_child_reap(&box->porter, clock_now_ns() + BROKER_REAP_MS * CLOCK_MS);

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@
 #define UPLOADS 4 /* at the same time; one more ends the oldest */
 
 static int root;
+static bool layered; /* it is a layer of changes */
 static uint32_t tag; /* of the current call */
 
 static int open_beneath(const char *path, int flags, mode_t mode)
@@ -226,12 +228,24 @@ struct walk {
     };
 };
 
-static uint32_t type_of(mode_t mode)
+/* Overlay's mark on a directory of a layer that hides the one below it. */
+static bool is_fresh(int dir, const char *name)
 {
-    return S_ISREG(mode)   ? BOX_ENTRY_FILE
-           : S_ISDIR(mode) ? BOX_ENTRY_DIR
-           : S_ISLNK(mode) ? BOX_ENTRY_LINK
-                           : BOX_ENTRY_OTHER;
+    char mark = 0;
+    own_fd fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
+    return fd >= 0 && fgetxattr(fd, "user.overlay.opaque", &mark, 1) == 1 && mark == 'y';
+}
+
+static uint32_t type_of(int dir, const char *name, const struct stat *st)
+{
+    if (layered && S_ISCHR(st->st_mode) && st->st_rdev == 0)
+        return BOX_ENTRY_GONE;
+    if (layered && S_ISDIR(st->st_mode) && is_fresh(dir, name))
+        return BOX_ENTRY_FRESH;
+    return S_ISREG(st->st_mode)   ? BOX_ENTRY_FILE
+           : S_ISDIR(st->st_mode) ? BOX_ENTRY_DIR
+           : S_ISLNK(st->st_mode) ? BOX_ENTRY_LINK
+                                  : BOX_ENTRY_OTHER;
 }
 
 static int send_told(struct walk *walk, struct box_porter_answer *word)
@@ -242,16 +256,16 @@ static int send_told(struct walk *walk, struct box_porter_answer *word)
 }
 
 /* Add an entry to `told`; its path is walk->path, with `len` bytes. */
-static int tell(struct walk *walk, size_t len, const struct stat *st)
+static int tell(struct walk *walk, size_t len, uint32_t type, const struct stat *st)
 {
     struct box_porter_answer word = { .error = 0 };
     struct box_porter_entry entry = {
-        .size = (uint64_t)st->st_size, .type = type_of(st->st_mode), .mode = st->st_mode & 07777,
+        .size = (uint64_t)st->st_size, .type = type, .mode = st->st_mode & 07777,
         .ctime_ns = clock_ns(st->st_ctim),
         .path_len = (uint32_t)len,
     };
     size_t room = BOX_PORTER_ENTRY_ROOM(len);
-    if (walk->since_ns != 0 && (entry.type == BOX_ENTRY_DIR || entry.ctime_ns < walk->since_ns))
+    if (walk->since_ns != 0 && (S_ISDIR(st->st_mode) || entry.ctime_ns < walk->since_ns))
         return 0;
     if (walk->packed + room > sizeof walk->told && send_told(walk, &word) < 0)
         return -1;
@@ -299,7 +313,7 @@ static int meet(struct walk *walk, const char *name)
     memcpy(walk->path + at, name, name_len);
     walk->met++;
     walk->names += len;
-    if (tell(walk, len, &st) < 0)
+    if (tell(walk, len, type_of(dir, name, &st), &st) < 0)
         return -1;
     if (S_ISDIR(st.st_mode))
         enter(walk, dir, name, len);
@@ -475,10 +489,11 @@ static int confine(bool resident)
     return resident ? seccomp_raise(box_filter_curator, 0) : seccomp_raise(box_filter_porter, 0);
 }
 
-void porter_run(int report_fd)
+void porter_run(int report_fd, bool layer)
 {
     struct box_report report = { .step = BOX_STEP_NONE };
     root = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    layered = layer;
     int resident = root < 0 ? -1 : take_store();
     if (resident < 0 || confine(resident) < 0) {
         report.step = BOX_STEP_PORTER;

@@ -23,6 +23,7 @@
 
 #include "base/own.h"
 #include "base/io.h"
+#include "box/inside/mount_folder.h"
 #include "box/inside/mount_image.h"
 #include "box/inside/mount_usr.h"
 
@@ -430,10 +431,10 @@ static int link_font_list(const struct mount_plan *plan)
 enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
 {
     static const struct {
-        const char *from, *to;
+        const char *from, *to; /* to: NULL: mount_folder mounts it */
         mode_t mode;
     } parts[] = {
-        { "mnt/" BOX_WORK, "workspace", 0755 },
+        { "mnt/" BOX_WORK, NULL, 0755 },
         { "mnt/t", "tmp", 01777 },
         { "mnt/s", "dev/shm", 01777 },
     };
@@ -446,9 +447,12 @@ enum box_step mount_writable(const struct mount_plan *plan, int *out_fd)
     for (size_t i = 0; i < count(parts); i++) {
         if (mkdir(parts[i].from, 0700) < 0 || chmod(parts[i].from, parts[i].mode) < 0 ||
             chown(parts[i].from, plan->occupant_uid, plan->occupant_gid) < 0 ||
-            mount(parts[i].from, parts[i].to, NULL, MS_BIND, NULL) < 0)
+            (parts[i].to && mount(parts[i].from, parts[i].to, NULL, MS_BIND, NULL) < 0))
             return BOX_STEP_WRITABLE;
     }
+    enum box_step step = mount_folder(plan);
+    if (step || (step = mount_places(plan)))
+        return step;
     if (*out_fd < 0 || link_font_list(plan) < 0 || umount2("mnt", MNT_DETACH) < 0)
         return BOX_STEP_WRITABLE;
     return BOX_STEP_NONE;
