@@ -28,13 +28,14 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
+    '') fill=words words='run diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --dir --write --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
+        --dir) options='' fill=folders ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
@@ -55,6 +56,18 @@ _cupel()
         --approve) options='' fill='' ;;
         --refuse) options='' fill='' ;;
         --request) options='' fill=files ;;
+        esac
+        ;;
+    diff)
+        fill='' options='--dir --stat --json --raw --quiet -q --help -h'
+        case $prev in
+        --dir) options='' fill=folders ;;
+        esac
+        ;;
+    apply)
+        fill='' options='--dir --dry-run -n --quiet -q --help -h'
+        case $prev in
+        --dir) options='' fill=folders ;;
         esac
         ;;
     ask)
@@ -477,7 +490,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help'
+        fill=words words='run diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

@@ -74,6 +74,7 @@ static const struct named values[] = {
     N(MAP_HUGETLB), { "MFD_HUGETLB", 4 },
     { "MADV_COLLAPSE", 25 }, N(POSIX_FADV_DONTNEED),
     { "FS_IOC_FIEMAP", 0xc020660b },
+    N(S_ISUID), N(S_ISGID), N(O_CREAT), { "O_TMPFILE", 020000000 }, /* without O_DIRECTORY */
     N(MADV_DONTFORK), N(MADV_WIPEONFORK),
     N(SCHED_OTHER), N(SCHED_BATCH), N(SCHED_IDLE), N(SCHED_FIFO), N(SCHED_RR),
     N(CLONE_NEWNS), N(CLONE_NEWCGROUP), N(CLONE_NEWUTS), N(CLONE_NEWIPC), N(CLONE_NEWUSER),
@@ -169,7 +170,7 @@ static unsigned read_arg(const char *word)
 #define RULES_MAX 40
 #define TESTS_MAX 2
 #define WORDS_MAX 16
-#define POLICIES_MAX 12
+#define POLICIES_MAX 16
 
 struct answer {
     enum verdict verdict;

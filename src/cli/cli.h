@@ -33,6 +33,8 @@ void cli_print_overview(FILE *to);
 
 int cli_cmd_run(int argc, char **argv);
 int cli_cmd_exec(int argc, char **argv);
+int cli_cmd_diff(int argc, char **argv);
+int cli_cmd_apply(int argc, char **argv);
 int cli_cmd_ask(int argc, char **argv);
 int cli_cmd_chat(int argc, char **argv);
 int cli_cmd_tasks(int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/config/config_options.h"
 #include "cli/exec/exec_options.h"
+#include "cli/dir/dir_options.h"
 #include "cli/list/cmd_completion.h"
 #include "cli/list/list_options.h"
 #include "cli/list/models_options.h"
@@ -30,6 +31,10 @@ static const struct cli_command commands[] = {
       "SCRIPT", NULL },
     { "exec", cli_cmd_exec, "run a command in a box, with a terminal", cli_exec_options_table,
       &cli_exec_options_rows, "COMMAND", NULL },
+    { "diff", cli_cmd_diff, "what a run with --dir changed in a folder", cli_diff_options_table,
+      &cli_diff_options_rows, "RUN", NULL },
+    { "apply", cli_cmd_apply, "bring those changes into the folder", cli_apply_options_table,
+      &cli_apply_options_rows, "RUN", NULL },
     { "ask", cli_cmd_ask, "answer a question by code that is run and checked",
       cli_ask_options_table, &cli_ask_options_rows, "QUESTION", NULL },
     { "chat", cli_cmd_chat, "questions one after another about the same files",

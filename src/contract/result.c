@@ -120,6 +120,11 @@ void result_done(struct result *result)
         free(result->skipped[i].reason);
     }
     free(result->skipped);
+    for (size_t i = 0; i < result->layer_count; i++) {
+        free(result->layer[i].path);
+        free(result->layer[i].content);
+    }
+    free(result->layer);
     free(result->denied);
     free(result->image);
     free(result->image_digest);
@@ -214,6 +219,16 @@ void result_add_skipped(struct result *result, struct str path, const char *reas
     };
     if (rest)
         count_skipped(result);
+}
+
+struct result_layer *result_add_layer(struct result *result, struct str path,
+                                      enum result_layer_kind kind, unsigned mode)
+{
+    result->layer = buf_list_room(result->layer, result->layer_count, sizeof *result->layer);
+    struct result_layer *entry = &result->layer[result->layer_count++];
+    *entry = (struct result_layer){ .path = buf_strdup(path), .path_len = path.len, .kind = kind,
+                                    .mode = mode };
+    return entry;
 }
 
 void result_add_denied(struct result *result, const char *call, uint64_t count)

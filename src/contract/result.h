@@ -109,6 +109,24 @@ struct result_skipped {
     char *reason;
 };
 
+/* Of a run on a folder of the caller: what its layer holds. For the command line alone, in no
+ * JSON. */
+enum result_layer_kind {
+    RESULT_LAYER_FILE, RESULT_LAYER_LINK,
+    RESULT_LAYER_DIR,   /* shows the folder's one below it, if there is one */
+    RESULT_LAYER_FRESH, /* hides the folder's one */
+    RESULT_LAYER_GONE,  /* the folder's entry is removed */
+};
+struct result_layer {
+    char *path; /* bytes */
+    size_t path_len;
+    enum result_layer_kind kind;
+    unsigned mode;
+    char *content; /* heap: a file's bytes, a link's target */
+    uint64_t size_bytes;
+    char sha256[65]; /* of a file */
+};
+
 #define RESULT_SKIPPED_MAX 256 /* rows; one more row counts the rest */
 
 struct result_denied {
@@ -168,6 +186,9 @@ struct result {
     bool inline_artifacts; /* the JSON holds their bytes, RESULT_INLINE_MAX of all */
     struct result_skipped *skipped;
     size_t skipped_count;
+    struct result_layer *layer; /* sorted by path */
+    size_t layer_count;
+    bool layer_cut; /* not all of it was looked at */
     uint64_t skipped_more; /* how many files the last row counts */
     double queue_ms, start_ms, wall_ms, collect_ms, cpu_ms;
     int64_t memory_peak_bytes; /* -1: unknown, null */
@@ -219,6 +240,9 @@ void result_artifacts_free(struct result_artifact *artifacts, size_t count);
 /* A list with the same artifacts; their contents are shared. NULL for none. */
 struct result_artifact *result_artifacts_share(struct result_artifact *from, size_t count);
 void result_add_skipped(struct result *result, struct str path, const char *reason);
+/* At the end of the list; content and sum stay empty. */
+struct result_layer *result_add_layer(struct result *result, struct str path,
+                                      enum result_layer_kind kind, unsigned mode);
 /* call: a name that outlives the result; counts of the same name are added. */
 void result_add_denied(struct result *result, const char *call, uint64_t count);
 

@@ -38,11 +38,27 @@ void engine_tidy_soon(struct engine *engine)
     loop_set_timer(&engine->loop, &engine->tidy, 0);
 }
 
+void engine_set_places(struct engine *engine, struct str places)
+{
+    free(engine->places);
+    engine->places = buf_strdup(places);
+    engine->attached.places = (struct str){ engine->places, places.len };
+}
+
 static int open_broker(struct engine *engine, struct err *err)
 {
+    const struct engine_attached *from = engine->options.attached;
+    struct box_attach attach[ENGINE_FILES_MAX + 2];
     own_fd trees = engine_state_trees(engine->state);
-    const struct box_attach images = { .fd = trees, .kind = BOX_ATTACH_IMAGES };
-    return box_broker_open(&engine->house.broker, &images, trees >= 0, err);
+    size_t count = 0;
+    if (trees >= 0)
+        attach[count++] = (struct box_attach){ .fd = trees, .kind = BOX_ATTACH_IMAGES };
+    if (from && from->mode != ENGINE_FOLDER_NONE)
+        attach[count++] = (struct box_attach){ from->folder, BOX_ATTACH_DIR,
+                                               from->mode == ENGINE_FOLDER_WRITE };
+    for (size_t i = 0; from && i < from->file_count && i < ENGINE_FILES_MAX; i++)
+        attach[count++] = (struct box_attach){ from->files[i], BOX_ATTACH_FILE, false };
+    return box_broker_open(&engine->house.broker, attach, count, err);
 }
 
 struct engine *engine_open(const struct engine_options *options, struct err *err)
@@ -56,6 +72,11 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
     engine->state = -1;
     engine->trace = getenv("CUPEL_TRACE") != NULL;
     engine->options = *options;
+    if (options->attached) {
+        engine->attached = *options->attached;
+        engine->options.attached = &engine->attached;
+        engine_set_places(engine, options->attached->places);
+    }
     loop_due(&engine->admit, on_admit);
     loop_due(&engine->breakdown, on_broken_down);
     loop_due(&engine->tidy, on_tidy);
@@ -96,6 +117,7 @@ void engine_close(struct engine *engine)
     loop_close(&engine->loop);
     images_close(engine);
     own_close_fd(&engine->state);
+    free(engine->places);
     free(engine);
 }
 

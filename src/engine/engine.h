@@ -18,7 +18,24 @@ struct engine_run; /* a running or waiting run */
 
 #define ENGINE_POOL_MAX 24
 
+/* A folder, and files too large to copy, that an engine's one run shows (box/proto/proto.h). It
+ * lives as long as the engine. */
+enum engine_folder_mode {
+    ENGINE_FOLDER_NONE,
+    ENGINE_FOLDER_LAYER, /* writes go to a layer: the result's `layer` */
+    ENGINE_FOLDER_WRITE, /* writes go through */
+};
+struct engine_attached {
+    enum engine_folder_mode mode;
+    int folder;        /* -1: none */
+    const int *files;  /* in the order of their places */
+    size_t file_count; /* at most ENGINE_FILES_MAX */
+    struct str places; /* records as of struct box_folder */
+};
+#define ENGINE_FILES_MAX 32
+
 struct engine_options {
+    const struct engine_attached *attached; /* NULL: nothing; else the engine runs one request */
     bool warm; /* keep zygotes and pools of boxes; else build boxes on demand */
     unsigned runs_max; /* runs at once; 0: by the number of processors */
     unsigned queue_max; /* maximum of waiting requests; 0: the default */
@@ -30,6 +47,8 @@ struct engine_options {
  * uid for good. Call before reading any request. ERR_HOST with the exact fix in err->hint if the
  * host cannot raise the walls that every profile requires. */
 struct engine *engine_open(const struct engine_options *options, struct err *err);
+/* The places of what is attached, where they were not known before. Before its run begins. */
+void engine_set_places(struct engine *engine, struct str places);
 /* Kills all runs, ends the broker, and waits for both; calls no hook any more. Accepts NULL. */
 void engine_close(struct engine *engine);
 

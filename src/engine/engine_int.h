@@ -28,6 +28,8 @@ struct engine {
     int state;              /* the state directory, -1: none */
     bool trace;             /* CUPEL_TRACE is set: figures for tests on stderr */
     struct engine_options options;
+    struct engine_attached attached; /* of the options; its descriptors are the caller's */
+    char *places; /* heap, of `attached` */
     bool preparing; /* making a font list: that run must not need one */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */

@@ -45,6 +45,7 @@ static const struct filter filters[] = {
     { "warden", box_filter_warden, BOX_FILTER_WARDEN_LEN, KILL },
     { "uncounted", box_filter_uncounted, BOX_FILTER_UNCOUNTED_LEN, ALLOW },
     { "service", box_filter_service, BOX_FILTER_SERVICE_LEN, QUIET(ENOSYS) },
+    { "through", box_filter_through, BOX_FILTER_THROUGH_LEN, ALLOW },
 };
 #define OCCUPANT (&filters[0])
 #define INIT (&filters[1])

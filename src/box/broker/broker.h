@@ -112,6 +112,7 @@ struct broker_box {
     enum box_overdue overdue; /* which limit; told with the end */
     int ns[POSTURE_NS_COUNT];
     uint64_t pid_ns_ino;
+    bool through; /* /workspace is the caller's folder itself */
     bool layered; /* /workspace is the caller's folder below a layer of its own */
     int disk; /* a directory of the writable part */
     int rules; /* Landlock's, for occupants; -1: none */

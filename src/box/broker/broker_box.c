@@ -174,6 +174,7 @@ enum box_step broker_box_create(struct broker *broker, uint32_t id, const struct
         .memory_bytes = call->create.memory_bytes, .memory_limit = call->create.memory_bytes,
         .disk_bytes = call->create.disk_bytes,
         .pids = call->create.pids,
+        .through = call->create.folder.mode == BOX_FOLDER_WRITE,
         .layered = call->create.folder.mode == BOX_FOLDER_OVERLAY,
     };
     for (int i = 0; i < BOX_NEWS_FDS; i++)

@@ -83,6 +83,7 @@ static void fill_start(const struct broker *broker, struct broker_box *box,
         .file_bytes = box->disk_bytes + (1 << 20),
         .data_bytes = memory ? 0 : box->memory_bytes,
         .piped_core = broker->piped_core,
+        .through = box->through,
     };
 }
 
@@ -117,7 +118,7 @@ static int order_fork(struct broker *broker, struct broker_box *box, const struc
         .required = start->required, .broker_walls = start->broker_walls, .cpu_s = start->cpu_s,
         .open_files = start->open_files, .processes = start->processes,
         .file_bytes = start->file_bytes, .data_bytes = start->data_bytes,
-        .piped_core = start->piped_core, .outside = broker->outside,
+        .piped_core = start->piped_core, .through = start->through, .outside = broker->outside,
     };
     int fds[IO_FDS_MAX];
     size_t count = POSTURE_NS_COUNT;

@@ -104,6 +104,14 @@ int box_failure(const struct box_news *news, struct err *err)
         { BOX_STEP_IMAGE, EINVAL, "the kernel refuses an overlay of /usr: run 'cupel doctor', "
                                   "and look for overlayfs in 'dmesg'" },
         { BOX_STEP_IMAGE, E2BIG, "too many mounts below /usr: 'findmnt -R /usr' lists them" },
+        { BOX_STEP_TREE_OF_IMAGE, ENOENT, "'cupel images' lists the images; an engine that runs "
+                                          "since before the first one must be started again" },
+        { BOX_STEP_PARTED_IMAGE, 0, "use an image that stands alone; 'findmnt -R /usr' lists the "
+                                    "mounts" },
+        { BOX_STEP_FOLDER_XATTR, 0, "a layer over a folder needs Linux 6.6 or later; choose "
+                                    "read-only or writing through" },
+        { BOX_STEP_FOLDER, EINVAL, "the file system of the folder cannot be the lower layer of an "
+                                   "overlay" },
         { BOX_STEP_SECCOMP, EBUSY, "run cupel outside a sandbox that itself intercepts system "
                                    "calls" },
         { BOX_STEP_POSTURE, 0, "'cupel doctor' names the wall that this host cannot raise" },

@@ -77,6 +77,12 @@ static int filter_uncounted(void)
     return seccomp_raise(box_filter_uncounted, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
+/* What it makes in the caller's folder must not run with its owner's rights. */
+static int filter_through(void)
+{
+    return seccomp_raise(box_filter_through, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
+}
+
 /* The filter with its listener, through which the engine learns of forbidden calls. */
 static int filter_self(bool parkable, bool two_ids)
 {
@@ -178,7 +184,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
     if (plan->rules >= 0 && landlock(&report.walls) < 0)
         fail(FD_REPORT, BOX_STEP_LANDLOCK, 0);
     const bool uncounted = start->data_bytes > 0;
-    int listener = uncounted && filter_uncounted() < 0
+    int listener = (uncounted && filter_uncounted() < 0) || (start->through && filter_through() < 0)
                        ? -1
                        : filter_self(start->parkable, plan->two_ids);
     if (listener < 0)

@@ -30,6 +30,7 @@ struct enter_start {
     uint32_t broker_walls;   /* walls that the broker read back for this box */
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
     bool piped_core;
+    bool through; /* it writes to a folder of the caller */
     bool parkable; /* BOX_ID_HOLDER is its saved uid, if there is one; it cannot survive an exec */
 };
 

@@ -89,6 +89,25 @@ int box_confine_steward(int sock, int out_dirfd, bool reads)
     return confine_files(&rule);
 }
 
+int box_confine_clerk(int sock, int dirfd, bool writes, uid_t uid, gid_t gid)
+{
+    if (silence() < 0 || keep_only(sock, dirfd) < 0)
+        return -1;
+    if (geteuid() == 0 && uid != 0 &&
+        (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+         syscall(SYS_setresuid, uid, uid, uid) < 0))
+        return -1;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || box_confine_capabilities(0) < 0)
+        return -1;
+    uint64_t allowed = BOX_LANDLOCK_READ_DIR | BOX_LANDLOCK_READ_FILE;
+    if (writes)
+        allowed |= BOX_LANDLOCK_WRITE_FILE | BOX_LANDLOCK_REMOVE_FILE | BOX_LANDLOCK_REMOVE_DIR |
+                   BOX_LANDLOCK_MAKE_DIR | BOX_LANDLOCK_MAKE_REG | BOX_LANDLOCK_MAKE_SYM |
+                   BOX_LANDLOCK_TRUNCATE;
+    const struct box_landlock_rule rule = { .dirfd = dirfd, .allowed = allowed };
+    return confine_files(&rule);
+}
+
 int box_confine_starter(int sock)
 {
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

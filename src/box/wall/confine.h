@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Set no_new_privs and drop all capabilities but these bits, permanently. 0, or -1. */
 int box_confine_capabilities(uint32_t keep);
@@ -13,6 +14,9 @@ int box_confine_capabilities(uint32_t keep);
  * the folder, and without `reads` no content of a file. The uid stays the caller's. 0, or -1 with
  * errno; a kernel without Landlock is no failure. */
 int box_confine_steward(int sock, int out_dirfd, bool reads);
+/* The same for a helper that looks into a folder as its owner, whom root becomes, and with `writes`
+ * changes it. */
+int box_confine_clerk(int sock, int dirfd, bool writes, uid_t uid, gid_t gid);
 /* The same for a helper that opens any file of the caller's, for reading alone; it keeps one
  * descriptor. */
 int box_confine_reader(int sock);

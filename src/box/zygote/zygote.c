@@ -187,7 +187,8 @@ static void enter(const struct service *service, const struct zygote_order *orde
         .cpu_s = order->cpu_s, .open_files = order->open_files, .processes = order->processes,
         .file_bytes = order->file_bytes,
         .data_bytes = order->data_bytes ? order->data_bytes + service->data_bytes : 0,
-        .piped_core = order->piped_core, .parkable = order->parkable,
+        .piped_core = order->piped_core, .through = order->through,
+        .parkable = order->parkable,
     };
     enter_box(&plan, &start);
     make_ready(&trained[ZYGOTE_TRAIN_LEAST]);

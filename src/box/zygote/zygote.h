@@ -38,7 +38,7 @@ struct zygote_order {
     uint32_t parkable; /* saved uid BOX_ID_HOLDER, and the filter of a session */
     uint32_t required, broker_walls;
     int64_t cpu_s, open_files, processes, file_bytes, data_bytes;
-    uint32_t piped_core;
+    uint32_t piped_core, through;
     struct posture_outside outside;
 };
 

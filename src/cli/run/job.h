@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/dir/folder.h"
 #include "cli/run/figures.h"
 #include "cli/link/remote.h"
 #include "cli/run/recorded.h"
@@ -25,6 +26,7 @@ struct cli_job {
     struct cli_steward steward;
     struct cli_remote remote; /* a running engine, or */
     struct engine *engine;    /* our own */
+    struct cli_folder folder; /* of --dir */
     struct cli_recorded recorded; /* of a run by our own engine */
     struct err unrecorded; /* the end of its record was not stored */
     struct buf stdin_bytes;

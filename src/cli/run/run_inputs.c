@@ -14,6 +14,9 @@
 #include "base/own.h"
 #include "contract/request.h"
 
+#define RUN_ATTACH_MAX 32
+#define COMMAND "exec \"$@\"" /* in Bash, with the command as arguments */
+
 static bool is_regular(const char *path)
 {
     struct stat st;
@@ -101,8 +104,8 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
         return open_input(options->request, "request", &out->request_fd, err);
     out->args = options->operands.at;
     out->arg_count = options->operands.count;
-    if (options->code) {
-        out->code = options->code;
+    if (options->code || options->command) {
+        out->code = options->code ? options->code : COMMAND;
     } else {
         if (open_code(out->args[0], options->language != NULL, out, err) < 0)
             return -1;
@@ -113,6 +116,38 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
         open_input(options->stdin_file, "standard input", &out->stdin_fd, err) < 0)
         return -1;
     return cli_run_inputs_open_files(&options->files, out, err);
+}
+
+/* A copy counts as input: of the default profile 64 MiB of it, and never more than a frame takes.
+ * Who names a profile or a limit asks for a copy as large as that allows. */
+static off_t copy_max(const struct cli_run_options *options)
+{
+    bool asks = options->profile || options->limits.count > 0;
+    return asks ? (off_t)1 << 30 : (off_t)64 << 20;
+}
+
+int cli_run_inputs_attach(const struct cli_run_options *options, struct cli_run_inputs *inputs,
+                          struct buf *places, struct err *err)
+{
+    int count = 0;
+    for (size_t i = 0; i < inputs->file_count; i++) {
+        struct cli_run_file *file = &inputs->files[i];
+        struct stat st;
+        if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= copy_max(options))
+            continue;
+        char field[40];
+        snprintf(field, sizeof field, "files[%zu].path", i);
+        if (request_check_path(str_of(file->spec.path), field, err) < 0)
+            return -1;
+        if (++count > RUN_ATTACH_MAX || buf_add_text(places, "f") < 0 ||
+            buf_add(places, file->spec.path, strlen(file->spec.path) + 1) < 0) {
+            err_set(err, ERR_LIMIT, "more than %d files of over 64 MiB", RUN_ATTACH_MAX);
+            err_hint(err, "put them into one folder and name it: --dir DIR");
+            return -1;
+        }
+        file->attached = true;
+    }
+    return count;
 }
 
 void cli_run_inputs_done(struct cli_run_inputs *inputs)

@@ -26,6 +26,7 @@ void cli_run_spec_done(struct cli_run_spec *spec);
 struct cli_run_file {
     struct cli_run_spec spec;
     int fd;
+    bool attached; /* too large to copy: the box shows the file itself, read-only */
 };
 
 struct cli_run_inputs {
@@ -46,6 +47,10 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
 /* The files alone, each HOST[:PATH][:ro]. */
 int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
                               struct err *err);
+/* Marks the files that are too large to copy, and appends their places (struct box_folder) to
+ * `places`. The number of them, or -1. */
+int cli_run_inputs_attach(const struct cli_run_options *options, struct cli_run_inputs *inputs,
+                          struct buf *places, struct err *err);
 void cli_run_inputs_done(struct cli_run_inputs *inputs);
 
 /* Reads an fd to its end. Past out's limit it refuses the request's `field`; `what` names the

@@ -11,7 +11,7 @@
 
 const struct opt cli_run_options_table[] = {
     CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,    CLI_RUN_ROW_FILE,
-    CLI_RUN_ROW_OUT,      CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
+    CLI_RUN_ROWS_DIR,     CLI_RUN_ROW_OUT,     CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
     CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
     CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
     CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
@@ -26,6 +26,7 @@ const size_t cli_run_options_rows = array_len(cli_run_options_table);
 void cli_run_options_help(void)
 {
     fputs("usage: cupel run [OPTION]... CODE | SCRIPT | - [ARGUMENT]...\n"
+          "       cupel run --dir DIR [OPTION]... -- COMMAND [ARGUMENT]...\n"
           "\n"
           "Run untrusted code in a box it cannot leave.\n"
           "\n"
@@ -133,21 +134,59 @@ static int check_tools(const struct cli_run_options *o, struct err *err)
     return -1;
 }
 
+/* A folder needs an engine of our own, which is given it as the caller. */
+static int check_dir(const struct cli_run_options *o, struct err *err)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {
+        { "request", o->request != NULL }, { "curl", o->curl },
+        { "file", o->files.count > 0 },    { "tools", o->tools.count > 0 },
+        { "cache", o->cache.given },       { "record", o->record },
+    };
+    if (!o->dir && o->write)
+        return err_set(err, ERR_USAGE, "option '--write' needs a folder: --dir DIR");
+    for (size_t i = 0; o->dir && i < array_len(others); i++) {
+        if (!others[i].given)
+            continue;
+        err_set(err, ERR_USAGE, "options '--dir' and '--%s' cannot be combined", others[i].name);
+        if (o->files.count > 0)
+            err_hint(err, "put the file into the folder");
+        return -1;
+    }
+    return 0;
+}
+
 int cli_run_options_check(const struct cli_run_options *options, struct err *err)
 {
-    if (check_tools(options, err) < 0 ||
+    if (check_tools(options, err) < 0 || check_dir(options, err) < 0 ||
         cli_approve_check(&options->approve, &options->refuse, err) < 0)
         return -1;
     return check_env(options, err) < 0 ? -1 : check_stdin_once(options, err);
 }
 
+/* The word after the first "--", or NULL. */
+static const char *after_dashes(int argc, char **argv)
+{
+    for (int i = 0; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return argv[i + 1];
+    return NULL;
+}
+
 int cli_run_options_parse(int argc, char **argv, struct cli_run_options *out, struct err *err)
 {
+    const char *first = after_dashes(argc, argv);
     if (opt_parse(cli_run_options_table, cli_run_options_rows, argc, argv, out, &out->operands,
                   err) < 0)
         return -1;
     if (out->help)
         return 0;
+    out->command = out->dir && !out->code && out->operands.count > 0 &&
+                   out->operands.at[0] == first;
+    if (out->command && out->language)
+        return err_set(err, ERR_USAGE, "a command after '--' has no language");
     if (out->request)
         return check_request_alone(out, err) < 0 ? -1 : cli_run_options_check(out, err);
     if (!out->code && out->operands.count == 0) {

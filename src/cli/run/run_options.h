@@ -16,6 +16,8 @@ struct cli_run_options {
     bool names, inline_artifacts, curl;
     struct opt_list files, env, limits, tools, approve, refuse;
     const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
+    const char *dir; /* a folder to show as /workspace */
+    bool write, command; /* what is written there goes through; operands are a command */
     struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
 };
@@ -34,6 +36,23 @@ struct cli_run_options {
       OPT_LIST,                                                                                    \
       CLI_RUN_AT(files),                                                                           \
       "copy a file into the work directory, read-only with :ro" }
+#define CLI_RUN_ROWS_DIR                                                                           \
+    {                                                                                              \
+        "dir",                                                                                     \
+        0,                                                                                         \
+        "DIR",                                                                                     \
+        OPT_TEXT,                                                                                  \
+        CLI_RUN_AT(dir),                                                                           \
+        "show this folder as /workspace; keep changes for cupel diff"                              \
+    },                                                                                             \
+    {                                                                                              \
+        "write",                                                                                   \
+        0,                                                                                         \
+        NULL,                                                                                      \
+        OPT_FLAG,                                                                                  \
+        CLI_RUN_AT(write),                                                                         \
+        "with --dir: let the code write into the folder itself"                                    \
+    }
 #define CLI_RUN_ROW_OUT                                                                            \
     { "out", 'o', "DIR", OPT_TEXT, CLI_RUN_AT(out), "save artifacts and pictures in this folder" }
 #define CLI_RUN_ROW_TIMEOUT                                                                        \

@@ -39,6 +39,8 @@ int cli_run_request_shebang(struct str code)
 static const char *pick_language(const struct cli_run_options *options,
                                  const struct cli_run_inputs *inputs, struct str code)
 {
+    if (options->command)
+        return "bash";
     if (options->language)
         return options->language;
     int language = inputs->script ? request_language_of_file(inputs->script) : -1;
@@ -229,6 +231,8 @@ static int add_bytes(const struct cli_run_inputs *inputs, struct buf *stdin_byte
     }
     for (size_t i = 0; i < inputs->file_count; i++) {
         const struct cli_run_file *file = &inputs->files[i];
+        if (file->attached)
+            continue;
         own_buf bytes = BUF_INIT(most);
         if (cli_run_inputs_read(file->fd, file->spec.host, "files", &bytes, err) < 0)
             return -1;

@@ -189,6 +189,17 @@ uint32_t house_take(struct house *house, struct house_tenant *tenant)
     return box;
 }
 
+uint32_t house_take_attached(struct house *house, struct house_tenant *tenant)
+{
+    if (house->box[BOX_ATTACHED].taken)
+        return HOUSE_NOBODY;
+    uint32_t next = house->next;
+    house->next = BOX_ATTACHED;
+    uint32_t box = house_take(house, tenant);
+    house->next = next;
+    return box;
+}
+
 void house_hand_over(struct house *house, uint32_t box, struct house_tenant *tenant)
 {
     house->box[box].tenant = tenant;

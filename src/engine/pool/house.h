@@ -46,6 +46,8 @@ void house_close(struct house *house);
 
 /* A free box for a tenant, or HOUSE_NOBODY if all are taken. */
 uint32_t house_take(struct house *house, struct house_tenant *tenant);
+/* The one box that shows folders and files of the caller. */
+uint32_t house_take_attached(struct house *house, struct house_tenant *tenant);
 void house_hand_over(struct house *house, uint32_t box, struct house_tenant *tenant);
 /* The tenant leaves. `clean`: it hit no limit, so its box may be killed a little later, when nobody
  * waits for an answer; until then `hold` is kept open (-1: nothing), which keeps a waiting occupant

@@ -240,6 +240,7 @@ static void ask_for_porter(struct engine_run *run, enum run_stage stage)
     struct box_call call = { .op = BOX_OP_PORTER, .box = run->box };
     run->stage = stage;
     call.porter.collect = stage == RUN_FILES_OUT;
+    call.porter.layer = call.porter.collect && run_folder(run) == ENGINE_FOLDER_LAYER;
     house_call(&run->engine->house, &call, NULL, 0);
 }
 
@@ -254,6 +255,8 @@ static void on_built(struct engine_run *run)
 /* Counting free blocks and inodes is not enough: code can remove as many elsewhere. */
 static bool has_files(const struct engine_run *run)
 {
+    if (run_folder(run) != ENGINE_FOLDER_NONE)
+        return run_folder(run) == ENGINE_FOLDER_LAYER; /* what was written through is no result */
     return run->request->file_count > 0 || run->stats.work_size < 0 ||
            run->stats.work_size != run->stats.work_at_start;
 }
@@ -327,8 +330,7 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news, in
     } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_IN) {
         files_put(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request, on_files_in);
     } else if (news->kind == BOX_NEWS_PORTER && run->stage == RUN_FILES_OUT) {
-        files_collect(&run->files, &run->engine->loop, take_fd(&fds[0]), run->request, &run->result,
-                      on_files_out);
+        run_collect(run, take_fd(&fds[0]), on_files_out);
     } else if (news->kind == BOX_NEWS_STARTED && run->stage == RUN_STARTING) {
         go(run, fds, news);
     } else if (run->stage == RUN_GOING) {
@@ -390,13 +392,14 @@ static void build(struct engine_run *run)
         run_refuse(run, &err);
         return;
     }
-    if (!in.font_list)
+    if (!in.font_list && !run_attached(run))
         run->box = pools_take_box(&engine->pools, run->image, run->request, &run->tenant);
     if (run->box != HOUSE_NOBODY) {
         on_built(run);
         return;
     }
-    run->box = house_take(&engine->house, &run->tenant);
+    run->box = run_attached(run) ? house_take_attached(&engine->house, &run->tenant)
+                                 : house_take(&engine->house, &run->tenant);
     if (run->box == HOUSE_NOBODY) {
         fail_with(run, ERR_BUSY, "every box is taken");
         return;
@@ -405,6 +408,11 @@ static void build(struct engine_run *run)
     bool again = engine->options.warm && run->request->language != REQUEST_BASH;
     run->plan.create.create.plants.again = again;
     run->plan.create.box = run->box;
+    if (run_attached(run)) {
+        if (run_create_attached(run) < 0)
+            fail_with(run, ERR_HOST, "cannot make the list of hidden files");
+        return;
+    }
     house_call(&engine->house, &run->plan.create, run->plan.plant_fds,
                run->plan.create.create.plants.count);
 }

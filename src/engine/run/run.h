@@ -201,4 +201,12 @@ void run_session_ended(struct engine_run *run, const char *why, bool called_off)
 /* verdict.c: facts and claims become the result. `ours`: our failure, or NULL. */
 void run_conclude(struct engine_run *run, const struct err *ours);
 
+/* attached.c: what the caller lets this run see; NULL: nothing. */
+const struct engine_attached *run_attached(const struct engine_run *run);
+enum engine_folder_mode run_folder(const struct engine_run *run);
+/* Sends the call that builds its box. -1 with errno. */
+int run_create_attached(struct engine_run *run);
+/* Collects what it wrote, from the porter behind this socket. */
+void run_collect(struct engine_run *run, int porter, void (*done)(struct files_job *job));
+
 #endif

@@ -59,6 +59,7 @@ struct files_job {
     size_t next_input;
     size_t next; /* the current file */
     bool lists_dirs;
+    struct str places; /* of attached files, which are no results: struct box_folder */
     uint32_t cut; /* enum box_cut: why the list is incomplete */
     struct files_entry *entries;
     size_t count;
@@ -98,6 +99,12 @@ void files_put(struct files_job *job, struct loop *loop, int sock, const struct 
 void files_collect(struct files_job *job, struct loop *loop, int sock,
                    const struct request *request, struct result *result,
                    void (*done)(struct files_job *job));
+/* The same for the layer of a folder of the caller: what it holds becomes the result's `layer`, and
+ * nothing an artifact. The porter sees the layer alone (BOX_OP_PORTER with `layer`). The caps are
+ * the box's disk, and what the porter lists at most. */
+void files_collect_layer(struct files_job *job, struct loop *loop, int sock,
+                         const struct request *request, struct result *result,
+                         void (*done)(struct files_job *job));
 /* Frees everything; also in the middle, or without a job. */
 void files_drop(struct files_job *job);
 

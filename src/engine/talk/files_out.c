@@ -44,7 +44,7 @@ static void add_entry(struct files_job *job, const struct box_porter_entry *told
     job->entries = buf_list_room(job->entries, job->count, sizeof *job->entries);
     job->entries[job->count++] = (struct files_entry){
         .path = buf_strdup((struct str){ path, told->path_len }), .len = told->path_len,
-        .type = told->type <= BOX_ENTRY_OTHER ? told->type : BOX_ENTRY_OTHER,
+        .type = told->type <= BOX_ENTRY_FRESH ? told->type : BOX_ENTRY_OTHER,
         .mode = told->mode, .size = told->size, .ctime_ns = told->ctime_ns,
     };
 }
@@ -241,6 +241,20 @@ static void say_cut(struct files_job *job)
     }
 }
 
+/* Is it a file that the caller attached? */
+static bool is_placed(const struct files_job *job, const struct files_entry *entry)
+{
+    struct str rest = job->places;
+    while (rest.len > 1) {
+        struct str path = { rest.at + 1, strnlen(rest.at + 1, rest.len - 1) };
+        if (rest.at[0] == 'f' && str_eq(path, path_of(entry)))
+            return true;
+        size_t taken = path.len + 2 < rest.len ? path.len + 2 : rest.len;
+        rest = (struct str){ rest.at + taken, rest.len - taken };
+    }
+    return false;
+}
+
 int files_read_next(struct files_job *job)
 {
     static const char *const not_files[] = { [BOX_ENTRY_LINK] = "not a regular file: a link",
@@ -248,6 +262,8 @@ int files_read_next(struct files_job *job)
     for (; job->next < job->count; job->next++) {
         const struct files_entry *entry = &job->entries[job->next];
         bool link = entry->type == BOX_ENTRY_LINK;
+        if (is_placed(job, entry))
+            continue;
         if (entry->type != BOX_ENTRY_FILE) {
             skip(job, entry, not_files[link ? BOX_ENTRY_LINK : BOX_ENTRY_OTHER]);
             continue;
