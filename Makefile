@@ -234,6 +234,10 @@ $(B)/mcp-fixture: $(call host_obj,tests/mcp/fixture/main.c) $(LIB_OBJ) $(B)/stam
 $(B)/redact: $(call host_obj,tests/redact/main.c) $(LIB_OBJ) $(B)/stamp/sources
 	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
 
+# Makes images of folders, for the tests; not installed.
+$(B)/image-maker: $(call host_obj,tests/images/main.c) $(LIB_OBJ) $(B)/stamp/sources
+	$(Q)$(CC) $(HOST_LDFLAGS) -o $@ $(filter %.o,$^) $(HOST_LIBS)
+
 # The writer of completions/, whose files are built into cupel. It is not installed.
 
 $(B)/completion: $(COMPLETION_OBJ) $(LIB_OBJ) $(B)/stamp/sources
@@ -276,7 +280,7 @@ run: deps-run
 	@examples/tour.sh $(B)/cupel
 
 # The forms of the suite: tests/selection.py has the rules.
-TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion $(B)/redact $(B)/mcp-fixture replay
+TESTED := all $(B)/unit $(B)/bench $(B)/load $(B)/completion $(B)/redact $(B)/image-maker $(B)/mcp-fixture replay
 SUITE = CUPEL=$(abspath $(B)/cupel) BUILD=$(abspath $(B)) $(PYTHON) tests/suite.py
 test: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)

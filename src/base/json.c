@@ -41,7 +41,7 @@ static int refuse_duplicate(const json_error_t *why, struct err *err)
         from += strlen("near '");
         from += *from == '"';
         size_t len = strcspn(from, "\"'");
-        snprintf(key, sizeof key, "%.*s", (int)(len < 60 ? len : 60), from);
+        str_plain(key, 61, (struct str){ from, len });
     }
     return err_input(err, key, NULL, "each key once", "duplicate key '%s' at line %d", key,
                      why->line);
@@ -69,11 +69,13 @@ json_t *json_read(struct str text, size_t max_bytes, struct err *err)
                                JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
     if (value)
         return value;
+    char said[sizeof why.text]; /* jansson cuts the text anywhere */
+    str_plain(said, sizeof said, str_of(why.text));
     if (json_error_code(&why) == json_error_duplicate_key)
         refuse_duplicate(&why, err);
     else
         err_input(err, "", NULL, "one JSON text in UTF-8", "not JSON at line %d column %d: %s",
-                  why.line, why.column, why.text);
+                  why.line, why.column, said);
     return NULL;
 }
 

@@ -47,7 +47,7 @@ static char *link_name(struct str path, struct str link)
     }
     snprintf(text, sizeof text, "%.*s%s%.*s", (int)folder, path.at, folder ? "/" : "",
              (int)link.len, link.at);
-    if (tarball_clean(text, "target", name, &ignored) < 0)
+    if (tarball_clean(text, text, "target", name, &ignored) < 0)
         return buf_strdup(STR(""));
     return buf_strdup(str_of(name));
 }

@@ -129,10 +129,10 @@ int tarball_open_file(int fd, int64_t size, struct tarball **out, struct err *er
     return open_any(NULL, fd, size, out, err);
 }
 
-int tarball_clean(const char *path, const char *what, char out[TARBALL_PATH_MAX + 1],
-                  struct err *err)
+int tarball_clean(const char *path, const char *entry, const char *what,
+                  char out[TARBALL_PATH_MAX + 1], struct err *err)
 {
-    const struct str whole = str_of(path);
+    const struct str whole = str_of(entry);
     size_t len = 0;
     if (*path == '/')
         return tarball_refuse(err, whole, "has an absolute %s", what);
@@ -176,7 +176,7 @@ static int fill(struct tarball *tarball, struct archive_entry *entry, struct tar
     const char *soft = lib->entry_symlink(entry);
     if (!path || !*path)
         return err_input(err, "image", NULL, NULL, "an entry of the archive has no name");
-    if (tarball_clean(path, "path", tarball->path, err) < 0)
+    if (tarball_clean(path, path, "path", tarball->path, err) < 0)
         return -1;
     *out = (struct tarball_entry){
         .kind = hard ? TARBALL_HARDLINK : kind_of(lib->entry_filetype(entry)),
@@ -190,7 +190,7 @@ static int fill(struct tarball *tarball, struct archive_entry *entry, struct tar
     if (out->size < 0)
         return tarball_refuse(err, out->path, "has a negative size");
     if (out->kind == TARBALL_HARDLINK) {
-        if (tarball_clean(hard, "target", tarball->link, err) < 0)
+        if (tarball_clean(hard, tarball->path, "target", tarball->link, err) < 0)
             return -1;
         out->link = str_of(tarball->link);
     }

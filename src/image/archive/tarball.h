@@ -51,9 +51,10 @@ static inline void tarball_own_close(struct tarball **tarball)
 #define own_tarball attr_cleanup(tarball_own_close) struct tarball *
 
 /* A path of an archive without "./", "//" and a "/" at its end, into `out`. A path that leads
- * upward, is absolute or too long is refused; `what` says whose path it is. */
-int tarball_clean(const char *path, const char *what, char out[TARBALL_PATH_MAX + 1],
-                  struct err *err);
+ * upward, is absolute or too long is refused; `entry` is named then, and `what` says which
+ * path of it. */
+int tarball_clean(const char *path, const char *entry, const char *what,
+                  char out[TARBALL_PATH_MAX + 1], struct err *err);
 /* Refuse an entry: field "image", its path as the value. */
 int tarball_refuse(struct err *err, struct str path, const char *fmt, ...) attr_printf(3, 4);
 

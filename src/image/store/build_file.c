@@ -52,6 +52,10 @@ static int link_stored(struct image_build *build, const struct content *content,
                 return -1;
             return 0;
         }
+        if (build->links_max > 0 && st.st_nlink >= build->links_max) {
+            errno = EMLINK;
+            return -1;
+        }
         if (linkat(build->files, key, build->parent_fd, name, 0) == 0) {
             image_inodes_set(&build->inodes, st.st_ino, content->hex, content->mtime_s);
             return 1;

@@ -134,6 +134,7 @@ struct image_build {
     int parent_fd;
     struct image_inodes inodes;
     int64_t entries;
+    nlink_t links_max; /* of one stored file; 0: as many as the file system allows */
     bool on_host;
     json_t *from;       /* its manifest, or NULL */
     unsigned char *bytes;
