@@ -27,8 +27,8 @@ enum engine_folder_mode {
 };
 struct engine_attached {
     enum engine_folder_mode mode;
-    int folder;        /* -1: none */
-    const int *files;  /* in the order of their places */
+    int folder; /* -1: none */
+    const int *files; /* in the order of their places */
     size_t file_count; /* at most ENGINE_FILES_MAX */
     struct str places; /* records as of struct box_folder */
 };

@@ -47,8 +47,8 @@ struct change *changes_add(struct changes *changes, struct str path)
 
 void changes_skip(struct changes *changes, struct str path, const char *why)
 {
-    changes->skipped =
-        buf_list_room(changes->skipped, changes->skipped_count, sizeof *changes->skipped);
+    changes->skipped = buf_list_room(changes->skipped, changes->skipped_count,
+                                     sizeof *changes->skipped);
     changes->skipped[changes->skipped_count++] =
         (struct changes_skipped){ .path = buf_strdup(path), .why = buf_strdup(str_of(why)),
                                   .len = path.len };
@@ -185,10 +185,10 @@ json_t *changes_to_json(const struct changes *changes)
         json_object_set_new(row, "reason", json_text(str_of(changes->skipped[i].why)));
         json_array_append_new(skipped, row);
     }
-    json_t *out = json_pack("{s:i, s:s, s:I, s:I, s:I, s:b}", "schema", SCHEMA, "run",
-                            changes->run, "began_ns", (json_int_t)changes->began_ns, "device",
-                            (json_int_t)changes->device, "inode", (json_int_t)changes->inode,
-                            "cut", changes->cut);
+    json_t *out = json_pack("{s:i, s:s, s:I, s:I, s:I, s:b}", "schema", SCHEMA, "run", changes->run,
+                            "began_ns", (json_int_t)changes->began_ns, "device",
+                            (json_int_t)changes->device, "inode", (json_int_t)changes->inode, "cut",
+                            changes->cut);
     set_bytes(out, "folder", str_of(changes->folder));
     json_object_set_new(out, "changes", list);
     json_object_set_new(out, "skipped", skipped);

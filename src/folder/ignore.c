@@ -169,7 +169,8 @@ static int refuse(size_t number, struct str line, const char *bound, struct err 
     snprintf(field, sizeof field, IGNORE_FILE ", line %zu", number);
     str_plain(value, sizeof value, line);
     err_input(err, field, NULL, bound, "%s: '%s' is not understood", field, value);
-    err_hint(err, "a rule is NAME, /PATH, DIR/ or a pattern with * ? and **; ! shows a match again");
+    err_hint(err,
+             "a rule is NAME, /PATH, DIR/ or a pattern with * ? and **; ! shows a match again");
     return -1;
 }
 
@@ -194,8 +195,8 @@ static const char *fault_of(struct str line)
     while (rest.len > 0) {
         const char *slash = memchr(rest.at, '/', rest.len);
         size_t len = slash ? (size_t)(slash - rest.at) : rest.len;
-        if (len == 0 || (len == 1 && rest.at[0] == '.') || (len == 2 && rest.at[0] == '.' &&
-                                                            rest.at[1] == '.'))
+        if (len == 0 || (len == 1 && rest.at[0] == '.') ||
+            (len == 2 && rest.at[0] == '.' && rest.at[1] == '.'))
             return "names between slashes";
         size_t taken = len + (slash ? 1 : 0);
         rest = (struct str){ rest.at + taken, rest.len - taken };

@@ -99,8 +99,8 @@ static void walk_back(const struct myers *w, long d, struct line *a, struct line
         /* Room for the diagonals -d-1 and d+1, which the step before did not reach. */
         const int32_t *before = w->past[d - 1] + (d - 1);
         long k = x - y;
-        bool down = k == -d || (k != d && (k - 1 < -(d - 1) || (k + 1 <= d - 1 &&
-                                                                before[k - 1] < before[k + 1])));
+        bool down = k == -d || (k != d && (k - 1 < -(d - 1) ||
+                                           (k + 1 <= d - 1 && before[k - 1] < before[k + 1])));
         long from = down ? k + 1 : k - 1, from_x = before[from], from_y = from_x - from;
         if (down)
             b[from_y].changed = true;

@@ -211,7 +211,7 @@ static int read_last(int shelf, uint64_t device, uint64_t inode, struct changes 
 }
 
 int sets_open(int shelf, const char *run, uint64_t device, uint64_t inode, struct changes *out,
-               int *out_dir, struct err *err)
+              int *out_dir, struct err *err)
 {
     if (!run)
         return read_last(shelf, device, inode, out, out_dir, err);
@@ -238,7 +238,8 @@ int sets_read(int set, const struct change *change, struct buf *out, struct err 
         return err_sys(err, "read a stored change");
     hash_hex(buf_str(out), sum);
     if (out->len != change->is.size || strcmp(sum, change->is.sum) != 0)
-        return err_set(err, ERR_HOST, "a stored change is damaged: its content is not what its "
-                                      "sum says");
+        return err_set(err, ERR_HOST,
+                       "a stored change is damaged: its content is not what its "
+                       "sum says");
     return 0;
 }

@@ -28,7 +28,7 @@ void sets_drop(struct sets_new *set);
 /* Opens the set of a run, or for NULL the newest one of the folder with this device and inode.
  * *out_dir is its folder. ERR_ABSENT with a hint where there is none. */
 int sets_open(int shelf, const char *run, uint64_t device, uint64_t inode, struct changes *out,
-               int *out_dir, struct err *err);
+              int *out_dir, struct err *err);
 /* The content of a changed file, with its size and sum checked. */
 int sets_read(int set, const struct change *change, struct buf *out, struct err *err);
 /* Is it a run's name, or "last"? */

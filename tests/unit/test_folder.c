@@ -178,7 +178,8 @@ TEST(folder_a_set_of_changes_is_read_as_it_was_written)
 
 TEST(folder_a_damaged_set_of_changes_is_refused)
 {
-#define HEAD "{\"schema\":1,\"run\":\"r\",\"folder\":\"/x\",\"began_ns\":1,\"skipped\":[],\"changes\":["
+#define HEAD                                                                                       \
+    "{\"schema\":1,\"run\":\"r\",\"folder\":\"/x\",\"began_ns\":1,\"skipped\":[],\"changes\":["
 #define ROW(path) "{\"path\":\"" path "\",\"was\":null,\"is\":null}"
     static const char *const bad[] = {
         "", "[]", "{}", HEAD ROW("../x") "]}", HEAD ROW("/x") "]}", HEAD ROW("a//b") "]}",

@@ -23,7 +23,8 @@ void clerk_close(struct clerk *clerk);
 /* Reads .cupelignore and finds what a box must not see or not change (folder/walk.h). `also`: a
  * path to hide, or "". Between begin and end the clerk works beside us; nothing else may be asked. */
 int clerk_masks_begin(struct clerk *clerk, struct str also, struct err *err);
-int clerk_masks_end(struct clerk *clerk, struct buf *out, struct walk_facts *facts, struct err *err);
+int clerk_masks_end(struct clerk *clerk, struct buf *out, struct walk_facts *facts,
+                    struct err *err);
 /* What is at this path now. A path that leads through a link is CHANGE_OTHER. The target is heap. */
 int clerk_look(struct clerk *clerk, struct str path, struct change_entry *out, struct err *err);
 /* Opens a regular file for reading. */

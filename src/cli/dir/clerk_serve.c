@@ -221,17 +221,11 @@ static int remove_entry(int root, struct clerk_ask *ask)
 static int change(int root, struct clerk_ask *ask, int from)
 {
     switch (ask->op) {
-    case CLERK_WRITE:
-        return write_file(root, ask, from);
-    case CLERK_LINK:
-        return make_link(root, ask);
-    case CLERK_FOLDER:
-        return make_folder(root, ask);
-    case CLERK_REMOVE:
-        return remove_entry(root, ask);
-    default:
-        errno = EINVAL;
-        return -1;
+    case CLERK_WRITE: return write_file(root, ask, from);
+    case CLERK_LINK: return make_link(root, ask);
+    case CLERK_FOLDER: return make_folder(root, ask);
+    case CLERK_REMOVE: return remove_entry(root, ask);
+    default: errno = EINVAL; return -1;
     }
 }
 
@@ -243,16 +237,11 @@ static int answer_one(int root, struct clerk_ask *ask, int from, struct clerk_an
         return -1;
     }
     switch (ask->op) {
-    case CLERK_MASKS:
-        return masks(root, ask, out, out_fd);
-    case CLERK_LOOK:
-        return look(root, ask, out);
-    case CLERK_READ:
-        return open_file(root, ask, out_fd);
-    case CLERK_LIST:
-        return list(root, ask, out, out_fd);
-    default:
-        return change(root, ask, from);
+    case CLERK_MASKS: return masks(root, ask, out, out_fd);
+    case CLERK_LOOK: return look(root, ask, out);
+    case CLERK_READ: return open_file(root, ask, out_fd);
+    case CLERK_LIST: return list(root, ask, out, out_fd);
+    default: return change(root, ask, from);
     }
 }
 

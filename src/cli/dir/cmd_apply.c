@@ -184,8 +184,9 @@ static void add_parents(struct review *review)
         if (!review->picked[i] || review->set.at[i].is.kind == CHANGE_NOTHING)
             continue;
         for (size_t n = path.len; n-- > 0;) {
-            struct change *above =
-                path.at[n] == '/' ? changes_find(&review->set, (struct str){ path.at, n }) : NULL;
+            struct change *above = path.at[n] == '/'
+                                       ? changes_find(&review->set, (struct str){ path.at, n })
+                                       : NULL;
             if (above && above->is.kind == CHANGE_FOLDER)
                 review->picked[above - review->set.at] = true;
         }

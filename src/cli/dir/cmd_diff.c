@@ -35,8 +35,9 @@ static void help(void)
           "Options:\n",
           stdout);
     opt_print_help(cli_diff_options_table, cli_diff_options_rows, stdout);
-    fputs("\nThe exit code is 0 without and with changes. cupel apply brings them into the folder.\n",
-          stdout);
+    fputs(
+        "\nThe exit code is 0 without and with changes. cupel apply brings them into the folder.\n",
+        stdout);
 }
 
 /* The texts of both sides; one that is too long, or no file, is left out: -1. */

@@ -49,8 +49,8 @@ static int by_path(const void *a, const void *b)
 static bool is_in_layer(const struct collect *c, struct str path)
 {
     const struct result_layer key = { .path = (char *)(uintptr_t)path.at, .path_len = path.len };
-    return c->result->layer_count && bsearch(&key, c->result->layer, c->result->layer_count,
-                                             sizeof key, by_path);
+    return c->result->layer_count &&
+           bsearch(&key, c->result->layer, c->result->layer_count, sizeof key, by_path);
 }
 
 static int sum_of(int fd, char out[HASH_HEX_ROOM])
@@ -110,7 +110,7 @@ static int store_content(struct collect *c, const struct result_layer *entry, st
 {
     change->number = c->numbers++;
     return sets_add(&c->shelf, change->number, (struct str){ entry->content, entry->size_bytes },
-                     err);
+                    err);
 }
 
 static void fill_is(const struct result_layer *entry, struct change *change)

@@ -152,7 +152,8 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err)
         folder->shelf = cli_state_open_folder("changes");
         if (folder->shelf < 0) {
             err_sys(err, "open the state folder, where the changes would be kept");
-            err_hint(err, "set CUPEL_STATE to a folder that this user can write to, or say --write");
+            err_hint(err,
+                     "set CUPEL_STATE to a folder that this user can write to, or say --write");
             return -1;
         }
     }

@@ -94,10 +94,9 @@ static int prepare(struct cli_job *job, struct err *err)
 {
     if (cli_run_inputs_open(job->options, &job->inputs, err) < 0)
         return -1;
-    if (job->options->dir &&
-        (cli_folder_open(job->options->dir, job->options->write, /* changes= */ false,
-                         &job->folder, err) < 0 ||
-         cli_folder_prepare(&job->folder, err) < 0))
+    if (job->options->dir && (cli_folder_open(job->options->dir, job->options->write,
+                                              /* changes= */ false, &job->folder, err) < 0 ||
+                              cli_folder_prepare(&job->folder, err) < 0))
         return -1;
     if (job->options->out && cli_steward_open(job->options->out, &job->steward, err) < 0)
         return -1;

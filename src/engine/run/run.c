@@ -429,9 +429,8 @@ void run_start(struct engine_run *run)
         run->cell_ops->start(run);
         return;
     }
-    run->pooled =
-        !run->request->command &&
-        pools_take(&engine->pools, run->image, run->request, &run->tenant, &run->taken);
+    run->pooled = !run->request->command &&
+                  pools_take(&engine->pools, run->image, run->request, &run->tenant, &run->taken);
     if (!run->pooled) {
         build(run);
         return;

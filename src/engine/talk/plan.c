@@ -177,7 +177,8 @@ static const struct language languages[REQUEST_LANGUAGES] = {
 };
 
 /* A command needs nothing of the image: `shell` is a static program. */
-static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL, .program = NOTHING };
+static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL,
+                                                  .program = NOTHING };
 
 static const struct language *language_of(const struct request *request)
 {
