@@ -54,7 +54,7 @@ REFUSED = {
     "a language": {"code": "1", "language": "cobol"},
     "a profile": {"code": "1", "profile": "huge"},
     "a tier": {"code": "1", "tier": "microvm"},
-    "an image": {"code": "1", "image": "debian"},
+    "an image": {"code": "1", "image": "Debian 12"},
     "milliseconds": {"code": "1", "limits": {"timeout_s": 5000}},
     "a negative limit": {"code": "1", "limits": {"pids": -1}},
     "a boolean limit": {"code": "1", "limits": {"pids": True}},
