@@ -1,4 +1,4 @@
-/* A store of images for tests, in a folder that goes with its process. */
+/* Stores of images for tests, in folders that go with their process. */
 #include "images_place.h"
 
 #include <fcntl.h>
@@ -11,27 +11,32 @@
 #include "base/own.h"
 #include "check.h"
 
-static char to_remove[40];
+#define PLACES_MAX 4
+static char to_remove[PLACES_MAX][40];
+static size_t places;
 static pid_t maker;
 
 static void clean(void)
 {
     if (getpid() != maker)
         return;
-    if (fork() == 0) {
-        execl("/bin/rm", "rm", "-rf", to_remove, (char *)NULL);
-        _exit(1);
+    for (size_t i = 0; i < places; i++) {
+        if (fork() == 0) {
+            execl("/bin/rm", "rm", "-rf", to_remove[i], (char *)NULL);
+            _exit(1);
+        }
+        wait(NULL);
     }
-    wait(NULL);
 }
 
 void images_place_open(struct images_place *place)
 {
     struct err err = ERR_INIT;
-    CHECK(mkdtemp(place->path) != NULL);
-    snprintf(to_remove, sizeof to_remove, "%s", place->path);
+    CHECK(places < PLACES_MAX && mkdtemp(place->path) != NULL);
+    snprintf(to_remove[places], sizeof to_remove[places], "%s", place->path);
     maker = getpid();
-    atexit(clean);
+    if (places++ == 0)
+        atexit(clean);
     place->state = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     image_store_open(place->state, /* make= */ true, &place->store, &err);
     CHECK_TEXT(err.text, "");
