@@ -1,4 +1,4 @@
-/* Stores of images for tests, in folders that go with their process. */
+/* Stores of images for tests, in one folder that goes with its process. */
 #include "images_place.h"
 
 #include <fcntl.h>
@@ -11,32 +11,31 @@
 #include "base/own.h"
 #include "check.h"
 
-#define PLACES_MAX 4
-static char to_remove[PLACES_MAX][40];
-static size_t places;
+static char all[] = "/tmp/cupel-unit-images-XXXXXX";
+static unsigned places;
 static pid_t maker;
 
 static void clean(void)
 {
     if (getpid() != maker)
         return;
-    for (size_t i = 0; i < places; i++) {
-        if (fork() == 0) {
-            execl("/bin/rm", "rm", "-rf", to_remove[i], (char *)NULL);
-            _exit(1);
-        }
-        wait(NULL);
+    if (fork() == 0) {
+        execl("/bin/rm", "rm", "-rf", all, (char *)NULL);
+        _exit(1);
     }
+    wait(NULL);
 }
 
 void images_place_open(struct images_place *place)
 {
     struct err err = ERR_INIT;
-    CHECK(places < PLACES_MAX && mkdtemp(place->path) != NULL);
-    snprintf(to_remove[places], sizeof to_remove[places], "%s", place->path);
-    maker = getpid();
-    if (places++ == 0)
+    if (places++ == 0) {
+        CHECK(mkdtemp(all) != NULL);
+        maker = getpid();
         atexit(clean);
+    }
+    snprintf(place->path, sizeof place->path, "%s/%u", all, places);
+    CHECK(mkdir(place->path, 0755) == 0);
     place->state = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     image_store_open(place->state, /* make= */ true, &place->store, &err);
     CHECK_TEXT(err.text, "");
