@@ -54,6 +54,7 @@ def test_without_user_namespaces_the_refusal_names_the_fix(cupels):
     assert json.loads(as_json.stdout)["error"]["kind"] == "host"
 
 
+@pytest.mark.boxes("host", why="images and changes are kept in a state folder")
 def test_root_of_a_user_namespace_with_one_uid_is_an_ordinary_user(cupel_as):
     # Without the state folder of the tests: as root that belongs to the doors' private uid.
     before = ["env", "-u", "CUPEL_STATE", "HOME=/nowhere", "unshare", "-U", "-r"]

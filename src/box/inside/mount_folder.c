@@ -23,12 +23,15 @@
 /* <sys/mount.h> and <linux/mount.h> exclude each other. */
 int mount(const char *source, const char *target, const char *type, unsigned long flags,
           const void *data);
+int umount2(const char *target, int flags);
 #define BIND 4096ul
 #define RECURSIVE 16384ul
 #define NOSUID_NODEV 6ul
+#define DETACH 2
 
 /* Names in the writable part, beside BOX_WORK. */
 #define OWN_WORK "mnt/o" /* overlay's own */
+#define BELOW "mnt/f" /* the folder, while the overlay is mounted */
 #define EMPTY_FOLDER "mnt/h"
 #define EMPTY_FILE "mnt/e"
 
@@ -54,18 +57,21 @@ static int make_read_only(int at)
 
 static enum box_step mount_layer(const struct mount_plan *plan, const char *folder)
 {
-    char options[128];
+    static const char options[] = "lowerdir=" BELOW ",upperdir=mnt/" BOX_WORK ",workdir=" OWN_WORK
+                                  ",userxattr";
     struct stat st;
     /* Without user attributes on a tmpfs (Linux 6.6) the layer could not say that a new folder
      * hides an old one: removed files would come back. */
     if (setxattr("mnt/" BOX_WORK, "user.cupel", "", 0, 0) < 0 ||
         removexattr("mnt/" BOX_WORK, "user.cupel") < 0)
         return BOX_STEP_FOLDER_XATTR;
-    snprintf(options, sizeof options,
-             "lowerdir=%s,upperdir=mnt/" BOX_WORK ",workdir=" OWN_WORK ",userxattr", folder);
+    /* The list of mounts shows the path of the lower layer: it is to be no path of the broker. */
+    if (mkdir(BELOW, 0700) < 0 || mount(folder, BELOW, NULL, BIND, NULL) < 0)
+        return BOX_STEP_FOLDER;
     if (stat(folder, &st) < 0 || chmod("mnt/" BOX_WORK, (st.st_mode & 0777) | 0700) < 0 ||
         mkdir(OWN_WORK, 0700) < 0 || chown(OWN_WORK, plan->occupant_uid, plan->occupant_gid) < 0 ||
-        mount("cupel", "workspace", "overlay", NOSUID_NODEV, options) < 0)
+        mount("cupel", "workspace", "overlay", NOSUID_NODEV, options) < 0 ||
+        umount2(BELOW, DETACH) < 0 || rmdir(BELOW) < 0)
         return BOX_STEP_FOLDER;
     return BOX_STEP_NONE;
 }
