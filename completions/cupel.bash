@@ -444,36 +444,13 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
-        fill=words words='import export ls show pull add lock rm prune du verify extras' options='--json --quiet -q --help -h'
-        ;;
-    'images import')
-        fill=files options='--name --ref --max-size --json --quiet -q --help -h'
-        case $prev in
-        --name) options='' fill='' ;;
-        --ref) options='' fill='' ;;
-        --max-size) options='' fill='' ;;
-        esac
-        ;;
-    'images export')
-        fill='' options='--output -o --added --json --quiet -q --help -h'
-        case $prev in
-        --output | -o) options='' fill=files ;;
-        esac
+        fill=words words='ls show add lock pull import export rm prune du verify extras' options='--json --quiet -q --help -h'
         ;;
     'images ls')
         fill='' options='--json --quiet -q --help -h'
         ;;
     'images show')
         fill='' options='--json --quiet -q --help -h'
-        ;;
-    'images pull')
-        fill='' options='--name --tls-ca --plain-http --max-size --idle-timeout --json --quiet -q --help -h'
-        case $prev in
-        --name) options='' fill='' ;;
-        --tls-ca) options='' fill=files ;;
-        --max-size) options='' fill='' ;;
-        --idle-timeout) options='' fill='' ;;
-        esac
         ;;
     'images add')
         fill='' options='--pip --requirements -r --npm --apt --from --lock --timeout -t --verbose -v --json --quiet -q --help -h'
@@ -489,6 +466,29 @@ _cupel()
         ;;
     'images lock')
         fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images pull')
+        fill='' options='--name --tls-ca --plain-http --max-size --idle-timeout --json --quiet -q --help -h'
+        case $prev in
+        --name) options='' fill='' ;;
+        --tls-ca) options='' fill=files ;;
+        --max-size) options='' fill='' ;;
+        --idle-timeout) options='' fill='' ;;
+        esac
+        ;;
+    'images import')
+        fill=files options='--name --ref --max-size --json --quiet -q --help -h'
+        case $prev in
+        --name) options='' fill='' ;;
+        --ref) options='' fill='' ;;
+        --max-size) options='' fill='' ;;
+        esac
+        ;;
+    'images export')
+        fill='' options='--output -o --added --json --quiet -q --help -h'
+        case $prev in
+        --output | -o) options='' fill=files ;;
+        esac
         ;;
     'images rm')
         fill='' options='--json --quiet -q --help -h'

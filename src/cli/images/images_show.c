@@ -60,7 +60,7 @@ static int look(const struct cli_images *images, const struct image_entry *entry
     return 0;
 }
 
-/* What a box of the image finds, looked up once and remembered; or why nobody could look. */
+/* The findings of a run in a box of the image, once and remembered; or why nobody could look. */
 static void probe(struct cli_images *images, const struct image_entry *entry, json_t *out)
 {
     static const char *const members[] = { "languages", "python_start", "python_why" };
