@@ -207,8 +207,9 @@ void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char 
 
 /* An image's content, probed in a box once and kept in the state directory:
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...],"base":"host"|
- * "none","zygote":true|false}. recompute: probe again, with the host's digest computed from its
- * content. */
+ * "none","zygote":true|false}; here also "python_start", which is "zygote", "exec" or "none", and
+ * "python_why", null with a zygote. recompute: probe again, with the host's digest computed from
+ * its content. */
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err);
 /* The names of all images: "host" first. */

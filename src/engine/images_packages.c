@@ -1,7 +1,9 @@
 /* Which image has a package: for the field `packages`, and for hints. Names in folders decide, no
  * interpreter runs. Runs in the engine. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -106,29 +108,63 @@ struct engine_image *images_for_packages(struct engine *engine, const struct req
 
 struct hint {
     const struct image *without;
-    const char *module;
+    enum images_kind kind;
+    const char *name;
     struct engine_image *found;
 };
 
-static bool has_module(void *user, struct engine_image *image)
+/* In the lock of its build, at the top of its packages. */
+static bool has_npm(const struct image *image, const char *name)
+{
+    static const char above[] = "node_modules/";
+    size_t i;
+    json_t *one;
+    json_array_foreach (json_object_get(json_object_get(image->stored, "lock"), "npm"), i, one) {
+        struct str path = json_get_str(one, "path");
+        if (path.len == sizeof above - 1 + strlen(name) &&
+            strncmp(path.at, above, sizeof above - 1) == 0 &&
+            strcmp(path.at + sizeof above - 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The name is the code's: it may be anything but a path. */
+static bool has_program(const struct image *image, const char *name)
+{
+    static const char *const folders[] = { "usr/bin", "usr/local/bin", "bin" };
+    char path[192];
+    struct stat st;
+    for (size_t i = 0; image->tree >= 0 && !strchr(name, '/') && i < array_len(folders); i++) {
+        snprintf(path, sizeof path, "%s/%.128s", folders[i], name);
+        if (fstatat(image->tree, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
+static bool has_named(void *user, struct engine_image *image)
 {
     struct hint *hint = user;
     if (strcmp(image->image.digest, hint->without->digest) != 0 &&
-        image_can_import(&image->image, hint->module))
+        (hint->kind == IMAGES_PYTHON ? image_can_import(&image->image, hint->name)
+         : hint->kind == IMAGES_NPM  ? has_npm(&image->image, hint->name)
+                                     : has_program(&image->image, hint->name)))
         hint->found = image;
     return hint->found != NULL;
 }
 
-bool images_hint(struct engine *engine, const struct image *without, const char *module,
-                 struct buf *out)
+bool images_hint(struct engine *engine, const struct image *without, enum images_kind kind,
+                 const char *name, struct buf *out)
 {
-    struct hint hint = { .without = without, .module = module };
+    struct hint hint = { .without = without, .kind = kind, .name = name };
     char version[IMAGE_VERSION_ROOM] = "";
-    images_each(engine, has_module, &hint);
+    images_each(engine, has_named, &hint);
     if (!hint.found)
         return false;
-    image_has_distribution(&hint.found->image, str_of(module), version);
-    buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, module,
+    if (kind == IMAGES_PYTHON)
+        image_has_distribution(&hint.found->image, str_of(name), version);
+    buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, name,
                version[0] ? " " : "", version, hint.found->asked);
     return true;
 }

@@ -253,7 +253,7 @@ MANY = {
     "cupel version ": [],
     "cupel nosuch ": [],
     "cupel session ": VERBS["session"],
-    "cupel images e": ["extras"],
+    "cupel images e": ["export", "extras"],
     "cupel session --": ["--help"],
     "cupel session fork --": ["--help", "--json", "--quiet"],
     "cupel session nosuch ": [],

@@ -14,7 +14,7 @@ const struct opt cli_run_options_table[] = {
     CLI_RUN_ROWS_DIR,     CLI_RUN_ROW_OUT,     CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
     CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
     CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
-    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
+    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_PACKAGE, CLI_RUN_ROW_SEED,
     CLI_RUN_ROW_CACHE,    CLI_RUN_ROW_TOOLS,   CLI_RUN_ROWS_SOURCES,
     CLI_RUN_ROWS_APPROVE, CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON,
     CLI_RUN_ROW_INLINE,   CLI_RUN_ROW_CURL,    CLI_RUN_ROW_COLD,
@@ -61,6 +61,7 @@ static int check_request_alone(const struct cli_run_options *o, struct err *err)
         { "profile", o->profile != NULL },   { "image", o->image != NULL },
         { "limit", o->limits.count > 0 },    { "seed", o->seed.given },
         { "cache", o->cache.given },         { "tools", o->tools.count > 0 },
+        { "package", o->packages.count > 0 },
     };
     for (size_t i = 0; i < array_len(fields); i++) {
         if (!fields[i].given)

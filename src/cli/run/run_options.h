@@ -14,7 +14,7 @@ struct cli_run_options {
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names, inline_artifacts, curl;
-    struct opt_list files, env, limits, tools, approve, refuse;
+    struct opt_list files, env, limits, tools, packages, approve, refuse;
     const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
     const char *dir; /* a folder to show as /workspace */
     bool write, command; /* what is written there goes through; operands are a command */
@@ -90,6 +90,15 @@ struct cli_run_options {
       "defaults and walls: baseline, analysis, strict" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
+#define CLI_RUN_ROW_PACKAGE                                                                        \
+    {                                                                                              \
+        "package",                                                                                 \
+        0,                                                                                         \
+        "PACKAGE",                                                                                 \
+        OPT_LIST,                                                                                  \
+        CLI_RUN_AT(packages),                                                                      \
+        "use an image that has this package of Python"                                             \
+    }
 #define CLI_RUN_ROW_SEED                                                                           \
     { "seed", 0, "N", OPT_NUMBER, CLI_RUN_AT(seed), "fix random numbers and the clock" }
 #define CLI_RUN_ROW_TOOLS                                                                          \

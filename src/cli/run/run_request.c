@@ -64,6 +64,14 @@ static json_t *tools_json(const struct opt_list *given)
     return names;
 }
 
+static json_t *packages_json(const struct opt_list *given)
+{
+    json_t *packages = json_array();
+    for (size_t i = 0; i < given->count; i++)
+        json_array_append_new(packages, json_text(str_of(given->at[i])));
+    return packages;
+}
+
 /* A text member; command lines and scripts may not be UTF-8. */
 static int set_text(json_t *object, const char *name, struct str text, struct err *err)
 {
@@ -192,6 +200,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
         json_object_set_new(root, "seed", number_json(options->seed.value));
     if (options->tools.count > 0)
         json_object_set_new(root, "tools", tools_json(&options->tools));
+    if (options->packages.count > 0)
+        json_object_set_new(root, "packages", packages_json(&options->packages));
     if (options->cache.given)
         json_object_set_new(root, "cache",
                             json_pack("{s:o}", "ttl_s", number_json(options->cache.value)));
