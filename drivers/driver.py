@@ -315,26 +315,11 @@ def compile_program():
     return code, compile(_ast.Expression(last.value), program, "eval", flags, True)
 
 
-def the_runner():
-    global runner
-    if runner is None or runner.get_loop().is_closed():
-        runner = __import__("asyncio").Runner()
-    return runner
-
-
-def run_async(coroutine):
-    return the_runner().run(coroutine)
-
-
 def run_codes(code, last, scope):
     parts = (code, last) if last else (code,)
     if not any(part.co_flags & CO_COROUTINE for part in parts):
         return [eval(part, scope) for part in parts][-1]
-
-    async def both():
-        return [await eval(part, scope) if part.co_flags & CO_COROUTINE else eval(part, scope)
-                for part in parts][-1]
-    return run_async(both())
+    return load("tasks").run_parts(parts, scope)
 
 
 def settle(step, *args):

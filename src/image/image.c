@@ -148,7 +148,7 @@ static void look_at_host(int root_dirfd, struct image_facts *facts)
         if (faccessat(root_dirfd, paths[i], X_OK, 0) == 0)
             snprintf(out[i], IMAGE_LOOK_PATH, "/%s", paths[i]);
     }
-    if (faccessat(root_dirfd, LOADER + 1, X_OK, 0) == 0) {
+    if (faccessat(root_dirfd, &LOADER[1], X_OK, 0) == 0) {
         snprintf(facts->libc, sizeof facts->libc, "glibc");
         snprintf(facts->loader, sizeof facts->loader, LOADER);
     }
@@ -190,7 +190,7 @@ bool image_is_current(const struct image *image)
 
 /* --- stored images --- */
 
-/* What the tree has hides what the host has. */
+/* The tree's own facts hide those of the host. */
 static void lay_over(struct image_facts *facts, const struct image_facts *host)
 {
     const struct {

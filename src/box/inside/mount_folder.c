@@ -1,7 +1,7 @@
 /* /workspace as a folder of the caller: below a layer of the box's own, read-only, or itself; and
- * places in it that are hidden, read-only, or files of the caller. What user code finds there is
- * hostile: every path is resolved beneath /workspace and then held by a descriptor, on which
- * something is mounted. Runs in the box's first process; no heap. */
+ * places in it that are hidden, read-only, or files of the caller. All that user code finds there
+ * is hostile: every path is resolved beneath /workspace and then held by a descriptor, on
+ * which something is mounted. Runs in the box's first process; no heap. */
 #include "box/inside/mount_folder.h"
 
 #include <errno.h>

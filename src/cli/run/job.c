@@ -313,7 +313,7 @@ static void show(struct cli_job *job)
     note_left_out(&job->err_stream, "stderr");
 }
 
-/* What the code changed in its view of the folder becomes a set for cupel diff. */
+/* The changes of the code to its view of the folder become a set for cupel diff. */
 static int keep_changes(struct cli_job *job, struct err *err)
 {
     size_t count = 0;

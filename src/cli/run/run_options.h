@@ -82,7 +82,12 @@ struct cli_run_options {
       CLI_RUN_AT(stdin_file),                                                                      \
       "standard input of the code; - passes ours" }
 #define CLI_RUN_ROW_PROFILE                                                                        \
-    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), "defaults and walls: baseline, analysis, strict" }
+    { "profile",                                                                                   \
+      0,                                                                                           \
+      "NAME",                                                                                      \
+      OPT_TEXT,                                                                                    \
+      CLI_RUN_AT(profile),                                                                         \
+      "defaults and walls: baseline, analysis, strict" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_SEED                                                                           \

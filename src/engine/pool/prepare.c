@@ -189,7 +189,8 @@ static json_t *manifest_json(const struct image *image)
     return out;
 }
 
-/* What the tree shows of an image that no probe can look into: it has no Python that runs it. */
+/* The facts that the tree shows of an image that no probe can look into: it has no Python that runs
+ * it. */
 static json_t *manifest_of_facts(const struct image *image)
 {
     const struct image_facts *facts = &image->facts;

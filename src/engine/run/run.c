@@ -348,7 +348,8 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     struct engine_run *run = buf_alloc_zero(1, sizeof *run);
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
-        .engine = engine, .request = request, .image = images_hold(image), .hooks = *hooks, .tenant.news = on_news,
+        .engine = engine, .request = request, .image = images_hold(image), .hooks = *hooks,
+        .tenant.news = on_news,
         .box = HOUSE_NOBODY, .channel = { -1, -1 }, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,

@@ -10,7 +10,7 @@
 
 #define PLAN_PYTHON_LEAST 8 /* the drivers run on Python 3.8 and later */
 
-/* What a box or zygote shows: an image, and its prepared font list (NULL and -1: none). */
+/* A box or zygote shows this: an image, and its prepared font list (NULL and -1: none). */
 struct plan_image {
     const struct image *image;
     const char *font_list;

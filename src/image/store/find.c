@@ -211,7 +211,9 @@ int image_store_list(const struct image_store *store, json_t **out, struct err *
     own_image_names names = IMAGE_NAMES_INIT;
     own_fd fd = openat(store->dirfd, "names", FOLDER);
     char hex[IMAGE_HEX_ROOM];
-    if (fd < 0 || image_names_read(fd, &names) < 0)
+    /* Until the first build, an engine may have made the folder for trees alone. */
+    const bool none = fd < 0 && errno == ENOENT;
+    if (!none && (fd < 0 || image_names_read(fd, &names) < 0))
         return image_store_sys(err, "read the names of the images");
     own_json list = json_array();
     for (size_t i = 0; i < names.count; i++) {
