@@ -1,8 +1,10 @@
 """Images for tests of doors: made of folders by build/image-maker, in the state folder of the cupel that will use
 them, and gone at the end."""
 import contextlib
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from host import BUILD
 
@@ -25,14 +27,25 @@ class Shop:
     def make(self, name, files, *options):
         """An image on the host, unless the options say otherwise; a file whose text begins with #! can be run. Its
         tree's digest."""
-        top = self.place.fresh("tree", 0o755)
+        return self.make_of(name, lambda top: self.fill(top, files), *(options or ["--host"]))
+
+    def make_alone(self, name):
+        """One that shares no file with the host: Python and Bash."""
+        return self.make_of(name, python_tree)
+
+    @staticmethod
+    def fill(top, files):
         for path, text in files.items():
             at = top / path
             at.parent.mkdir(parents=True, exist_ok=True)
             at.write_text(text)
             at.chmod(0o755 if text.startswith("#!") else 0o644)
-        done = subprocess.run([self.maker, *(options or ["--host"]), name, top], env=self.cupel.env, text=True,
-                              capture_output=True, timeout=120, **self.cupel.identity())
+
+    def make_of(self, name, fill, *options):
+        top = self.place.fresh("tree", 0o755)
+        fill(top)
+        done = subprocess.run([self.maker, *options, name, top], env=self.cupel.env, text=True, capture_output=True,
+                              timeout=120, **self.cupel.identity())
         shutil.rmtree(top)
         assert done.returncode == 0, done.stderr
         self.names.add(name)
@@ -56,3 +69,25 @@ def open_shop(cupel, place):
         yield shop
     finally:
         shop.close()
+
+
+def python_tree(top):
+    """Fills a folder with what Python and Bash of this host need: an image that stands alone."""
+    programs = ["/usr/bin/python3.11", "/usr/bin/bash"]
+    modules = [str(path) for path in Path("/usr/lib/python3.11/lib-dynload").glob("*.so")]
+    said = subprocess.run(["ldd", *programs, *modules], capture_output=True, text=True).stdout
+    wanted = {word for word in said.split() if word.startswith("/") and not word.endswith(":")}
+    for path in [*programs, *sorted(wanted)]:
+        at = top / ("usr" + path if not path.startswith("/usr/") else path[1:])
+        at.parent.mkdir(parents=True, exist_ok=True)
+        if not at.exists():
+            shutil.copy(os.path.realpath(path), at)
+    for name, target in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64"), ("sbin", "usr/sbin"),
+                         ("usr/bin/python3", "python3.11"), ("usr/bin/sh", "bash")):
+        (top / name).symlink_to(target)
+    (top / "usr/sbin").mkdir()
+    shutil.copytree("/usr/lib/python3.11", top / "usr/lib/python3.11", symlinks=True, ignore=shutil.ignore_patterns(
+        "__pycache__", "test", "idlelib", "lib2to3", "ensurepip", "pydoc_data", "tkinter", "dist-packages"))
+    for path in top.rglob("*"):
+        if not path.is_symlink() and path.is_file():
+            path.chmod(0o755 if "/bin/" in str(path) or path.suffix == ".so" or ".so." in path.name else 0o644)

@@ -64,4 +64,9 @@ struct engine_image *images_for_packages(struct engine *engine, const struct req
 bool images_hint(struct engine *engine, const struct image *without, const char *module,
                  struct buf *out);
 
+/* The same for packages that code tried to install with a program of that option ("--pip"), and
+ * the command that makes an image with them. */
+void images_hint_packages(struct engine *engine, const json_t *packages, const char *option,
+                          struct buf *out);
+
 #endif
