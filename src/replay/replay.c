@@ -122,8 +122,9 @@ static json_t *record_of(const struct replay *how, const json_t *record, json_t 
 static void explain_gone(const json_t *record, struct err *err)
 {
     const char *digest = remake_digest(record);
+    const char *name = err->value + strspn(err->value, "\"");
     char value[sizeof err->value];
-    snprintf(value, sizeof value, "%s", err->value);
+    snprintf(value, sizeof value, "%.*s", (int)strcspn(name, "\""), name);
     err_set(err, ERR_CONFLICT, "run '%.40s' was on image '%.80s', which is not here any more: %s",
             text_of(record, "run"), value, digest ? digest : "its digest is not recorded");
     snprintf(err->field, sizeof err->field, "image");
@@ -139,7 +140,7 @@ static void explain(const struct replay *how, const json_t *record, struct err *
     bool image = err->kind == ERR_INPUT && strcmp(err->field, "image") == 0;
     if (!image || how->any_image)
         return;
-    if (strncmp(err->value, "sha256:", 7) != 0) {
+    if (strncmp(err->value + strspn(err->value, "\""), "sha256:", 7) != 0) {
         explain_gone(record, err);
         return;
     }
