@@ -27,6 +27,7 @@
 #define REQUEST_CACHE_MAX_S (30 * 86400) /* cache.ttl_s */
 #define REQUEST_IMAGE_NAME_MAX 63
 #define REQUEST_IMAGE_ROOM 80 /* "sha256:", 64 digits, NUL; names are shorter */
+#define REQUEST_IMAGE_REF_ROOM (REQUEST_IMAGE_NAME_MAX + 1 + REQUEST_IMAGE_ROOM)
 #define REQUEST_PACKAGES_MAX 64
 #define REQUEST_PACKAGE_MAX 100 /* bytes of a package's name, and of its version */
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
@@ -164,6 +165,9 @@ int request_set_image(struct request *request, const char *text, struct err *err
 /* [a-z0-9][a-z0-9._-]*; "sha256:" and 64 hexadecimal digits, lower case. */
 bool request_image_is_name(struct str text);
 bool request_image_is_digest(struct str text);
+/* Either, or NAME@sha256:HEX. */
+bool request_image_is_ref(struct str text);
+#define REQUEST_IMAGE_BOUND "NAME, NAME@sha256:HEX or sha256:HEX"
 
 /* One of `packages`: a name alone, or with a version: exactly that one, or at least that. */
 struct request_package {

@@ -66,4 +66,9 @@ enum images_kind { IMAGES_PYTHON, IMAGES_NPM, IMAGES_PROGRAM };
 bool images_hint(struct engine *engine, const struct image *without, enum images_kind kind,
                  const char *name, struct buf *out);
 
+/* The same for packages that code tried to install with a program of that option ("--pip"), and
+ * the command that makes an image with them. */
+void images_hint_packages(struct engine *engine, const json_t *packages, const char *option,
+                          struct buf *out);
+
 #endif

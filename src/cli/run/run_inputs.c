@@ -1,6 +1,6 @@
 /* Opens the caller's files. Runs in the cli process, still as the caller: it reads nothing, so that
  * no foreign byte is parsed with the caller's rights; as root the engine drops them before the
- * first read. */
+ * first read. The configuration alone is read here, for the default image. */
 #include "cli/run/run_inputs.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "cli/link/settings.h"
 #include "contract/request.h"
 
 #define RUN_ATTACH_MAX 32
@@ -85,6 +86,8 @@ static int open_code(const char *text, bool language, struct cli_run_inputs *out
 int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
                               struct err *err)
 {
+    if (cli_settings_use_image(err) < 0)
+        return -1;
     out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
     for (size_t i = 0; i < specs->count; i++) {
         struct cli_run_file *file = &out->files[i];
@@ -101,7 +104,9 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
                         struct err *err)
 {
     if (options->request)
-        return open_input(options->request, "request", &out->request_fd, err);
+        return cli_settings_use_image(err) < 0
+                   ? -1
+                   : open_input(options->request, "request", &out->request_fd, err);
     out->args = options->operands.at;
     out->arg_count = options->operands.count;
     if (options->code || options->command) {
