@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "box/proto/proto.h"
 #include "cli/cli.h"
 #include "cli/exec/exec_options.h"
 #include "cli/exec/exec_relay.h"
@@ -99,14 +100,18 @@ static int make_request(struct exec *exec, struct err *err)
 
 static int prepare(struct exec *exec, struct err *err)
 {
-    if (cli_run_inputs_open_files(&exec->options.run.files, &exec->inputs, err) < 0 ||
-        cli_shown_open(&exec->options.run, &exec->shown, err) < 0)
+    const struct cli_run_options *options = &exec->options.run;
+    own_buf places = BUF_INIT(BOX_PLACES_ROOM);
+    if (cli_run_inputs_open_files(&options->files, /* folders= */ true, &exec->inputs, err) < 0 ||
+        cli_shown_open(options, &exec->inputs, &exec->shown, err) < 0)
         return -1;
     look_at_terminal(exec);
     cli_shown_set_variables(&exec->options.run);
-    if (cli_shown_engine(&exec->shown, &exec->inputs, STR_NONE, &exec->engine, err) < 0 ||
+    if (cli_run_inputs_attach(options, &exec->inputs, &places, err) < 0 ||
+        cli_shown_engine(&exec->shown, &exec->inputs, buf_str(&places), &exec->engine, err) < 0 ||
         make_request(exec, err) < 0)
         return -1;
+    cli_shown_use(&exec->shown, &exec->request);
     /* Not before: until the command runs, Ctrl-C simply ends us. */
     if (cli_interrupt_open(&exec->interrupt_fd, err) < 0)
         return -1;

@@ -10,10 +10,11 @@
 
 const struct opt cli_exec_options_table[] = {
     CLI_RUN_ROWS_DIR,
+    CLI_RUN_ROW_VENV,
     CLI_RUN_ROW_IMAGE,
     { "net", 0, "none", OPT_TEXT, offsetof(struct cli_exec_options, net),
       "the network: none, which is the default" },
-    CLI_RUN_ROW_FILE,
+    CLI_RUN_ROW_FILES,
     CLI_RUN_ROW_ENV,
     { "timeout", 't', "S", OPT_NUMBER, CLI_RUN_AT(timeout), "wall-clock seconds; default: none" },
     CLI_RUN_ROW_MEMORY,

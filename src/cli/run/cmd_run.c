@@ -42,18 +42,14 @@ static int open_engine(struct cli_job *job, struct err *err)
     const struct engine_options how = { .warm = false };
     char *options[CLI_RUN_ENGINE_OPTIONS];
     own_buf places = BUF_INIT(BOX_PLACES_ROOM);
-    if (job->options->dir)
-        return cli_shown_engine(&job->folders, &job->inputs, STR_NONE, &job->engine, err);
     int attached = cli_run_inputs_attach(job->options, &job->inputs, &places, err);
     if (attached < 0)
         return -1;
-    if (attached > 0 && !job->options->record && job->options->tools.count == 0)
-        return cli_shown_engine(&job->folders, &job->inputs, buf_str(&places), &job->engine, err);
-    if (attached > 0) {
-        err_set(err, ERR_USAGE, "a file of over 64 MiB cannot be combined with '--%s'",
-                job->options->record ? "record" : "tools");
+    if (attached > 0 &&
+        cli_run_options_check_alone(job->options, "a file of over 64 MiB", err) < 0)
         return -1;
-    }
+    if (attached > 0 || cli_shown_any(&job->folders))
+        return cli_shown_engine(&job->folders, &job->inputs, buf_str(&places), &job->engine, err);
     if (cli_run_options_engine(job->options, options))
         return cli_session_own(&job->remote, options, err) < 0 ? -1 : box_drop_door(err);
     if (job->options->tools.count > 0)
@@ -71,7 +67,7 @@ static int open_engine(struct cli_job *job, struct err *err)
 static int prepare(struct cli_job *job, struct err *err)
 {
     if (cli_run_inputs_open(job->options, &job->inputs, err) < 0 ||
-        cli_shown_open(job->options, &job->folders, err) < 0)
+        cli_shown_open(job->options, &job->inputs, &job->folders, err) < 0)
         return -1;
     if (job->options->out && cli_steward_open(job->options->out, &job->steward, err) < 0)
         return -1;
@@ -80,6 +76,7 @@ static int prepare(struct cli_job *job, struct err *err)
     if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
         0)
         return -1;
+    cli_shown_use(&job->folders, &job->request);
     if (job->request.tools && !cli_remote_is_open(&job->remote)) {
         err_set(err, ERR_ABSENT, "no engine is running, so there are no tools");
         err_hint(err, "name them with --tools, or start an engine: cupel serve");

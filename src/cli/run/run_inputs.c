@@ -29,8 +29,9 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* "-" is our own standard input. */
-static int open_input(const char *path, const char *what, int *out_fd, struct err *err)
+/* "-" is our own standard input. out_is_folder: NULL where a folder is refused. */
+static int open_any(const char *path, const char *what, int *out_fd, bool *out_is_folder,
+                    struct err *err)
 {
     own_fd fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                        : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -41,7 +42,9 @@ static int open_input(const char *path, const char *what, int *out_fd, struct er
         err->kind = error == ENOENT ? ERR_ABSENT : ERR_USAGE;
         return -1;
     }
-    if (S_ISDIR(st.st_mode)) {
+    if (out_is_folder)
+        *out_is_folder = S_ISDIR(st.st_mode);
+    else if (S_ISDIR(st.st_mode)) {
         err_set(err, ERR_USAGE, "%s '%.200s' is a folder, not a file", what, path);
         if (strcmp(what, "file") == 0)
             err_hint(err, "name each file, or pack the folder: tar -cf data.tar '%.200s'", path);
@@ -49,6 +52,11 @@ static int open_input(const char *path, const char *what, int *out_fd, struct er
     }
     *out_fd = take_fd(&fd);
     return 0;
+}
+
+static int open_input(const char *path, const char *what, int *out_fd, struct err *err)
+{
+    return open_any(path, what, out_fd, /* out_is_folder= */ NULL, err);
 }
 
 static bool is_one_word(const char *text)
@@ -82,8 +90,8 @@ static int open_code(const char *text, bool language, struct cli_run_inputs *out
     return open_input(text, "script", &out->code_fd, err);
 }
 
-int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
-                              struct err *err)
+int cli_run_inputs_open_files(const struct opt_list *specs, bool folders,
+                              struct cli_run_inputs *out, struct err *err)
 {
     out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
     for (size_t i = 0; i < specs->count; i++) {
@@ -91,7 +99,8 @@ int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_input
         file->fd = -1;
         out->file_count = i + 1;
         if (cli_run_spec_parse(specs->at[i], is_there, &file->spec, err) < 0 ||
-            open_input(file->spec.host, "file", &file->fd, err) < 0)
+            open_any(file->spec.host, "file", &file->fd, folders ? &file->is_folder : NULL, err) <
+                0)
             return -1;
     }
     return 0;
@@ -115,7 +124,7 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
     if (options->stdin_file &&
         open_input(options->stdin_file, "standard input", &out->stdin_fd, err) < 0)
         return -1;
-    return cli_run_inputs_open_files(&options->files, out, err);
+    return cli_run_inputs_open_files(&options->files, /* folders= */ true, out, err);
 }
 
 /* A copy counts as input: of the default profile 64 MiB of it, and never more than a frame takes.

@@ -191,6 +191,16 @@ static void command_hint(struct engine *engine, const struct image *image,
     }
 }
 
+static void module_hint(struct engine *engine, const struct image *image,
+                        const struct request *request, const char *module, struct buf *out)
+{
+    if (request->venv)
+        buf_printf(out, "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
+                   module, request->venv->path, module);
+    else
+        import_hint(engine, image, module, request->language == REQUEST_PYTHON, out);
+}
+
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,
               struct result *result)
 {
@@ -202,7 +212,7 @@ void hint_add(struct engine *engine, const struct image *image, const struct req
         hint_from_table(request, result, &text);
     if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
         missing_module(error->message, module, sizeof module))
-        import_hint(engine, image, module, request->language == REQUEST_PYTHON, &text);
+        module_hint(engine, image, request, module, &text);
     if (text.len == 0 && installs(request, result))
         buf_printf(&text,
                    "a box has no network, so nothing can be installed in it; 'cupel "
