@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "contract/request.h"
 
 #define RUN_ATTACH_MAX 32
+#define FILES_USUAL 500 /* that every limit of open files allows */
 #define COMMAND "exec \"$@\"" /* in Bash, with the command as arguments */
 
 static bool is_regular(const char *path)
@@ -40,11 +42,13 @@ static int open_any(const char *path, const char *what, int *out_fd, bool *out_i
         int error = errno;
         err_sys(err, "open %s '%.200s'", what, path);
         err->kind = error == ENOENT ? ERR_ABSENT : ERR_USAGE;
+        if (error == EMFILE)
+            err_hint(err, "name the folder of the files, or raise the limit: ulimit -n 8192");
         return -1;
     }
-    if (out_is_folder)
+    if (out_is_folder) {
         *out_is_folder = S_ISDIR(st.st_mode);
-    else if (S_ISDIR(st.st_mode)) {
+    } else if (S_ISDIR(st.st_mode)) {
         err_set(err, ERR_USAGE, "%s '%.200s' is a folder, not a file", what, path);
         if (strcmp(what, "file") == 0)
             err_hint(err, "name each file, or pack the folder: tar -cf data.tar '%.200s'", path);
@@ -90,9 +94,20 @@ static int open_code(const char *text, bool language, struct cli_run_inputs *out
     return open_input(text, "script", &out->code_fd, err);
 }
 
+/* Each file of a request stays open until it is read. */
+static void raise_limit(size_t count)
+{
+    struct rlimit files;
+    if (count <= FILES_USUAL || getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int cli_run_inputs_open_files(const struct opt_list *specs, bool folders,
                               struct cli_run_inputs *out, struct err *err)
 {
+    raise_limit(specs->count);
     out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
     for (size_t i = 0; i < specs->count; i++) {
         struct cli_run_file *file = &out->files[i];
