@@ -393,6 +393,9 @@ def set_path():
     """sys.path as set by site, without the driver's own folder."""
     folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
     sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
+    if posix.access(sys.executable.rpartition("/bin/")[0] + "/pyvenv.cfg", posix.F_OK):   # of --venv
+        import site
+        return site.main()
     debian = f"local/lib/{version}/dist-packages lib/python3/dist-packages lib/{version}/dist-packages"
     others = " ".join(f"{lib}/{version}/site-packages" for lib in dict.fromkeys((sys.platlibdir, "lib")))
     there = [[path for path in (f"{sys.prefix}/{name}" for name in names.split())

@@ -250,7 +250,7 @@ static int add_bytes(const struct cli_run_inputs *inputs, struct buf *stdin_byte
     }
     for (size_t i = 0; i < inputs->file_count; i++) {
         const struct cli_run_file *file = &inputs->files[i];
-        if (file->attached)
+        if (file->attached || file->is_folder)
             continue;
         own_buf bytes = BUF_INIT(most);
         if (cli_run_inputs_read(file->fd, file->spec.host, "files", &bytes, err) < 0)

@@ -216,6 +216,16 @@ static void command_hint(struct engine *engine, const struct image *image,
         import_hint(engine, image, name, /* python= */ true, out);
 }
 
+static void module_hint(struct engine *engine, const struct image *image,
+                        const struct request *request, const char *module, struct buf *out)
+{
+    if (request->venv)
+        buf_printf(out, "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
+                   module, request->venv->path, module);
+    else
+        import_hint(engine, image, module, request->language == REQUEST_PYTHON, out);
+}
+
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,
               struct result *result)
 {
@@ -227,7 +237,7 @@ void hint_add(struct engine *engine, const struct image *image, const struct req
         hint_from_table(request, result, &text);
     if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
         missing_module(error->message, request->language == REQUEST_PYTHON, module, sizeof module))
-        import_hint(engine, image, module, request->language == REQUEST_PYTHON, &text);
+        module_hint(engine, image, request, module, &text);
     if (text.len == 0)
         hint_install(engine, request, result, &text);
     if (text.len == 0 && failed && hint_is_command(error))
