@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "box/proto/proto.h"
+#include "box/host/box.h"
 #include "cli/run/venv.h"
 #include "cli/term/term.h"
 
