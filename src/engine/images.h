@@ -9,7 +9,9 @@
 #include "engine/talk/plan.h"
 #include "image/image.h"
 
-#define IMAGES_OPEN_MAX 16 /* without a run or session; the one longest unused is closed */
+#define IMAGES_OPEN_MAX                                                                            \
+    32 /* without a run or session; the one longest unused is closed. A search
+                            * for packages looks into as many. */
 #define IMAGES_UNUSED_MS 120000 /* then it is closed */
 
 struct engine;

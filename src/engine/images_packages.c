@@ -10,9 +10,9 @@
 #include "base/own.h"
 #include "engine/engine_int.h"
 #include "image/contents.h"
+#include "image/root.h"
 #include "image/store/store.h"
 
-#define LOOKED_MAX 64 /* stored images, for one request */
 #define COMMAND_MAX 200 /* then a hint names no further package */
 
 void images_each(struct engine *engine, bool (*see)(void *user, struct engine_image *image),
@@ -20,16 +20,17 @@ void images_each(struct engine *engine, bool (*see)(void *user, struct engine_im
 {
     own_image_store store = IMAGE_STORE_INIT;
     struct err ignored = ERR_INIT;
-    own_json list = NULL;
+    own_json names = NULL;
     size_t i;
-    json_t *row;
+    json_t *name;
     if (engine->state < 0 ||
         image_store_open(engine->state, /* make= */ false, &store, &ignored) < 0 ||
-        image_store_list(&store, &list, &ignored) < 0)
+        image_store_names(&store, &names, &ignored) < 0)
         return;
-    json_array_foreach (list, i, row) {
-        struct engine_image *image =
-            i < LOOKED_MAX ? images_find(engine, json_get_str(row, "name").at, &ignored) : NULL;
+    json_array_foreach (names, i, name) {
+        struct engine_image *image = i < IMAGES_OPEN_MAX
+                                         ? images_find(engine, json_string_value(name), &ignored)
+                                         : NULL;
         if (image && see(user, image))
             return;
     }
@@ -172,7 +173,8 @@ static bool has_program(const struct image *image, const char *name)
     struct stat st;
     for (size_t i = 0; image->tree >= 0 && !strchr(name, '/') && i < array_len(folders); i++) {
         snprintf(path, sizeof path, "%s/%.128s", folders[i], name);
-        if (fstatat(image->tree, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        own_fd fd = image_root_open(image->tree, path, O_PATH);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
             return true;
     }
     return false;

@@ -31,6 +31,7 @@ void image_done(struct image *image)
 {
     json_decref(image->manifest);
     json_decref(image->stored);
+    json_decref(image->contents);
     own_close_fd(&image->tree);
     *image = IMAGE_INIT;
 }
@@ -318,6 +319,7 @@ int image_open_at(int root_dirfd, const char *name, int state_dirfd, bool recomp
     if (rc < 0 || image_check_pin(&image, at ? at + 1 : NULL, err) < 0)
         return -1;
     *out = image;
+    out->contents = json_object();
     image = IMAGE_INIT; /* handed on */
     return 0;
 }

@@ -27,6 +27,7 @@ struct image {
     struct image_facts facts;
     json_t *stored;   /* the store's manifest: "env", "lock", ...; NULL: image `host` */
     json_t *manifest; /* {"languages", "fonts", ...}, or NULL: not probed yet */
+    json_t *contents; /* of image/contents.h */
     bool from_cache;
 };
 
