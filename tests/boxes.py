@@ -1,5 +1,5 @@
-"""The kinds of boxes that the wall tests run in: image `host`, an imported image that stands alone, and image `host`
-with a folder of the caller's. `Boxed` is a Cupel whose every `cupel run` is of one kind; a test need not know which."""
+"""The kinds of boxes that the wall tests run in: image `host`, an imported image that stands alone, the same with
+profile `strict`, which only root can have, and image `host` with a folder of the caller's. `Boxed` is a Cupel whose every `cupel run` is of one kind; a test need not know which."""
 import base64
 import copy
 import json
@@ -11,10 +11,10 @@ from pathlib import Path
 import host
 import pytest
 
-KINDS = ["host", "image", "dir"]
+KINDS = ["host", "image", "strict", "dir"]
 IMAGE = "walls"
 VERSION = f"python3.{os.sys.version_info[1]}"
-# Of coreutils, util-linux and grep: what the probes call.
+# The programs that the probes call.
 PROGRAMS = [VERSION, "bash", "dash", "node", "stress-ng", *"""[ cat chmod cp cut dd df echo env false grep head id kill ln ls
     mkdir mkfifo mknod mount mv nice nproc printf ps readlink rm sed seq setsid sleep sort stat stdbuf sync tail tee
     timeout touch tr true umount uname unlink unshare wc yes""".split()]
@@ -22,7 +22,7 @@ UNUSED = {"test", "idlelib", "lib2to3", "tkinter", "turtledemo", "ensurepip", "p
 LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin",
          "usr/bin/python3": VERSION, "usr/bin/sh": "dash"}
 # What a request can say and `cupel run` cannot.
-REQUEST_ONLY = {"on_output_limit", "profile_of_requests"}
+REQUEST_ONLY = {"on_output_limit"}
 
 
 def libraries(programs):
@@ -68,8 +68,9 @@ class Boxes:
 
     def of(self, who, kind):
         cupel = self.cupels[who]
-        return cupel if kind == "host" else InImage(cupel, self.image_of(cupel)) if kind == "image" else \
-            OnFolder(cupel, self.place)
+        if kind == "dir":
+            return OnFolder(cupel, self.place)
+        return cupel if kind == "host" else InImage(cupel, self.image_of(cupel), strict=kind == "strict")
 
     def all(self, kind):
         """{who: cupel}, each made when a test first asks for it."""
@@ -108,16 +109,16 @@ class Boxed(host.Cupel):
 
 
 class InImage(Boxed):
-    def __init__(self, cupel, image):
+    def __init__(self, cupel, image, strict):
         super().__init__(cupel)
-        self.image = image
+        self.fields = {"image": image, **({"profile": "strict"} if strict else {})}
 
     def options(self):
-        return ["--image", self.image]
+        return [word for name, value in self.fields.items() for word in ("--" + name, value)]
 
     def request(self, request, args=(), **options):
         if isinstance(request, dict):
-            request = {"image": self.image, **request}
+            request = {**self.fields, **request}
         return super().request(request, args, **options)
 
 

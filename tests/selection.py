@@ -12,9 +12,9 @@ Rules, in this order:
    in n, and short and full together one in m. With `of="user"` the mark counts only rows with that parameter.
 4. A test that runs as root and as a user runs once in the short form. The checksum of its name decides as
    whom, and so both users meet about half of the tests. Mark `both` keeps the two together.
-5. A wall test (tests/wall/conftest.py) runs on image `host` in the short form. On an imported image and with a
-   folder it runs as one user in the full form, as the other in the long one; with mark `every_box` it is in
-   the short form and the full one."""
+5. A wall test (tests/wall/conftest.py) runs on image `host` in the short form. In the other
+   kinds of boxes it runs as one user in the full form, as the other in the long one; with mark `every_box` it
+   is in the short form and the full one."""
 import os
 import zlib
 
@@ -54,6 +54,8 @@ class Sampler:
         if any(mark.kwargs.get("of") == "user" for mark in item.iter_markers("sample")):
             return params["who"] != self.users[0]
         name, _, row = item.name.partition("[")
+        if params.get("boxed") == "strict":
+            return params["who"] != "root"
         row = row.replace(params["who"], "", 1).replace("host-", "", 1)
         number = zlib.crc32((item.path.name + name + row).encode())
         return params["who"] != self.users[number % len(self.users)]

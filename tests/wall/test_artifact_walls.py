@@ -6,7 +6,7 @@ import stat
 import pytest
 
 # With --dir there are no artifacts: changes are kept as a set, which tests/flow/test_dir.py attacks.
-ARTIFACTS = pytest.mark.boxes("host", "image", why="with --dir there are no artifacts")
+ARTIFACTS = pytest.mark.boxes("host", "image", "strict", why="with --dir there are no artifacts")
 TRAPS = r"""
 import os, socket
 os.chdir('/workspace')

@@ -162,7 +162,7 @@ def porter_of(front, seconds=10):
     return found[0] if host.wait_until(look, seconds, 0.001) else None
 
 
-@pytest.mark.boxes("host", "image", why="--dir takes no files in")
+@pytest.mark.boxes("host", "image", "strict", why="--dir takes no files in")
 def test_the_porter_is_as_weak_as_the_box(cupels, folder):
     """With a hundredth of a cpu a large input takes long enough to look."""
     (folder / "large").write_bytes(b"x" * (48 << 20))
@@ -182,7 +182,7 @@ def test_the_porter_is_as_weak_as_the_box(cupels, folder):
     assert host.wait_until(lambda: not host.ours(), 3)
 
 
-@pytest.mark.boxes("host", "image", why="--dir takes no files in, and brings out changes, not artifacts")
+@pytest.mark.boxes("host", "image", "strict", why="--dir takes no files in, and brings out changes, not artifacts")
 def test_the_porter_opens_everything_beneath_and_follows_no_link(cupel_as, folder):
     (folder / "in").write_text("x")
     trace = folder / "trace"

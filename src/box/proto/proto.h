@@ -301,7 +301,8 @@ struct box_news {
     uint32_t box;
     uint32_t step; /* FAILED */
     int32_t error; /* FAILED, PARKED, PREPARED, AWAKE: errno */
-    uint32_t walls; /* READY, STARTED: bits that were read back from the kernel */
+    uint32_t walls; /* READY, STARTED: bits that were read back from the kernel; FAILED at POSTURE:
+                     * those that are required and do not stand */
     int32_t by_signal; /* EXITED */
     int32_t status; /* EXITED: exit code or signal number */
     uint32_t overdue; /* EXITED: enum box_overdue */
@@ -319,7 +320,7 @@ struct box_news {
 struct box_report {
     uint32_t step; /* BOX_STEP_NONE: success */
     int32_t error;
-    uint32_t walls;
+    uint32_t walls; /* as in box_news */
 };
 
 /* Exec block: header, then argc + envc strings, each ended by NUL. */
