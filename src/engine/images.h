@@ -46,7 +46,8 @@ struct engine_image *images_hold(struct engine_image *image);
 void images_drop(struct engine *engine, struct engine_image *image);
 /* `host`, as it is now: for a run that began to wait before it changed. */
 struct engine_image *images_renew(struct engine *engine, struct engine_image *image);
-/* Closes those that nobody has used for a while. */
+/* Closes those that nobody has used for a while, and lets go of those whose name leads elsewhere:
+ * their pools close, so that prune can free them. */
 void images_tidy(struct engine *engine);
 void images_close(struct engine *engine);
 /* Looks at the host's facts again. */
