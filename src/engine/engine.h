@@ -30,9 +30,12 @@ struct engine_attached {
     int folder; /* -1: none */
     const int *files; /* in the order of their places */
     size_t file_count; /* at most ENGINE_FILES_MAX */
+    const int *trees; /* folders for other places than /workspace itself, in the order of theirs */
+    size_t tree_count; /* at most ENGINE_TREES_MAX */
     struct str places; /* records as of struct box_folder */
 };
 #define ENGINE_FILES_MAX 32
+#define ENGINE_TREES_MAX 9
 
 struct engine_options {
     const struct engine_attached *attached; /* NULL: nothing; else the engine runs one request */
@@ -207,8 +210,9 @@ void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char 
 
 /* An image's content, probed in a box once and kept in the state directory:
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...],"base":"host"|
- * "none","zygote":true|false}. recompute: probe again, with the host's digest computed from its
- * content. */
+ * "none","zygote":true|false}; here also "python_start", which is "zygote", "exec" or "none", and
+ * "python_why", null with a zygote. recompute: probe again, with the host's digest computed from
+ * its content. */
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err);
 /* The names of all images: "host" first. */

@@ -246,6 +246,18 @@ TEST(make_tells_why_a_tool_failed)
     char why[120];
     make_child_why(STR("Collecting x\nERROR: one\nnote\nERROR: two\n"), why, sizeof why);
     CHECK_TEXT(why, "ERROR: one; ERROR: two");
+    make_child_why(STR("npm error code E404\nnpm error 404 Not Found - GET x\nnpm error 404\n"
+                       "npm error 404 Note that you can also install from a\n"),
+                   why, sizeof why);
+    CHECK_TEXT(why, "npm error 404 Not Found - GET x");
+    char longer[400], line[600] = "ERROR: none of these (from versions: ";
+    for (int i = 0; i < 100; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%d, ", i);
+    snprintf(line + strlen(line), sizeof line - strlen(line), "100)\nERROR: last\n");
+    make_child_why(str_of(line), longer, sizeof longer);
+    CHECK(strstr(longer, "ERROR: none of these (from versions: 0, 1"));
+    CHECK(strstr(longer, " ... ") && strstr(longer, "99, 100); ERROR: last"));
+    CHECK(strlen(longer) < 230);
     make_child_why(STR("first\nlast \x1b[31mred\n\n"), why, sizeof why);
     CHECK(strstr(why, "last") && !strchr(why, '\x1b'));
     make_child_why(STR(""), why, sizeof why);

@@ -76,6 +76,37 @@ TEST(a_build_that_was_killed_before_its_manifest_is_no_image)
     CHECK(faccessat(place.store.dirfd, "lock", F_OK, 0) == 0);
 }
 
+/* A dead build that was giving `entry` its name. */
+static void leave_unnamed(const struct images_place *place, const struct image_entry *entry)
+{
+    char key[HASH_HEX_ROOM], line[300];
+    hash_hex(STR("1"), key);
+    snprintf(line, sizeof line, "%.2s/%s.444.1000\n", key, key);
+    CHECK(mkdirat(place->store.dirfd, "work/0123456789abcdef", 0700) == 0);
+    own_fd work = openat(place->store.dirfd, "work/0123456789abcdef", O_RDONLY | O_CLOEXEC);
+    own_fd log = openat(work, "log", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(log >= 0 && io_write_all(log, line, strlen(line)) == 0);
+    own_fd mark = openat(work, "unnamed", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(mark >= 0 && io_write_all(mark, entry->hex, strlen(entry->hex)) == 0);
+}
+
+TEST(a_build_that_was_killed_before_its_name_is_no_image)
+{
+    struct images_place place = IMAGES_PLACE_INIT;
+    own_image_entry entry = IMAGE_ENTRY_INIT, found = IMAGE_ENTRY_INIT;
+    struct err err = ERR_INIT;
+    images_place_open(&place);
+    images_make(&place, "x", "1", &entry);
+    leave_unnamed(&place, &entry);
+    open_again(&place);
+    CHECK(image_store_find(&place.store, "x", &found, &err) == 0); /* it has its name */
+    CHECK_INT(images_count(&place, "work"), 0);
+    leave_unnamed(&place, &entry);
+    CHECK(unlinkat(place.store.dirfd, "names/x", 0) == 0);
+    open_again(&place);
+    nothing_is_left(&place);
+}
+
 TEST(a_build_that_lives_is_not_swept)
 {
     struct images_place place = IMAGES_PLACE_INIT;

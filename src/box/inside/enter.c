@@ -77,7 +77,7 @@ static int filter_uncounted(void)
     return seccomp_raise(box_filter_uncounted, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
-/* What it makes in the caller's folder must not run with its owner's rights. */
+/* A file that it makes in the caller's folder must not run with its owner's rights. */
 static int filter_through(void)
 {
     return seccomp_raise(box_filter_through, SECCOMP_FILTER_FLAG_SPEC_ALLOW);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -71,6 +72,20 @@ static int find_base(struct image_store *store, struct making *m, struct err *er
     return m->job.on_host ? 0 : image_look(m->tree_fd, &m->job.facts, err);
 }
 
+/* pip, npm and apt open the folder by its path. */
+static int check_reach(int fd, const char *path, struct err *err)
+{
+    struct stat own, named;
+    if (fstat(fd, &own) == 0 && stat(path, &named) == 0 && own.st_dev == named.st_dev &&
+        own.st_ino == named.st_ino)
+        return 0;
+    err_set(err, ERR_HOST, "the folder of builds '%.200s' cannot be entered by uid %u", path,
+            (unsigned)geteuid());
+    err_hint(err, "set CUPEL_STATE to a folder below such that everybody may enter, as /var/lib/"
+                  "cupel is");
+    return -1;
+}
+
 static int set_scene(struct making *m, struct err *err)
 {
     const struct make_order *order = m->order;
@@ -78,6 +93,7 @@ static int set_scene(struct making *m, struct err *err)
     int stage;
     if (image_build_stage(m->job.build, &stage, err) < 0 ||
         path_of(stage, m->stage, sizeof m->stage, err) < 0 ||
+        check_reach(stage, m->stage, err) < 0 ||
         make_settings_plant(settings, stage, m->stage, err) < 0)
         return -1;
     size_t count = 0;

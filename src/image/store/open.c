@@ -96,6 +96,7 @@ void image_work_remove(const struct image_store *store, const char *id, int work
 {
     static const char *const trees[] = { "tree", "old", "stage", "new", "text" };
     own_fd all = openat(store->dirfd, "work", FOLDER);
+    image_store_undo_unnamed(store, work);
     for (size_t i = 0; i < array_len(trees); i++)
         image_path_remove(work, trees[i]);
     undo_log(store, work);
