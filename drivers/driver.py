@@ -53,7 +53,7 @@ scan = _json.make_scanner(Scan)
 def arrive():
     """In the box: move the channel away, put the work folder first on the path."""
     global words, words_id, requests
-    if not sys.flags.safe_path or sys.flags.isolated:
+    if not getattr(sys.flags, "safe_path", False) or sys.flags.isolated:   # from Python 3.11 on
         sys.path.insert(0, posix.getcwd())
     words, requests = PARKED_FDS
     try:   # the higher number first: both or none

@@ -16,6 +16,7 @@
 
 /* The broker's checks of a call: is it an image, or all zero? */
 bool mount_image_valid(const struct box_image *image);
+bool mount_is_host(const struct box_image *image);
 /* Does the box have an image of the store; one that stands alone? */
 bool mount_has_image(const struct mount_plan *plan);
 bool mount_stands_alone(const struct mount_plan *plan);
