@@ -227,7 +227,8 @@ def make_wheel(folder):
     with zipfile.ZipFile(folder / "cupel_bench_row-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("cupel_bench_row.py", "ROW = 1\n")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: cupel-bench-row\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/WHEEL",
+                       "Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", f"cupel_bench_row.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 
 
@@ -243,7 +244,8 @@ def measure_import(figures, scratch, program):
         env = scratch.cupel_env(f"import-{n}")
         into = scratch.folder(f"untar-{n}")
         os.sync()
-        plain = sum(common.timed(["/usr/bin/tar", "-xf", str(layer), "-C", str(into)], common.ENV)[0] for layer in layers)
+        plain = sum(common.timed(["/usr/bin/tar", "-xf", str(layer), "-C", str(into)], common.ENV)[0]
+                    for layer in layers)
         os.sync()
         ours, code = common.timed([str(program), "images", "import", "-q", "--name", "big", str(archive)], env)
         if code:
@@ -286,8 +288,9 @@ def main():
             home = Path(scratch.cupel_env(f"home-{uid}", owner)["HOME"])
             ids = {"user": uid, "group": uid, "extra_groups": []} if switch else {}
             fill_home(home, owner, archives, program / "cupel", ids)
-            done = subprocess.run(["/usr/bin/python3", program / "images.py", "--one", home], stdout=subprocess.PIPE,
-                                  text=True, check=True, cwd=home, env={**os.environ, "CUPEL": str(program / "cupel")}, **ids)
+            done = subprocess.run(["/usr/bin/python3", program / "images.py", "--one", home],
+                                  stdout=subprocess.PIPE, text=True, check=True, cwd=home,
+                                  env={**os.environ, "CUPEL": str(program / "cupel")}, **ids)
             show(figures, who, json.loads(done.stdout))
         measure_import(figures, scratch, program / "cupel")
     return figures.broken

@@ -315,26 +315,11 @@ def compile_program():
     return code, compile(_ast.Expression(last.value), program, "eval", flags, True)
 
 
-def the_runner():
-    global runner
-    if runner is None or runner.get_loop().is_closed():
-        runner = __import__("asyncio").Runner()
-    return runner
-
-
-def run_async(coroutine):
-    return the_runner().run(coroutine)
-
-
 def run_codes(code, last, scope):
     parts = (code, last) if last else (code,)
     if not any(part.co_flags & CO_COROUTINE for part in parts):
         return [eval(part, scope) for part in parts][-1]
-
-    async def both():
-        return [await eval(part, scope) if part.co_flags & CO_COROUTINE else eval(part, scope)
-                for part in parts][-1]
-    return run_async(both())
+    return load("tasks").run_parts(parts, scope)
 
 
 def settle(step, *args):
@@ -408,6 +393,9 @@ def set_path():
     """sys.path as set by site, without the driver's own folder."""
     folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
     sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
+    if posix.access(sys.executable.rpartition("/bin/")[0] + "/pyvenv.cfg", posix.F_OK):   # of --venv
+        import site
+        return site.main()
     debian = f"local/lib/{version}/dist-packages lib/python3/dist-packages lib/{version}/dist-packages"
     others = " ".join(f"{lib}/{version}/site-packages" for lib in dict.fromkeys((sys.platlibdir, "lib")))
     there = [[path for path in (f"{sys.prefix}/{name}" for name in names.split())

@@ -10,7 +10,7 @@ import sys
 BASH = "/bin/bash"
 AIM_S, AIM_ALL_S = 0.1, 2.0  # %timeit: target time of one round, and of all
 NO_NETWORK = "a box has no network, so nothing can be installed in it; 'cupel languages' lists the packages, and on " \
-             "the host 'cupel images extras' names the command that adds more"
+             "the host 'cupel images add NAME --{} {}' makes an image that has it"
 INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm")
 NO_EXTENSION = "there are no extensions here"
 NO_DEBUGGER = "nobody is there to ask; print the values, or catch the error"
@@ -130,11 +130,12 @@ def answered(text):
         return text if there else "python3 -m " + text.replace(words[0], "pip", 1)
     end = next((at for at, word in enumerate(words) if word[0] in "&|;<>" or word[:2] in ("1>", "2>")), None)
     wanted = [word.strip("'\"") for word in words[words.index("install") + 1: end] if word[0] != "-"]
+    kind = {"apt": "apt", "apt-get": "apt", "npm": "npm"}.get(words[0], "pip")
     for word in wanted:
         name = word[: next((at for at, char in enumerate(word) if char in "=<>~![; "), len(word))]
         version = words[0] in ("pip", "pip3", "uv", "conda", "mamba") and version_of(name)
-        note(f"{name}{version} is here already" if version else f"{name}: {NO_NETWORK}")
-    wanted or note(NO_NETWORK)
+        note(f"{name}{version} is here already" if version else f"{name}: {NO_NETWORK.format(kind, name)}")
+    wanted or note(NO_NETWORK.format(kind, "PACKAGE"))
     return None
 
 

@@ -402,7 +402,7 @@ def run_call(call, scope):
     if hasattr(value, "__await__"):
         async def wait():
             return await value
-        value = driver.run_async(wait())
+        value = driver.load("tasks").run(wait())
     try:
         text = driver.to_json(value)
     except TypeError as problem:

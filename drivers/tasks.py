@@ -1,5 +1,6 @@
-# The event loop of a Python session, as in a notebook: a cell's own code finds it without await, and tasks go on
-# between cells. cells.py loads it with asyncio, the zygote in advance (PROTOCOL.md). Runs as the occupant.
+# The event loop of Python code. A program that awaits runs in it. In a session it is as in a notebook: a cell's own
+# code finds it without await, and tasks go on between cells. driver.py loads it for a program that awaits, cells.py
+# with asyncio, the zygote in advance (PROTOCOL.md). Runs as the occupant.
 #
 # 1. Between cells the tasks wait until the engine says `go`: a process that waits for its line alone can be copied.
 # 2. The loop runs in steps: a line of the engine is noticed between two of them, and after the last one the session
@@ -12,6 +13,25 @@ import sys
 POLLIN, STEPS_MAX = 1, 100
 driver = None            # the module; set by the loader of this file
 main_thread = None       # set by cells.py
+
+
+def the_runner():
+    """The event loop of the program or the session; made when it is first needed."""
+    if driver.runner is None or driver.runner.get_loop().is_closed():
+        driver.runner = __import__("asyncio").Runner()
+    return driver.runner
+
+
+def run(coroutine):
+    return the_runner().run(coroutine)
+
+
+def run_parts(parts, scope):
+    """Run the parts of a program, of which one at least awaits: the value of the last."""
+    async def all_parts():
+        return [await eval(part, scope) if part.co_flags & driver.CO_COROUTINE else eval(part, scope)
+                for part in parts][-1]
+    return run(all_parts())
 
 
 def is_cell():
@@ -30,14 +50,14 @@ def adopt(events):
         except RuntimeError:
             if not is_cell():
                 raise
-        return driver.the_runner().get_loop()
+        return the_runner().get_loop()
 
     def get_event_loop(policy):
         """The current event loop; in a cell that of the session, unless the code set another."""
         own = getattr(policy._local, "_loop", None)
         if not is_cell() or own is not None and not own.is_closed():
             return current(policy)
-        return driver.the_runner().get_loop()
+        return the_runner().get_loop()
     kind.get_event_loop = get_event_loop
     for module in (events, sys.modules.get("asyncio")):
         if hasattr(module, "get_running_loop"):

@@ -47,6 +47,8 @@ static const struct config_row rows[CONFIG_COUNT] = {
                       "waiting interpreters of each kind; by default it follows demand" },
     [CONFIG_PROFILE] = { "profile", CONFIG_IS_PROFILE, RELOADS, false, 0, 0, 1, "\"baseline\"",
                          NULL, NULL, "profile of HTTP requests that name none" },
+    [CONFIG_IMAGE] = { "image", CONFIG_IS_IMAGE, RELOADS, false, 0, 0, 1, "\"host\"", NULL,
+                       "CUPEL_IMAGE", "image of requests and runs that name none" },
     [CONFIG_MODEL] = { "model", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null", NULL,
                        "CUPEL_MODEL", "model of questions and tasks that name none" },
     [CONFIG_JUDGE] = { "judge", CONFIG_IS_TEXT, FIXED, false, 0, 0, 1, "null", NULL, NULL,

@@ -34,6 +34,7 @@ enum config_key {
     CONFIG_QUEUE,
     CONFIG_POOL,
     CONFIG_PROFILE,
+    CONFIG_IMAGE,
     CONFIG_MODEL,
     CONFIG_JUDGE,
     CONFIG_PLANNER,
@@ -68,6 +69,7 @@ enum config_type {
     CONFIG_IS_PATH,      /* absolute */
     CONFIG_IS_CHOICE,
     CONFIG_IS_PROFILE,
+    CONFIG_IS_IMAGE,     /* as in requests; whether it exists is the engine's matter */
     CONFIG_IS_TEXTS,     /* an array of texts */
     CONFIG_IS_ADDRESSES, /* an array of "ADDR:PORT" */
     CONFIG_IS_HOSTS,     /* an array of names of hosts */

@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "base/own.h"
 #include "contract/config.h"
+#include "contract/request.h"
 
 #define NAME_ROOM 96
 
@@ -47,6 +48,7 @@ static const char *const words[CONFIG_TYPES] = {
     [CONFIG_IS_FLAG] = "true or false",
     [CONFIG_IS_TEXT] = "a text of 1 to 4096 bytes",
     [CONFIG_IS_PATH] = "an absolute path",
+    [CONFIG_IS_IMAGE] = REQUEST_IMAGE_BOUND,
     [CONFIG_IS_TEXTS] = "an array of at most 64 texts",
     [CONFIG_IS_ADDRESSES] = "an array of at most 64 texts ADDR:PORT",
     [CONFIG_IS_HOSTS] = "an array of at most 64 names such as cupel.example.org",
@@ -187,6 +189,8 @@ static int check_text(enum config_key key, const json_t *value, struct err *err)
         return refuse(key, value, "unknown", err);
     if (row->type == CONFIG_IS_PROFILE && !limits_profile_find(json_string_value(value)))
         return refuse(key, value, "unknown", err);
+    if (row->type == CONFIG_IS_IMAGE && !request_image_is_ref(json_str(value)))
+        return refuse(key, value, "not the name of an image", err);
     return 0;
 }
 
@@ -199,7 +203,8 @@ static int (*const checks[CONFIG_TYPES])(enum config_key, const json_t *, struct
     [CONFIG_IS_FLAG] = check_flag,      [CONFIG_IS_INTEGER] = check_number,
     [CONFIG_IS_NUMBER] = check_number,  [CONFIG_IS_TEXT] = check_text,
     [CONFIG_IS_PATH] = check_text,      [CONFIG_IS_CHOICE] = check_text,
-    [CONFIG_IS_PROFILE] = check_text,   [CONFIG_IS_TEXTS] = check_list,
+    [CONFIG_IS_PROFILE] = check_text,   [CONFIG_IS_IMAGE] = check_text,
+    [CONFIG_IS_TEXTS] = check_list,
     [CONFIG_IS_ADDRESSES] = check_list, [CONFIG_IS_HOSTS] = check_list,
     [CONFIG_IS_ORIGINS] = check_list,
 };

@@ -27,6 +27,7 @@
 #define REQUEST_CACHE_MAX_S (30 * 86400) /* cache.ttl_s */
 #define REQUEST_IMAGE_NAME_MAX 63
 #define REQUEST_IMAGE_ROOM 80 /* "sha256:", 64 digits, NUL; names are shorter */
+#define REQUEST_IMAGE_REF_ROOM (REQUEST_IMAGE_NAME_MAX + 1 + REQUEST_IMAGE_ROOM)
 #define REQUEST_PACKAGES_MAX 64
 #define REQUEST_PACKAGE_MAX 100 /* bytes of a package's name, and of its version */
 #define REQUEST_PATH_MAX 1024 /* bytes of a path; 255 for one component */
@@ -80,6 +81,14 @@ struct request_command {
     bool err_apart; /* ... but for its stderr */
     uint16_t rows, columns; /* of that terminal; 0: unknown */
 };
+/* A virtual environment of Python that the box shows, at its own path. As for commands, no JSON names
+ * it. */
+#define REQUEST_VENV_PATH 1024 /* bytes of its path, with NUL */
+struct request_venv {
+    const char *path; /* absolute */
+    char home[256]; /* the folder of the interpreter that it was made with */
+    int minor; /* 11 of Python 3.11; 0: it does not say */
+};
 /* A command without a time limit: its clocks run out after a year. */
 #define REQUEST_COMMAND_MS (INT64_C(366) * 86400 * 1000)
 
@@ -113,6 +122,7 @@ struct request {
     const json_t *tools; /* names and definitions, not yet read; NULL: none */
     int64_t cache_ttl_s; /* a stored result may be that old; 0: the code runs */
     const struct request_command *command; /* runs in place of code; NULL: none */
+    const struct request_venv *venv; /* Python is that of it; NULL: none */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })
@@ -164,6 +174,9 @@ int request_set_image(struct request *request, const char *text, struct err *err
 /* [a-z0-9][a-z0-9._-]*; "sha256:" and 64 hexadecimal digits, lower case. */
 bool request_image_is_name(struct str text);
 bool request_image_is_digest(struct str text);
+/* Either, or NAME@sha256:HEX. */
+bool request_image_is_ref(struct str text);
+#define REQUEST_IMAGE_BOUND "NAME, NAME@sha256:HEX or sha256:HEX"
 
 /* One of `packages`: a name alone, or with a version: exactly that one, or at least that. */
 struct request_package {

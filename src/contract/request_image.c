@@ -7,7 +7,6 @@
 #include "base/own.h"
 #include "contract/request_int.h"
 
-#define IMAGE_BOUND "NAME, NAME@sha256:HEX or sha256:HEX"
 #define PACKAGE_BOUND "NAME, NAME==VERSION or NAME>=VERSION"
 
 static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -42,6 +41,16 @@ bool request_image_is_digest(struct str text)
     return true;
 }
 
+bool request_image_is_ref(struct str text)
+{
+    const char *at = memchr(text.at, '@', text.len);
+    struct str name = { text.at, at ? (size_t)(at - text.at) : text.len };
+    if (!at)
+        return request_image_is_name(text) || request_image_is_digest(text);
+    return request_image_is_name(name) &&
+           request_image_is_digest((struct str){ at + 1, text.len - name.len - 1 });
+}
+
 int request_set_image(struct request *request, const char *text, struct err *err)
 {
     size_t len = strcspn(text, "@"), digits = strcspn(text, ":");
@@ -50,10 +59,10 @@ int request_set_image(struct request *request, const char *text, struct err *err
     own_json value = json_string(text);
     if (!pin && digits < len) {
         if (!request_image_is_digest(name))
-            return request_refuse("image", value, IMAGE_BOUND,
+            return request_refuse("image", value, REQUEST_IMAGE_BOUND,
                                   "not a digest of 64 lower-case hexadecimal digits", err);
     } else if (!request_image_is_name(name)) {
-        return request_refuse("image", value, IMAGE_BOUND, "not the name of an image", err);
+        return request_refuse("image", value, REQUEST_IMAGE_BOUND, "not the name of an image", err);
     }
     if (pin && !request_image_is_digest(str_of(pin)))
         return request_refuse("image", value, "sha256: and 64 lower-case hexadecimal digits",
@@ -69,8 +78,8 @@ int request_set_image(struct request *request, const char *text, struct err *err
 
 int request_take_image(struct request_intake *in, const json_t *value, struct err *err)
 {
-    if (!value && !in->ceilings->image)
-        return 0;
+    if (!value && (!in->ceilings->image || in->out->session))
+        return 0; /* a cell has its session's */
     if (value && request_check_text(value, "image", err) < 0)
         return -1;
     in->out->image_given = value != NULL;

@@ -132,7 +132,10 @@ static int check_image(const json_t *cell, const struct request *session, struct
              session->image_digest ? session->image_digest : "");
     if (json_is_string(given) && str_is(json_str(given), pinned))
         return 0;
-    return check_same(cell, "image", session->image, err);
+    if (check_same(cell, "image", session->image, err) == 0)
+        return 0;
+    err_hint(err, "leave 'image' out, or start a new session with this image");
+    return -1;
 }
 
 json_t *request_of_cell(const json_t *cell, const struct request *session, struct err *err)

@@ -30,9 +30,12 @@ struct engine_attached {
     int folder; /* -1: none */
     const int *files; /* in the order of their places */
     size_t file_count; /* at most ENGINE_FILES_MAX */
+    const int *trees; /* folders for other places than /workspace itself, in the order of theirs */
+    size_t tree_count; /* at most ENGINE_TREES_MAX */
     struct str places; /* records as of struct box_folder */
 };
 #define ENGINE_FILES_MAX 32
+#define ENGINE_TREES_MAX 9
 
 struct engine_options {
     const struct engine_attached *attached; /* NULL: nothing; else the engine runs one request */

@@ -70,12 +70,25 @@ static void make_room(struct engine *engine)
         close_image(engine, oldest);
 }
 
+/* Its name leads elsewhere, or nowhere: it was removed, made again or found changed. A digest that
+ * covers the host's has no lead: nobody can take it away from its holders. */
+static bool is_left(const struct engine *engine, const struct engine_image *image)
+{
+    char lead[IMAGE_LEAD_ROOM];
+    if (is_host(image->asked) || image->old || !image->lead[0])
+        return false;
+    image_lead(image->asked, engine->state, lead);
+    return strcmp(lead, image->lead) != 0;
+}
+
 void images_tidy(struct engine *engine)
 {
     int64_t since_ns = clock_now_ns() - IMAGES_UNUSED_MS * CLOCK_MS;
     for (struct engine_image *at = engine->images.first, *after; at; at = after) {
         after = at->after;
-        if (at->holds == 0 && !is_host(at->asked) && at->used_ns < since_ns)
+        if (is_left(engine, at))
+            retire(engine, at);
+        else if (at->holds == 0 && !is_host(at->asked) && at->used_ns < since_ns)
             close_image(engine, at);
     }
 }

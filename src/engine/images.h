@@ -9,7 +9,9 @@
 #include "engine/talk/plan.h"
 #include "image/image.h"
 
-#define IMAGES_OPEN_MAX 16 /* without a run or session; the one longest unused is closed */
+#define IMAGES_OPEN_MAX                                                                            \
+    32 /* without a run or session; the one longest unused is closed. A search
+                            * for packages looks into as many. */
 #define IMAGES_UNUSED_MS 120000 /* then it is closed */
 
 struct engine;
@@ -44,7 +46,8 @@ struct engine_image *images_hold(struct engine_image *image);
 void images_drop(struct engine *engine, struct engine_image *image);
 /* `host`, as it is now: for a run that began to wait before it changed. */
 struct engine_image *images_renew(struct engine *engine, struct engine_image *image);
-/* Closes those that nobody has used for a while. */
+/* Closes those that nobody has used for a while, and lets go of those whose name leads elsewhere:
+ * their pools close, so that prune can free them. */
 void images_tidy(struct engine *engine);
 void images_close(struct engine *engine);
 /* Looks at the host's facts again. */
@@ -65,5 +68,10 @@ struct engine_image *images_for_packages(struct engine *engine, const struct req
 enum images_kind { IMAGES_PYTHON, IMAGES_NPM, IMAGES_PROGRAM };
 bool images_hint(struct engine *engine, const struct image *without, enum images_kind kind,
                  const char *name, struct buf *out);
+
+/* The same for packages that code tried to install with a program of that option ("--pip"), and
+ * the command that makes an image with them. */
+void images_hint_packages(struct engine *engine, const json_t *packages, const char *option,
+                          struct buf *out);
 
 #endif

@@ -10,25 +10,27 @@
 #include "base/own.h"
 #include "engine/engine_int.h"
 #include "image/contents.h"
+#include "image/root.h"
 #include "image/store/store.h"
 
-#define LOOKED_MAX 64 /* stored images, for one request */
+#define COMMAND_MAX 200 /* then a hint names no further package */
 
 void images_each(struct engine *engine, bool (*see)(void *user, struct engine_image *image),
                  void *user)
 {
     own_image_store store = IMAGE_STORE_INIT;
     struct err ignored = ERR_INIT;
-    own_json list = NULL;
+    own_json names = NULL;
     size_t i;
-    json_t *row;
+    json_t *name;
     if (engine->state < 0 ||
         image_store_open(engine->state, /* make= */ false, &store, &ignored) < 0 ||
-        image_store_list(&store, &list, &ignored) < 0)
+        image_store_names(&store, &names, &ignored) < 0)
         return;
-    json_array_foreach (list, i, row) {
-        struct engine_image *image =
-            i < LOOKED_MAX ? images_find(engine, json_get_str(row, "name").at, &ignored) : NULL;
+    json_array_foreach (names, i, name) {
+        struct engine_image *image = i < IMAGES_OPEN_MAX
+                                         ? images_find(engine, json_string_value(name), &ignored)
+                                         : NULL;
         if (image && see(user, image))
             return;
     }
@@ -75,12 +77,55 @@ static bool has_all(void *user, struct engine_image *image)
     return search->found != NULL;
 }
 
+/* ">" is not for a shell to read. */
+static void add_command(const json_t *packages, const char *option, struct buf *out)
+{
+    size_t i;
+    json_t *one;
+    buf_add_text(out, "cupel images add NAME");
+    json_array_foreach ((json_t *)(uintptr_t)packages, i, one) {
+        const char *name = json_string_value(one), *quote = strchr(name, '>') ? "\"" : "";
+        if (out->len > COMMAND_MAX) {
+            buf_add_text(out, " ...");
+            return;
+        }
+        buf_printf(out, " %s %s%s%s", option, quote, name, quote);
+    }
+}
+
+/* The image that has them all, or NULL. */
+static struct engine_image *find_all(struct engine *engine, const struct request *request)
+{
+    struct search search = { .request = request };
+    images_each(engine, has_all, &search);
+    return search.found;
+}
+
+static void refuse(struct engine *engine, const struct request *request, struct engine_image *own,
+                   struct str missing, struct err *err)
+{
+    char text[160];
+    own_buf hint = BUF_INIT(sizeof err->hint - 1);
+    struct engine_image *other = request->image_given ? find_all(engine, request) : NULL;
+    snprintf(text, sizeof text, "%.*s", (int)(missing.len < 120 ? missing.len : 120), missing.at);
+    err_input(err, "packages", text, "packages of an image that exists",
+              request->image_given ? "image '%2$s' does not have package '%1$s'"
+                                   : "no image has all packages; '%1$s' is not in image '%2$s'",
+              text, own->asked);
+    if (other)
+        buf_printf(&hint, "image %s has %s; ", other->asked,
+                   json_array_size(request->packages) > 1 ? "all of them" : "it");
+    buf_add_text(&hint, "'");
+    add_command(request->packages, "--pip", &hint);
+    buf_add_text(&hint, "' makes one; 'cupel images' lists those there are");
+    err_hint(err, "%s", hint.at);
+}
+
 struct engine_image *images_for_packages(struct engine *engine, const struct request *request,
                                          struct err *err)
 {
-    struct search search = { .request = request };
+    struct engine_image *found = NULL;
     struct str missing;
-    char text[160];
     struct engine_image *own = images_find(engine, request->image, err);
     if (!own)
         return NULL;
@@ -88,20 +133,11 @@ struct engine_image *images_for_packages(struct engine *engine, const struct req
         return own;
     images_hold(own);
     if (!request->image_given)
-        images_each(engine, has_all, &search);
+        found = find_all(engine, request);
+    if (!found)
+        refuse(engine, request, own, missing, err);
     images_drop(engine, own);
-    if (search.found)
-        return search.found;
-    snprintf(text, sizeof text, "%.*s", (int)(missing.len < 120 ? missing.len : 120), missing.at);
-    err_input(err, "packages", text, "packages of an image that exists",
-              request->image_given ? "image '%2$s' does not have package '%1$s'"
-                                   : "no image has all packages; '%1$s' is not in image '%2$s'",
-              text, request->image);
-    err_hint(err,
-             "'cupel images add NAME --pip \"%s\"' makes an image that has it; 'cupel images' "
-             "lists those there are",
-             text);
-    return NULL;
+    return found;
 }
 
 /* --- hints --- */
@@ -137,7 +173,8 @@ static bool has_program(const struct image *image, const char *name)
     struct stat st;
     for (size_t i = 0; image->tree >= 0 && !strchr(name, '/') && i < array_len(folders); i++) {
         snprintf(path, sizeof path, "%s/%.128s", folders[i], name);
-        if (fstatat(image->tree, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        own_fd fd = image_root_open(image->tree, path, O_PATH);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
             return true;
     }
     return false;
@@ -167,4 +204,33 @@ bool images_hint(struct engine *engine, const struct image *without, enum images
     buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, name,
                version[0] ? " " : "", version, hint.found->asked);
     return true;
+}
+
+struct wish {
+    const json_t *packages;
+    struct engine_image *found;
+};
+
+static bool has_wished(void *user, struct engine_image *image)
+{
+    struct wish *wish = user;
+    struct str missing;
+    if (images_have(&image->image, wish->packages, &missing))
+        wish->found = image;
+    return wish->found != NULL;
+}
+
+void images_hint_packages(struct engine *engine, const json_t *packages, const char *option,
+                          struct buf *out)
+{
+    struct wish wish = { .packages = packages };
+    if (strcmp(option, "--pip") == 0)
+        images_each(engine, has_wished, &wish);
+    if (wish.found)
+        buf_printf(out, "; image %s has %s: run with --image %s", wish.found->asked,
+                   json_array_size(packages) > 1 ? "all of them" : "it", wish.found->asked);
+    buf_add_text(out, "; '");
+    add_command(packages, option, out);
+    buf_add_text(out, "' makes an image that has ");
+    buf_add_text(out, json_array_size(packages) > 1 ? "them" : "it");
 }

@@ -39,7 +39,8 @@ static uint64_t hash_of(struct str text)
 
 static struct side split(struct str text)
 {
-    struct side side = { NULL, 0 };
+    /* Also of an empty text there is a place: nothing is added to NULL. */
+    struct side side = { buf_list_room(NULL, 0, sizeof *side.at), 0 };
     while (text.len > 0) {
         const char *end = memchr(text.at, '\n', text.len);
         size_t len = end ? (size_t)(end - text.at) + 1 : text.len;

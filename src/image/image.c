@@ -31,6 +31,7 @@ void image_done(struct image *image)
 {
     json_decref(image->manifest);
     json_decref(image->stored);
+    json_decref(image->contents);
     own_close_fd(&image->tree);
     *image = IMAGE_INIT;
 }
@@ -148,7 +149,7 @@ static void look_at_host(int root_dirfd, struct image_facts *facts)
         if (faccessat(root_dirfd, paths[i], X_OK, 0) == 0)
             snprintf(out[i], IMAGE_LOOK_PATH, "/%s", paths[i]);
     }
-    if (faccessat(root_dirfd, LOADER + 1, X_OK, 0) == 0) {
+    if (faccessat(root_dirfd, &LOADER[1], X_OK, 0) == 0) {
         snprintf(facts->libc, sizeof facts->libc, "glibc");
         snprintf(facts->loader, sizeof facts->loader, LOADER);
     }
@@ -190,7 +191,7 @@ bool image_is_current(const struct image *image)
 
 /* --- stored images --- */
 
-/* What the tree has hides what the host has. */
+/* The tree's own facts hide those of the host. */
 static void lay_over(struct image_facts *facts, const struct image_facts *host)
 {
     const struct {
@@ -318,6 +319,7 @@ int image_open_at(int root_dirfd, const char *name, int state_dirfd, bool recomp
     if (rc < 0 || image_check_pin(&image, at ? at + 1 : NULL, err) < 0)
         return -1;
     *out = image;
+    out->contents = json_object();
     image = IMAGE_INIT; /* handed on */
     return 0;
 }

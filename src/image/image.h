@@ -27,6 +27,7 @@ struct image {
     struct image_facts facts;
     json_t *stored;   /* the store's manifest: "env", "lock", ...; NULL: image `host` */
     json_t *manifest; /* {"languages", "fonts", ...}, or NULL: not probed yet */
+    json_t *contents; /* of image/contents.h */
     bool from_cache;
 };
 
@@ -46,8 +47,8 @@ bool image_is(const struct image *image, const char *digest);
 /* Refuses an image that is not the one of `digest`: field "image". */
 int image_check_pin(const struct image *image, const char *digest, struct err *err);
 
-/* What a name led to, in a form that costs two looks at the disk: while it is the same, so is the
- * image that image_open finds. "": the name leads nowhere. */
+/* The place that a name led to, in a form that costs two looks at the disk: while it is the same,
+ * so is the image that image_open finds. "": the name leads nowhere. */
 #define IMAGE_LEAD_ROOM 160
 void image_lead(const char *name, int state_dirfd, char out[IMAGE_LEAD_ROOM]);
 

@@ -187,7 +187,7 @@ void mcp_task_over(struct mcp *mcp, const char *id, const json_t *report)
 /* --- the tool --- */
 
 /* Arguments of a new task; they are members of its request. */
-static const char *const begins_with[] = { "question", "files", "schema", "budget" };
+static const char *const begins_with[] = { "question", "files", "schema", "budget", "image" };
 
 static int check(const struct mcp_call *call, struct err *err)
 {

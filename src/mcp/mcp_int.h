@@ -158,7 +158,10 @@ bool mcp_call_is_oldest(const struct mcp_call *call);
  * fills in call->session, and calls `then`. Where there is none, the call is refused; `may_lack`:
  * goes on without. */
 void mcp_session_find(struct mcp_call *call, bool may_lack, void (*then)(struct mcp_call *call));
-json_t *mcp_session_request(const char *language);
+/* The request of a new session, in the image that the call names. */
+json_t *mcp_session_request(const struct mcp_call *call, const char *language);
+/* The call's `image` and `packages`. */
+void mcp_session_add_image(const struct mcp_call *call, json_t *request);
 /* Makes one, counted; `then` follows with the answer in call->of. */
 int mcp_session_new(struct mcp_call *call, json_t *frame, void (*then)(struct mcp_call *call),
                     struct err *err);

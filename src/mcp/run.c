@@ -93,6 +93,7 @@ static json_t *request_of(const struct mcp_call *call, double timeout_s)
         json_object_set_new(request, "session", json_string(call->session));
     if (language)
         json_object_set(request, "language", (json_t *)(uintptr_t)language);
+    mcp_session_add_image(call, request);
     return request;
 }
 
@@ -145,7 +146,7 @@ void mcp_tool_run(struct mcp_call *call)
     struct err err = ERR_INIT;
     if (session && strcmp(session, "new") == 0) {
         json_t *frame = json_pack("{s:s, s:o}", "do", "new", "request",
-                                  mcp_session_request(language ? language : "python"));
+                                  mcp_session_request(call, language ? language : "python"));
         if (mcp_session_new(call, frame, begin_in_new, &err) < 0)
             mcp_call_refuse(call, &err);
     } else if ((session && strcmp(session, "none") == 0) || (!session && !has_sessions(language))) {

@@ -188,7 +188,7 @@ void mcp_tool_session(struct mcp_call *call)
     struct err err = ERR_INIT;
     if (str_is(what, "new")) {
         json_t *frame = json_pack("{s:s, s:o}", "do", "new", "request",
-                                  mcp_session_request(language ? language : "python"));
+                                  mcp_session_request(call, language ? language : "python"));
         if (mcp_session_new(call, frame, made, &err) < 0)
             mcp_call_refuse(call, &err);
         return;

@@ -5,9 +5,21 @@
 
 #include "mcp/mcp_int.h"
 
-json_t *mcp_session_request(const char *language)
+void mcp_session_add_image(const struct mcp_call *call, json_t *request)
 {
-    return json_pack("{s:s}", "language", language);
+    static const char *const names[] = { "image", "packages" };
+    for (size_t i = 0; i < array_len(names); i++) {
+        json_t *value = json_object_get(call->args, names[i]);
+        if (value)
+            json_object_set(request, names[i], value);
+    }
+}
+
+json_t *mcp_session_request(const struct mcp_call *call, const char *language)
+{
+    json_t *request = json_pack("{s:s}", "language", language);
+    mcp_session_add_image(call, request);
+    return request;
 }
 
 static json_t *frame_with(const char *what, const char *session)
@@ -137,10 +149,13 @@ static void own_is_made(struct embed_call *of)
     mcp_peer_look(peer);
 }
 
-static int make_own(struct mcp_default *own, const char *language, struct err *err)
+/* In the image of the first call; a later one that names another is refused by the engine. */
+static int make_own(const struct mcp_call *call, struct mcp_default *own, const char *language,
+                    struct err *err)
 {
     struct mcp *mcp = own->peer->mcp;
-    own_json frame = json_pack("{s:s, s:o}", "do", "new", "request", mcp_session_request(language));
+    own_json frame = json_pack("{s:s, s:o}", "do", "new", "request",
+                               mcp_session_request(call, language));
     if (mcp_reach(mcp, err) < 0 || count_begins(mcp, json_object_get(frame, "request"), err) < 0)
         return -1;
     add_life(frame);
@@ -186,7 +201,7 @@ static void find_own(struct mcp_call *call, void (*then)(struct mcp_call *call))
     if (own->id[0] && !own->making) {
         snprintf(call->session, sizeof call->session, "%s", own->id);
         then(call);
-    } else if (own->making || make_own(own, request_languages[language].name, &err) == 0) {
+    } else if (own->making || make_own(call, own, request_languages[language].name, &err) == 0) {
         call->waits = true;
     } else {
         mcp_call_refuse(call, &err);

@@ -119,12 +119,31 @@ static json_t *record_of(const struct replay *how, const json_t *record, json_t 
                      result, "request", json_object_get(record, "request"));
 }
 
+static void explain_gone(const json_t *record, struct err *err)
+{
+    const char *digest = remake_digest(record);
+    const char *name = err->value + strspn(err->value, "\"");
+    char value[sizeof err->value];
+    snprintf(value, sizeof value, "%.*s", (int)strcspn(name, "\""), name);
+    err_set(err, ERR_CONFLICT, "run '%.40s' was on image '%.80s', which is not here any more: %s",
+            text_of(record, "run"), value, digest ? digest : "its digest is not recorded");
+    snprintf(err->field, sizeof err->field, "image");
+    snprintf(err->value, sizeof err->value, "%s", value);
+    err_hint(err, "make it again, from its lock (cupel images add %.64s --lock FILE) or by 'cupel "
+                  "images import', until 'cupel images show %.64s' tells that digest",
+             value, value);
+}
+
 /* A changed image is a refusal that says how to go on. */
 static void explain(const struct replay *how, const json_t *record, struct err *err)
 {
     bool image = err->kind == ERR_INPUT && strcmp(err->field, "image") == 0;
     if (!image || how->any_image)
         return;
+    if (strncmp(err->value + strspn(err->value, "\""), "sha256:", 7) != 0) {
+        explain_gone(record, err);
+        return;
+    }
     char value[sizeof err->value], bound[sizeof err->bound];
     snprintf(value, sizeof value, "%s", err->value);
     snprintf(bound, sizeof bound, "%s", err->bound);

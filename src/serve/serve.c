@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -225,7 +227,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err)
     int fd = options->fd;
     serve->engine = options->engine;
     serve->loop = engine_loop(options->engine);
-    serve->ceilings.cache_ttl_s = options->cache_ttl_s;
+    serve_set_defaults(serve, options->cache_ttl_s, options->image);
     serve->listen_fd = options->listener;
     serve->listener = (struct loop_source){ .fd = options->listener,
                                             .ready = LOOP_HANDLER(on_connect) };
@@ -272,9 +274,11 @@ struct acts *serve_acts(const struct serve *serve)
     return serve->acts;
 }
 
-void serve_set_cache(struct serve *serve, int64_t ttl_s)
+void serve_set_defaults(struct serve *serve, int64_t ttl_s, const char *image)
 {
     serve->ceilings.cache_ttl_s = ttl_s;
+    snprintf(serve->image, sizeof serve->image, "%s", image ? image : "host");
+    serve->ceilings.image = strcmp(serve->image, "host") == 0 ? NULL : serve->image;
 }
 
 void serve_add_door(struct serve *serve, const struct serve_door *door)

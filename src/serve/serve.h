@@ -46,6 +46,7 @@ struct serve_options {
     struct records *records; /* taken over with the engine; NULL: nothing is recorded */
     struct shed *shed; /* the owner's tools, likewise; NULL: none */
     int64_t cache_ttl_s; /* of requests that do not say */
+    const char *image; /* the same; "host" without */
     int64_t idle_exit_s; /* stop in order so long after the last session; 0: never */
 };
 
@@ -55,7 +56,7 @@ struct serve *serve_open(const struct serve_options *options, struct err *err);
 struct works *serve_works(const struct serve *serve);
 /* Every door of sessions tells it what was done. */
 struct acts *serve_acts(const struct serve *serve);
-void serve_set_cache(struct serve *serve, int64_t ttl_s);
+void serve_set_defaults(struct serve *serve, int64_t ttl_s, const char *image);
 /* The door must stay until serve_close. */
 void serve_add_door(struct serve *serve, const struct serve_door *door);
 /* A client inside this process, a thread: whose share of the queue its runs take, and who counts

@@ -120,6 +120,7 @@ struct serve {
     int listen_fd;
     uid_t owner;
     struct request_ceilings ceilings;
+    char image[REQUEST_IMAGE_REF_ROOM]; /* the default one */
     struct serve_conn *conns;
     unsigned conn_count;
     size_t claimed;

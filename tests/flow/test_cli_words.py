@@ -27,10 +27,11 @@ def test_a_prompt_names_its_command(cupel_as):
 
 
 def test_a_file_above_the_cap_says_what_takes_it(cupel_as, folder):
+    """Under a profile that is named; without one it is shown and not copied: tests/flow/test_dir.py."""
     large = folder / "large.bin"
     with large.open("wb") as file:
         file.truncate(65 << 20)
-    text = said(cupel_as, "-f", large, "-c", "pass", code=2)
+    text = said(cupel_as, "-f", large, "--profile", "baseline", "-c", "pass", code=2)
     assert "--limit input_bytes" in text and "--profile analysis" in text, text
     code = "import os; print(os.path.getsize('large.bin'))"
     for more in (["--profile", "analysis"], ["--limit", "input_bytes=66M", "-m", "1G"]):

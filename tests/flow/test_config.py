@@ -13,11 +13,12 @@ SYSTEM = "/etc/cupel/config.json"
 OTHER = {
     "listen": ["127.0.0.1:8765", "[::1]:0"], "insecure_http": True, "hosts": ["cupel.example.org"],
     "origins": ["https://app.example.org:8443"], "tls.cert": "/a.pem", "tls.key": "/b.pem", "runs": 3, "queue": 7,
-    "pool": 0, "profile": "analysis", "model": "ollama/q", "judge": "ollama/j", "planner": "ollama/p",
+    "pool": 0, "profile": "analysis", "image": "data", "model": "ollama/q", "judge": "ollama/j", "planner": "ollama/p",
     "models": ["ollama/a", "ollama/b"], "retention.files_s": 60, "retention.blobs_s": 61,
     "retention.records_s": 62, "retention.records_bytes": 63, "records": False, "durable": True, "cache.ttl_s": 64,
     "tools.folder": "/t/tools", "tools.mcp": "/t/mcp.json", "tools.secrets": "/t/secrets.json",
     "redact": ["acme-[0-9]{8}"], "log": "off",
+    "images.registry": "registry.example.org",
     "images.builds": False, "images.packages": ["pip:polars"], "images.pinned": True, "images.hashes": True,
 }
 

@@ -398,7 +398,8 @@ def test_a_token_that_expires_is_fetched_again(pull, registry):
 def test_a_token_that_is_none_is_refused(pull, registry, answer):
     ref = registry.push(SMALL)
     registry.faults.append(reply("/token", 200, answer))
-    registry.faults.append(reply("/manifests/", 401, WWW_Authenticate=f'Bearer realm="http://{registry.address}/token"'))
+    registry.faults.append(reply("/manifests/", 401,
+                                 WWW_Authenticate=f'Bearer realm="http://{registry.address}/token"'))
     assert "token" in pull.error(ref)["message"]
 
 

@@ -65,7 +65,7 @@ FOUND = {
     "awaited": ("await missing_y()", "name", 1, 7, "missing_y", None),
     "a package": ("import polars as pl", "module", 1, 1, "polars", "pandas"),
     "a part of a package": ("x = 1\nfrom torch.nn import Linear", "module", 2, 1, "torch", "numpy"),
-    "an unknown package": ("import nosuchthing", "module", 1, 1, "nosuchthing", "cupel languages"),
+    "an unknown package": ("import nosuchthing", "module", 1, 1, "nosuchthing", "cupel images add"),
     "a bracket": ("print((1)", "syntax", 1, 6, None, "cut off"),
     "no body": ("def f():\nx = 1", "syntax", 2, 1, None, None),
     "prose": ("x = 1\nNow we print the sum of it", "syntax", 2, 8, None, "text outside code?"),

@@ -1,5 +1,5 @@
-/* Fuzz the reader of sets of changes: what it takes has clean, sorted paths, and is read again as it
- * is written. */
+/* Fuzz the reader of sets of changes: what it takes has clean, sorted paths, and is read again as
+ * it is written. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

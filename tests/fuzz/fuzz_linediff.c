@@ -1,5 +1,5 @@
-/* Fuzz the difference of two texts, which a NUL byte separates: it is made in bounded work, is empty
- * only for equal texts, and counts as many lines as it shows. */
+/* Fuzz the difference of two texts, which a NUL byte separates: it is made in bounded work, is
+ * empty only for equal texts, and counts as many lines as it shows. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -201,7 +201,7 @@ struct box_news hall_run(const struct hall *hall, const struct box_call *create,
             size_t len = strlen(out);
             read_all(fds[BOX_STARTED_ERR], out + len, room - len);
             fds[BOX_STARTED_IN] = -1;
-            own_fd reads = words[0], writes = requests[1];
+            own_fd reads attr_unused = words[0], writes attr_unused = requests[1];
             for (struct box_news end = news; end.kind != BOX_NEWS_EXITED;)
                 end = hear(hall, (int[BOX_NEWS_FDS]){ 0 });
             send_call(hall, &(struct box_call){ .op = BOX_OP_KILL, .box = create->box }, NULL, 0);

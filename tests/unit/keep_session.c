@@ -176,7 +176,9 @@ bool keep_begin_as_we_are(int64_t memory_bytes)
 void keep_move_in(uint32_t box, int64_t memory_bytes)
 {
     struct box_call create = { .op = BOX_OP_CREATE, .box = box,
-                               .create = { memory_bytes, 32 * MIB, 4096, 32, 1000, { 0 } } };
+                               .create = { .memory_bytes = memory_bytes, .disk_bytes = 32 * MIB,
+                                           .disk_inodes = 4096, .pids = 32,
+                                           .cpu_thousandths = 1000 } };
     keep_order(&create, NULL, 0);
     keep_news_of(BOX_NEWS_READY);
     struct box_call fork_it = {
@@ -268,7 +270,9 @@ void keep_end(void)
     keep_order(&(struct box_call){ .op = BOX_OP_RELEASE, .box = BOX }, NULL, 0);
     /* The next answer shows that it was not held up. */
     struct box_call create = { .op = BOX_OP_CREATE, .box = BOX,
-                               .create = { 64 * MIB, 8 * MIB, 512, 8, 1000, { 0 } } };
+                               .create = { .memory_bytes = 64 * MIB, .disk_bytes = 8 * MIB,
+                                           .disk_inodes = 512, .pids = 8,
+                                           .cpu_thousandths = 1000 } };
     keep_order(&create, NULL, 0);
     keep_news_of(BOX_NEWS_READY);
     box_broker_close(&keep_house);

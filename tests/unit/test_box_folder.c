@@ -178,11 +178,10 @@ TEST_BOTH(a_folder_is_written_through_and_stays_its_owners)
     hall_attach(&hall, "project", BOX_ATTACH_DIR, /* writable= */ true);
     if (!hall_open(&hall))
         return;
-    must(
-        WITH(
-            BOX_FOLDER_WRITE, "",
-            "cd /workspace; echo changed >main.py; echo new >fresh; rm gone; ls -A; stat -c '%U' ."),
-        ".env\n.git\nfresh\nmain.py\nsub\nuser\n");
+    must(WITH(BOX_FOLDER_WRITE, "",
+              "cd /workspace; echo changed >main.py; echo new >fresh; rm gone; ls -A\n"
+              "stat -c '%U' ."),
+         ".env\n.git\nfresh\nmain.py\nsub\nuser\n");
     CHECK_TEXT(content("project/main.py"), "changed\n");
     CHECK_TEXT(content("project/gone"), "none");
     CHECK_INT(stat(hall_path(&hall, "project/fresh"), &st), 0);
@@ -196,20 +195,19 @@ TEST_BOTH(code_makes_no_setuid_file_in_the_folder_of_the_caller)
     hall_attach(&hall, "project", BOX_ATTACH_DIR, /* writable= */ true);
     if (!hall_open(&hall))
         return;
-    must(
-        WITH(
-            BOX_FOLDER_WRITE, "",
-            "cd /workspace; chmod u+s main.py && echo bad; chmod 2755 main.py && echo bad\n"
-            "python3 -c 'import os\n"
-            "for mode in 0o4755, 0o2755:\n"
-            "    for call in (lambda: os.open(\"n\", os.O_CREAT, mode), lambda:\n"
-            "            os.mkfifo(\"n\", mode), lambda: os.fchmod(os.open(\"main.py\", 0), mode)):\n"
-            "        try: call(); print(\"bad\")\n"
-            "        except PermissionError: print(\"fine\")' 2>&1 | sort | uniq -c\n"
-            "chmod 755 main.py && echo good >new && cat new"),
-        "      6 fine\ngood\n"
-        "chmod: changing permissions of 'main.py': Operation not permitted\n"
-        "chmod: changing permissions of 'main.py': Operation not permitted\n");
+    must(WITH(BOX_FOLDER_WRITE, "",
+              "cd /workspace; chmod u+s main.py && echo bad; chmod 2755 main.py && echo bad\n"
+              "python3 -c 'import os\n"
+              "for mode in 0o4755, 0o2755:\n"
+              "    for call in (lambda: os.open(\"n\", os.O_CREAT, mode), lambda:\n"
+              "            os.mkfifo(\"n\", mode), lambda:\n"
+              "            os.fchmod(os.open(\"main.py\", 0), mode)):\n"
+              "        try: call(); print(\"bad\")\n"
+              "        except PermissionError: print(\"fine\")' 2>&1 | sort | uniq -c\n"
+              "chmod 755 main.py && echo good >new && cat new"),
+         "      6 fine\ngood\n"
+         "chmod: changing permissions of 'main.py': Operation not permitted\n"
+         "chmod: changing permissions of 'main.py': Operation not permitted\n");
     hall_end(&hall);
 }
 

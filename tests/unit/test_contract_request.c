@@ -8,46 +8,11 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "contract/request.h"
-
-static const struct request_ceilings ceilings = { .host_memory_bytes = (int64_t)64 << 30 };
-
-static struct request accepted(const char *text)
-{
-    struct request request = REQUEST_INIT;
-    struct err err = ERR_INIT;
-    if (request_parse(str_of(text), &ceilings, &request, &err) < 0)
-        check_failed(__FILE__, __LINE__, "%s refused: %s", text, err.text);
-    return request;
-}
-
-static struct err refused_bytes(struct str text)
-{
-    struct request request = REQUEST_INIT;
-    struct err err = ERR_INIT;
-    if (request_parse(text, &ceilings, &request, &err) == 0)
-        check_failed(__FILE__, __LINE__, "%.60s was accepted", text.at);
-    CHECK_INT(err.kind, ERR_INPUT);
-    CHECK(*err.text);
-    CHECK(!request.root && !request.files && !request.args && !request.env);
-    return err;
-}
-
-static struct err refused(const char *text)
-{
-    return refused_bytes(str_of(text));
-}
-
-/* A request of one more member beside code. */
-static struct err refused_with(const char *member)
-{
-    char text[1024];
-    snprintf(text, sizeof text, "{\"code\": \"1\", %s}", member);
-    return refused(text);
-}
+#include "request_ask.h"
 
 TEST(request_code_alone_fills_everything)
 {
-    own_request request = accepted("{\"code\": \"print(1)\"}");
+    own_request request = ask_accepted("{\"code\": \"print(1)\"}");
     CHECK_INT(request.language, REQUEST_PYTHON);
     CHECK(str_is(request.code, "print(1)"));
     CHECK(request.stdin_text.at && request.stdin_text.len == 0);
@@ -61,7 +26,7 @@ TEST(request_code_alone_fills_everything)
 
 TEST(request_every_field_is_taken)
 {
-    own_request request = accepted(
+    own_request request = ask_accepted(
         "{\"language\":\"js\",\"code\":\"x\",\"stdin\":\"in\\u0000put\",\"args\":[\"a\",\"\"],"
         "\"env\":{\"A\":\"1\",\"_b2\":\"x=y\"},\"call\":{\"function\":\"$f\",\"args\":[1,[2]],"
         "\"kwargs\":{}},\"files\":[{\"path\":\"d/a.txt\",\"text\":\"hi\"},{\"path\":\"b.bin\","
@@ -114,12 +79,12 @@ TEST(request_languages_and_aliases)
     };
     for (size_t i = 0; i < array_len(rows); i++)
         CHECK_INT(request_language_find(rows[i].name), rows[i].language);
-    struct err err = refused_with("\"language\": \"cobol\"");
+    struct err err = ask_refused_with("\"language\": \"cobol\"");
     CHECK_TEXT(err.field, "language");
     CHECK_TEXT(err.value, "\"cobol\"");
     CHECK_TEXT(err.bound, REQUEST_ALL_LANGUAGES);
-    CHECK_TEXT(refused_with("\"language\": 3").field, "language");
-    CHECK_TEXT(refused_with("\"language\": \"py\\u0000\"").field, "language");
+    CHECK_TEXT(ask_refused_with("\"language\": 3").field, "language");
+    CHECK_TEXT(ask_refused_with("\"language\": \"py\\u0000\"").field, "language");
 }
 
 TEST(request_language_by_ending)
@@ -142,12 +107,13 @@ TEST(request_language_by_ending)
 
 TEST(request_code_is_required_and_bounded)
 {
-    struct err err = refused("{}");
+    struct err err = ask_refused("{}");
     CHECK_TEXT(err.field, "code");
     CHECK_TEXT(err.text, "field 'code' is required");
-    CHECK_TEXT(refused("{\"code\": 5}").value, "5");
-    CHECK_TEXT(refused("{\"code\": null}").field, "code");
-    CHECK_TEXT(refused("{\"code\": \"a\\u0000b\"}").text, "field 'code' is text with a NUL byte");
+    CHECK_TEXT(ask_refused("{\"code\": 5}").value, "5");
+    CHECK_TEXT(ask_refused("{\"code\": null}").field, "code");
+    CHECK_TEXT(ask_refused("{\"code\": \"a\\u0000b\"}").text,
+               "field 'code' is text with a NUL byte");
     own_buf text = BUF_INIT(200u << 20);
     buf_add_text(&text, "{\"code\": \"");
     for (size_t left = REQUEST_CODE_MAX; left > 0; left -= 1024)
@@ -155,41 +121,41 @@ TEST(request_code_is_required_and_bounded)
     size_t fits = text.len;
     buf_add_text(&text, "\"}");
     struct request request;
-    CHECK_INT(request_parse(buf_str(&text), &ceilings, &request, &err), 0);
+    CHECK_INT(request_parse(buf_str(&text), &ask_ceilings, &request, &err), 0);
     CHECK_INT(request.code.len, REQUEST_CODE_MAX);
     request_done(&request);
     text.len = fits;
     buf_add_text(&text, "y\"}");
-    err = refused_bytes(buf_str(&text));
+    err = ask_refused_bytes(buf_str(&text));
     CHECK_TEXT(err.field, "code");
     CHECK_TEXT(err.value, "4194305");
     CHECK_TEXT(err.bound, "at most 4194304 bytes");
     CHECK(*err.hint);
-    own_request empty = accepted("{\"code\": \"\"}");
+    own_request empty = ask_accepted("{\"code\": \"\"}");
     CHECK_INT(empty.code.len, 0);
 }
 
 TEST(request_unknown_fields_are_named)
 {
-    struct err err = refused_with("\"timout\": 5");
+    struct err err = ask_refused_with("\"timout\": 5");
     CHECK_TEXT(err.field, "timout");
     CHECK_TEXT(err.text, "unknown field 'timout'");
     CHECK_TEXT(err.value, "5");
     CHECK(strstr(err.hint, "on_output_limit"));
-    err = refused_with("\"timeout_s\": 5");
+    err = ask_refused_with("\"timeout_s\": 5");
     CHECK_TEXT(err.field, "timeout_s");
     CHECK(strstr(err.hint, "{\"limits\": {\"timeout_s\": ...}}"));
-    CHECK_TEXT(refused_with("\"call\": {\"function\":\"f\",\"kw\":1}").field, "call.kw");
-    CHECK_TEXT(refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"mode\":7}]").field,
+    CHECK_TEXT(ask_refused_with("\"call\": {\"function\":\"f\",\"kw\":1}").field, "call.kw");
+    CHECK_TEXT(ask_refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"mode\":7}]").field,
                "files[0].mode");
-    CHECK_TEXT(refused_with("\"limits\": {\"ram\": 1}").field, "limits.ram");
+    CHECK_TEXT(ask_refused_with("\"limits\": {\"ram\": 1}").field, "limits.ram");
     /* A hostile key does not overflow, and is still JSON when told. */
     own_buf text = BUF_INIT(1 << 20);
     buf_add_text(&text, "{\"");
     for (int i = 0; i < 500; i++)
         buf_add_text(&text, "日");
     buf_add_text(&text, "\": 1}");
-    err = refused_bytes(buf_str(&text));
+    err = ask_refused_bytes(buf_str(&text));
     CHECK(str_is_utf8(str_of(err.field)));
 }
 
@@ -200,7 +166,7 @@ TEST(request_later_fields_are_refused_by_name)
         char member[64], want[96];
         snprintf(member, sizeof member, "\"%s\": null", rows[i]);
         snprintf(want, sizeof want, "field '%s' is not supported by this version", rows[i]);
-        struct err err = refused_with(member);
+        struct err err = ask_refused_with(member);
         CHECK_TEXT(err.field, rows[i]);
         CHECK_TEXT(err.text, want);
         CHECK(*err.hint);
@@ -216,14 +182,15 @@ TEST(request_blobs_are_refused_where_a_door_has_none)
     for (size_t i = 0; i < array_len(bad); i++) {
         char member[256];
         snprintf(member, sizeof member, "\"files\": [{\"path\":\"a\",\"blob\":\"%s\"}]", bad[i]);
-        struct err err = refused_with(member);
+        struct err err = ask_refused_with(member);
         CHECK_TEXT(err.field, "files[0].blob");
         CHECK_TEXT(err.bound, "sha256: and 64 hexadecimal digits, lower case");
     }
-    struct err err = refused_with("\"files\": [{\"path\":\"a\",\"blob\":\"sha256:" SUM "\"}]");
+    struct err err = ask_refused_with("\"files\": [{\"path\":\"a\",\"blob\":\"sha256:" SUM "\"}]");
     CHECK_TEXT(err.field, "files[0].blob");
     CHECK(strstr(err.hint, "/v1/blobs"));
-    err = refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"blob\":\"sha256:" SUM "\"}]");
+    err = ask_refused_with("\"files\": [{\"path\":\"a\",\"text\":\"\",\"blob\":\"sha256:" SUM
+                           "\"}]");
     CHECK_TEXT(err.text, "field 'files[0]' has more than one of 'text', 'base64' and 'blob'");
 }
 
@@ -247,22 +214,22 @@ TEST(request_blobs_are_filled_by_a_door_that_has_them)
 
 TEST(request_json_itself_is_refused)
 {
-    CHECK_TEXT(refused("{\"code\":\"a\",\"code\":\"b\"}").field, "code");
-    CHECK_TEXT(refused("[1]").text, "the request is not an object");
-    CHECK_TEXT(refused("null").value, "null");
-    refused("");
-    refused("{\"code\": \"1\"");
-    refused("{\"code\": \"1\"} x");
-    refused("{\"code\": \"\xff\"}");
-    refused("{\"code\": \"\xed\xa0\x80\"}");
-    refused("{\"code\": \"\\ud800\"}");
-    refused_with("\"limits\": {\"timeout_s\": 99999999999999999999}");
-    refused_with("\"limits\": {\"timeout_s\": 1e999}");
-    refused_with("\"limits\": {\"timeout_s\": NaN}");
+    CHECK_TEXT(ask_refused("{\"code\":\"a\",\"code\":\"b\"}").field, "code");
+    CHECK_TEXT(ask_refused("[1]").text, "the request is not an object");
+    CHECK_TEXT(ask_refused("null").value, "null");
+    ask_refused("");
+    ask_refused("{\"code\": \"1\"");
+    ask_refused("{\"code\": \"1\"} x");
+    ask_refused("{\"code\": \"\xff\"}");
+    ask_refused("{\"code\": \"\xed\xa0\x80\"}");
+    ask_refused("{\"code\": \"\\ud800\"}");
+    ask_refused_with("\"limits\": {\"timeout_s\": 99999999999999999999}");
+    ask_refused_with("\"limits\": {\"timeout_s\": 1e999}");
+    ask_refused_with("\"limits\": {\"timeout_s\": NaN}");
     own_buf deep = BUF_INIT(1 << 16);
     for (int i = 0; i < 1000; i++)
         buf_add_text(&deep, "[");
-    CHECK_TEXT(refused_bytes(buf_str(&deep)).bound, "at most 64 levels");
+    CHECK_TEXT(ask_refused_bytes(buf_str(&deep)).bound, "at most 64 levels");
 }
 
 TEST(request_wrong_types_name_the_field)
@@ -305,22 +272,6 @@ TEST(request_wrong_types_name_the_field)
         { "\"profile\": 1", "profile" },
         { "\"limits\": 1", "limits" },
         { "\"limits\": null", "limits" },
-        { "\"image\": \"Debian\"", "image" },
-        { "\"image\": \"../x\"", "image" },
-        { "\"image\": \".x\"", "image" },
-        { "\"image\": \"a/b\"", "image" },
-        { "\"image\": \"a:1\"", "image" },
-        { "\"image\": \"sha256:00\"", "image" },
-        { "\"packages\": \"polars\"", "packages" },
-        { "\"packages\": [1]", "packages[0]" },
-        { "\"packages\": [\"polars\", \"\"]", "packages[1]" },
-        { "\"packages\": [\"-r x\"]", "packages[0]" },
-        { "\"packages\": [\"a=1\"]", "packages[0]" },
-        { "\"packages\": [\"a==\"]", "packages[0]" },
-        { "\"packages\": [\"a<2\"]", "packages[0]" },
-        { "\"packages\": [\"a==1;x\"]", "packages[0]" },
-        { "\"image\": 1", "image" },
-        { "\"image\": \"\"", "image" },
         { "\"tier\": \"microvm\"", "tier" },
         { "\"tier\": 1", "tier" },
         { "\"on_output_limit\": \"kill\"", "on_output_limit" },
@@ -336,95 +287,26 @@ TEST(request_wrong_types_name_the_field)
         { "\"seed\": 1e300", "seed" },
     };
     for (size_t i = 0; i < array_len(rows); i++)
-        CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);
+        CHECK_TEXT(ask_refused_with(rows[i].member).field, rows[i].field);
 }
 
 TEST(request_seeds_have_32_bits)
 {
-    own_request least = accepted("{\"code\": \"1\", \"seed\": 0}");
+    own_request least = ask_accepted("{\"code\": \"1\", \"seed\": 0}");
     CHECK(least.has_seed);
     CHECK_INT(least.seed, 0);
-    own_request most = accepted("{\"code\": \"1\", \"seed\": 4294967295}");
+    own_request most = ask_accepted("{\"code\": \"1\", \"seed\": 4294967295}");
     CHECK(most.has_seed && most.seed == UINT32_MAX);
-    own_request real = accepted("{\"code\": \"1\", \"seed\": 3.0}");
+    own_request real = ask_accepted("{\"code\": \"1\", \"seed\": 3.0}");
     CHECK(real.has_seed);
     CHECK_INT(real.seed, 3);
 }
 
 TEST(request_call_is_not_for_bash)
 {
-    struct err err = refused_with("\"language\": \"sh\", \"call\": {\"function\": \"f\"}");
+    struct err err = ask_refused_with("\"language\": \"sh\", \"call\": {\"function\": \"f\"}");
     CHECK_TEXT(err.field, "call");
     CHECK(strstr(err.text, "bash"));
-}
-
-TEST(request_image_may_be_pinned)
-{
-    char digest[65], text[256];
-    memset(digest, 'a', 64);
-    digest[64] = 0;
-    snprintf(text, sizeof text, "{\"code\":\"1\",\"image\":\"host@sha256:%s\"}", digest);
-    own_request request = accepted(text);
-    CHECK_TEXT(request.image, "host");
-    CHECK(strncmp(request.image_digest, "sha256:aaaa", 11) == 0);
-    CHECK_INT(strlen(request.image_digest), 71);
-    digest[10] = 'A';
-    snprintf(text, sizeof text, "\"image\":\"host@sha256:%s\"", digest);
-    CHECK_TEXT(refused_with(text).field, "image");
-    refused_with("\"image\": \"host@\"");
-    refused_with("\"image\": \"host@sha256:\"");
-    refused_with("\"image\": \"host@md5:00\"");
-    refused_with("\"image\": \"other@sha256:00\"");
-}
-
-TEST(request_image_has_a_name_or_a_digest)
-{
-    char text[256], digest[80];
-    snprintf(digest, sizeof digest, "sha256:%064d", 7);
-    own_request plain = accepted("{\"code\":\"1\",\"image\":\"data-2.1_x\"}");
-    CHECK_TEXT(plain.image, "data-2.1_x");
-    CHECK(!plain.image_digest);
-    snprintf(text, sizeof text, "{\"code\":\"1\",\"image\":\"%s\"}", digest);
-    own_request bare = accepted(text);
-    CHECK_TEXT(bare.image, digest);
-    CHECK(!bare.image_digest);
-    snprintf(text, sizeof text, "{\"code\":\"1\",\"image\":\"data@%s\"}", digest);
-    own_request pinned = accepted(text);
-    CHECK_TEXT(pinned.image, "data");
-    CHECK_TEXT(pinned.image_digest, digest);
-    char name[REQUEST_IMAGE_NAME_MAX + 2];
-    memset(name, 'a', sizeof name);
-    name[sizeof name - 1] = 0;
-    snprintf(text, sizeof text, "\"image\":\"%s\"", name);
-    CHECK_TEXT(refused_with(text).field, "image");
-}
-
-TEST(request_takes_its_image_from_the_ceilings_if_it_names_none)
-{
-    struct request_ceilings most = { .host_memory_bytes = INT64_C(1) << 40, .image = "data" };
-    struct err err = ERR_INIT;
-    own_request without = REQUEST_INIT, with = REQUEST_INIT;
-    CHECK_INT(request_parse(STR("{\"code\":\"1\"}"), &most, &without, &err), 0);
-    CHECK_TEXT(without.image, "data");
-    CHECK_INT(request_parse(STR("{\"code\":\"1\",\"image\":\"host\"}"), &most, &with, &err), 0);
-    CHECK_TEXT(with.image, "host");
-}
-
-TEST(request_packages_have_a_name_and_perhaps_a_version)
-{
-    struct request_package package;
-    own_request request = accepted("{\"code\":\"1\",\"packages\":[\"polars\",\"a-b.c==1.0\"]}");
-    CHECK_INT(json_array_size(request.packages), 2);
-    own_request none = accepted("{\"code\":\"1\",\"packages\":[]}");
-    CHECK(!none.packages);
-    CHECK_INT(request_package_read(STR("polars"), &package), 0);
-    CHECK(str_is(package.name, "polars") && package.version.len == 0);
-    CHECK_INT(request_package_read(STR("a-b.c==1.0+x"), &package), 0);
-    CHECK(str_is(package.name, "a-b.c") && str_is(package.version, "1.0+x") && !package.least);
-    CHECK_INT(request_package_read(STR("a>=2"), &package), 0);
-    CHECK(str_is(package.version, "2") && package.least);
-    CHECK_INT(request_package_read(STR("a=="), &package), -1);
-    CHECK_INT(request_package_read(STR("a-"), &package), -1);
 }
 
 /* {"code":"1",FIELD:[or{ ITEM,ITEM,... ]or}} */
@@ -441,7 +323,7 @@ static struct err refused_many(const char *open, const char *close, size_t count
         buf_add_text(&text, "\"");
     }
     buf_printf(&text, "%s}", close);
-    return refused_bytes(buf_str(&text));
+    return ask_refused_bytes(buf_str(&text));
 }
 
 TEST(request_args_and_env_are_bounded)
@@ -468,7 +350,7 @@ TEST(request_call_is_bounded)
     for (size_t i = 0; i <= REQUEST_CALL_MAX; i++)
         buf_add_text(&text, "x");
     buf_add_text(&text, "\"]}}");
-    CHECK_TEXT(refused_bytes(buf_str(&text)).field, "call");
+    CHECK_TEXT(ask_refused_bytes(buf_str(&text)).field, "call");
 }
 
 TEST(request_from_an_object_keeps_it_alive)
@@ -476,7 +358,7 @@ TEST(request_from_an_object_keeps_it_alive)
     json_t *object = json_pack("{s:s}", "code", "abc");
     struct request request = REQUEST_INIT;
     struct err err = ERR_INIT;
-    CHECK_INT(request_from_json(object, &ceilings, &request, &err), 0);
+    CHECK_INT(request_from_json(object, &ask_ceilings, &request, &err), 0);
     json_decref(object);
     CHECK(str_is(request.code, "abc"));
     request_done(&request);
@@ -486,19 +368,19 @@ TEST(request_from_an_object_keeps_it_alive)
 
 TEST(request_inputs_have_one_digest)
 {
-    own_request a = accepted("{\"code\":\"1\",\"env\":{\"A\":\"1\",\"B\":\"2\"},\"files\":["
-                             "{\"path\":\"x\",\"text\":\"1\"},{\"path\":\"y\",\"text\":\"2\"}],"
-                             "\"call\":{\"function\":\"f\",\"args\":[1]}}");
-    own_request b = accepted("{\"code\":\"other\",\"env\":{\"B\":\"2\",\"A\":\"1\"},\"files\":["
-                             "{\"path\":\"y\",\"base64\":\"Mg==\"},"
-                             "{\"path\":\"x\",\"text\":\"1\"}],"
-                             "\"call\":{\"args\":[1],\"function\":\"f\"}}");
+    own_request a = ask_accepted("{\"code\":\"1\",\"env\":{\"A\":\"1\",\"B\":\"2\"},\"files\":["
+                                 "{\"path\":\"x\",\"text\":\"1\"},{\"path\":\"y\",\"text\":\"2\"}],"
+                                 "\"call\":{\"function\":\"f\",\"args\":[1]}}");
+    own_request b = ask_accepted("{\"code\":\"other\",\"env\":{\"B\":\"2\",\"A\":\"1\"},\"files\":["
+                                 "{\"path\":\"y\",\"base64\":\"Mg==\"},"
+                                 "{\"path\":\"x\",\"text\":\"1\"}],"
+                                 "\"call\":{\"args\":[1],\"function\":\"f\"}}");
     char left[65], right[65];
     request_inputs_sha256(&a, left);
     request_inputs_sha256(&b, right);
     CHECK_TEXT(left, right);
     CHECK_INT(strlen(left), 64);
-    own_request none = accepted("{\"code\":\"1\"}");
+    own_request none = ask_accepted("{\"code\":\"1\"}");
     request_inputs_sha256(&none, left);
     /* "cupel-inputs-1\n" and five counts of zero, by sha256sum. */
     CHECK_TEXT(left, "4e0ce73b09ed21cb535d81d71534a7ea39ba1cddcd9e05e1522ea159da287cba");
@@ -525,7 +407,7 @@ TEST(request_inputs_that_differ_have_another_digest)
     for (size_t i = 0; i < array_len(members); i++) {
         char text[256];
         snprintf(text, sizeof text, "{\"code\":\"1\",%s}", members[i]);
-        own_request request = accepted(text);
+        own_request request = ask_accepted(text);
         request_inputs_sha256(&request, sums[i]);
         for (size_t j = 0; j < i; j++)
             CHECK(strcmp(sums[i], sums[j]) != 0);
@@ -545,5 +427,5 @@ TEST(request_tools_have_a_shape_and_bounds)
         { "\"tools\": [{}], \"cache\": {\"ttl_s\": 5}", "cache" },
     };
     for (size_t i = 0; i < array_len(rows); i++)
-        CHECK_TEXT(refused_with(rows[i].member).field, rows[i].field);
+        CHECK_TEXT(ask_refused_with(rows[i].member).field, rows[i].field);
 }

@@ -66,7 +66,9 @@ static bool begin(void)
     struct err err = ERR_INIT;
     int fds[BOX_NEWS_FDS];
     struct box_call create = { .op = BOX_OP_CREATE, .box = BOX,
-                               .create = { 128 * MIB, 32 * MIB, 4096, 32, 1000, { 0 } } };
+                               .create = { .memory_bytes = 128 * MIB, .disk_bytes = 32 * MIB,
+                                           .disk_inodes = 4096, .pids = 32,
+                                           .cpu_thousandths = 1000 } };
     if (box_broker_open(&house, NULL, 0, &err) < 0) {
         printf("# skipped: %s\n", err.text);
         return false;

@@ -36,7 +36,8 @@ TEST(folder_files_that_hold_secrets_are_hidden_by_default)
         "credentials.json", "client_secret_12.json", "prod.tfvars", ".env.example.local",
     };
     static const char *const shown[] = {
-        ".env.example", "a/.env.sample", "env", "main.py", "key", "config.json", "docker/config.json",
+        ".env.example", "a/.env.sample", "env", "main.py", "key", "config.json",
+        "docker/config.json",
         "venv/lib/certifi/cacert.pem", "id_rsa.pub", ".environment", "credentials.json.md",
     };
     for (size_t i = 0; i < array_len(hidden); i++)

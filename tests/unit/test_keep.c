@@ -67,7 +67,9 @@ TEST(keep_refuses_what_it_cannot_do)
     CHECK_INT(news.end, INJECT_REFUSED);
     CHECK_INT(news.error, EBUSY);
     call = (struct box_call){ .op = BOX_OP_CREATE, .box = 1,
-                              .create = { 64 * MIB, 8 * MIB, 512, 8, 1000, { 0 } } };
+                              .create = { .memory_bytes = 64 * MIB, .disk_bytes = 8 * MIB,
+                                          .disk_inodes = 512, .pids = 8,
+                                          .cpu_thousandths = 1000 } };
     keep_order(&call, NULL, 0);
     keep_news_of(BOX_NEWS_READY);
     call = (struct box_call){ .op = BOX_OP_PARK, .box = 1 }; /* no session */

@@ -65,7 +65,8 @@ TEST(net_url_places)
         { "https://a.org/", NET_PUBLIC },         { "https://1.1.1.1/", NET_PUBLIC },
         { "https://10.0.0.1/", NET_PRIVATE },     { "https://[::1]/", NET_PRIVATE },
         { "https://169.254.169.254/", NET_NEVER }, { "https://[fe80::1]/", NET_NEVER },
-        { "https://2852039166/", NET_NEVER },     { "https://[::ffff:169.254.169.254]/", NET_NEVER },
+        { "https://2852039166/", NET_NEVER },
+        { "https://[::ffff:169.254.169.254]/", NET_NEVER },
     };
     for (size_t i = 0; i < array_len(places); i++) {
         struct err err = ERR_INIT;

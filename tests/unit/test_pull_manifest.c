@@ -104,8 +104,8 @@ TEST(pull_manifest_has_a_bound_of_layers)
 }
 
 #define ENTRY(os, arch, variant, hex) \
-    "{\"mediaType\":\"" OCI "\",\"digest\":\"sha256:" hex "\",\"size\":9,\"platform\":{\"os\":\"" os \
-    "\",\"architecture\":\"" arch "\"" variant "}}"
+    "{\"mediaType\":\"" OCI "\",\"digest\":\"sha256:" hex "\",\"size\":9,\"platform\":{\"os\":\"" \
+    os "\",\"architecture\":\"" arch "\"" variant "}}"
 
 TEST(pull_index_gives_this_machines_manifest)
 {

@@ -25,6 +25,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "box/files/curator.h"
+#include "box/files/porter_put.h"
 #include "box/wall/filter.h"
 #include "box/wall/seccomp.h"
 #include "box/proto/proto.h"
@@ -34,7 +35,6 @@
 #define LIST_BYTES (2u << 20) /* of their paths */
 #define DEPTH_MAX 64
 #define LOOKS 64 /* entries between two checks of the clock */
-#define UPLOADS 4 /* at the same time; one more ends the oldest */
 
 static int root;
 static bool layered; /* it is a layer of changes */
@@ -43,150 +43,6 @@ static uint32_t tag; /* of the current call */
 static int open_beneath(const char *path, int flags, mode_t mode)
 {
     return tree_open(root, path, flags, mode);
-}
-
-/* Open the directory above a path and make missing ones; *out_name is the last component. Step by
- * step, because mkdirat follows links in the middle of a path. */
-static int open_parent(char *path, char **out_name)
-{
-    own_fd dir = open_beneath(".", O_RDONLY | O_DIRECTORY, 0);
-    for (char *slash = strchr(path, '/'); dir >= 0 && slash; slash = strchr(path, '/')) {
-        *slash = 0;
-        bool failed = mkdirat(dir, path, 0755) < 0 && errno != EEXIST;
-        int inner = failed ? -1 : tree_open(dir, path, O_RDONLY | O_DIRECTORY, 0);
-        own_close_fd(&dir);
-        dir = inner;
-        path = slash + 1;
-    }
-    *out_name = path;
-    return take_fd(&dir);
-}
-
-static int fill(int to, int from, uint64_t left)
-{
-    static char chunk[65536];
-    while (left > 0) {
-        ssize_t n = read(from, chunk, left < sizeof chunk ? left : sizeof chunk);
-        if (n <= 0 || io_write_all(to, chunk, (size_t)n) < 0)
-            return n == 0 ? EIO : errno;
-        left -= (uint64_t)n;
-    }
-    return 0;
-}
-
-static bool replaced; /* by the last call */
-
-/* 0, or an errno. */
-static int take_place(int dir, const char *fresh, const char *name)
-{
-    struct stat st;
-    replaced = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    return renameat(dir, fresh, dir, name) < 0 ? errno : 0;
-}
-
-static int put(struct box_porter_call *call, int from)
-{
-    char fresh[TREE_NAME_ROOM], *name;
-    own_fd dir = open_parent(call->path, &name);
-    if (dir < 0)
-        return errno;
-    if (call->replace)
-        tree_new_name(fresh);
-    const char *made = call->replace ? fresh : name;
-    own_fd to = tree_open(dir, made, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (to < 0)
-        return errno;
-    if (!call->replace)
-        own_close_fd(&dir); /* holds no descriptor longer than needed */
-    int why = fill(to, from, call->size);
-    if (!why && fchmod(to, call->readonly ? 0444 : 0644) < 0)
-        why = errno;
-    if (!why && call->replace)
-        why = take_place(dir, fresh, name);
-    if (why && call->replace)
-        unlinkat(dir, fresh, 0);
-    return why;
-}
-
-/* --- files in parts: they get a name with the last part --- */
-
-static struct upload {
-    uint32_t number; /* 0: none */
-    int to;
-    char path[BOX_PATH_MAX];
-} uploads[UPLOADS];
-
-static void abandon(struct upload *upload)
-{
-    if (upload->number)
-        close(upload->to);
-    upload->number = 0;
-}
-
-/* 0: all of them. */
-static void abandon_number(uint32_t number)
-{
-    for (size_t i = 0; i < UPLOADS; i++) {
-        if (!number || uploads[i].number == number)
-            abandon(&uploads[i]);
-    }
-}
-
-/* A new upload to a path ends an older one: its client is most likely gone. */
-static struct upload *begin_upload(const struct box_porter_call *call)
-{
-    struct upload *upload = &uploads[0];
-    for (size_t i = 0; i < UPLOADS; i++) {
-        if (strcmp(uploads[i].path, call->path) == 0)
-            abandon(&uploads[i]);
-        if (uploads[i].number < upload->number)
-            upload = &uploads[i];
-    }
-    abandon(upload);
-    upload->to = open_beneath(".", O_WRONLY | O_TMPFILE, 0600);
-    if (upload->to < 0)
-        return NULL;
-    upload->number = call->upload;
-    memcpy(upload->path, call->path, sizeof upload->path);
-    return upload;
-}
-
-static struct upload *find_upload(const struct box_porter_call *call)
-{
-    for (size_t i = 0; i < UPLOADS; i++) {
-        if (uploads[i].number == call->upload && strcmp(uploads[i].path, call->path) == 0)
-            return &uploads[i];
-    }
-    errno = ESTALE;
-    return NULL;
-}
-
-static int give_name(struct box_porter_call *call, int file)
-{
-    char fresh[TREE_NAME_ROOM], *name;
-    tree_new_name(fresh);
-    own_fd dir = open_parent(call->path, &name);
-    if (dir < 0 || fchmod(file, call->readonly ? 0444 : 0644) < 0 ||
-        tree_link(file, dir, fresh) < 0)
-        return errno;
-    int why = take_place(dir, fresh, name);
-    if (why)
-        unlinkat(dir, fresh, 0);
-    return why;
-}
-
-static int put_part(struct box_porter_call *call, int from, uint64_t *out_size)
-{
-    struct upload *upload = call->first ? begin_upload(call) : find_upload(call);
-    if (!upload)
-        return errno;
-    int why = fill(upload->to, from, call->size);
-    *out_size = (uint64_t)lseek(upload->to, 0, SEEK_CUR);
-    if (!why && !call->more)
-        why = give_name(call, upload->to);
-    if (why || !call->more)
-        abandon(upload);
-    return why;
 }
 
 /* Send a head and its bytes as one datagram. */
@@ -283,6 +139,7 @@ static void enter(struct walk *walk, int dir, const char *name, size_t len)
     if (fd < 0) {
         walk->cut |= walk->depth + 1 >= DEPTH_MAX ? BOX_CUT_DEEP
                      : tree_vanished(errno)       ? 0
+                     : errno == EXDEV             ? 0 /* a folder of the caller: no result */
                                                   : BOX_CUT_CLOSED;
         return;
     }
@@ -459,10 +316,8 @@ static int serve(bool resident)
     if (call.op == BOX_PORTER_READ)
         return read_file(&call);
     if (call.op == BOX_PORTER_PUT && from >= 0 && (resident || !call.upload)) {
-        struct box_porter_answer word = { .size = call.size };
-        replaced = false;
-        word.error = call.upload ? put_part(&call, from, &word.size) : put(&call, from);
-        word.changed = replaced;
+        struct box_porter_answer word = { .error = 0 };
+        porter_put(root, &call, from, &word);
         return answer(&word);
     }
     if (resident && call.op == BOX_PORTER_REMOVE) {
@@ -470,7 +325,7 @@ static int serve(bool resident)
         return answer(&word);
     }
     if (resident && call.op == BOX_PORTER_ABANDON) {
-        abandon_number(call.upload);
+        porter_abandon(call.upload);
         return 0;
     }
     bool carries = call.op == BOX_PORTER_SEND || call.op == BOX_PORTER_RECEIVE;

@@ -77,7 +77,7 @@ static int filter_uncounted(void)
     return seccomp_raise(box_filter_uncounted, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
 }
 
-/* What it makes in the caller's folder must not run with its owner's rights. */
+/* A file that it makes in the caller's folder must not run with its owner's rights. */
 static int filter_through(void)
 {
     return seccomp_raise(box_filter_through, SECCOMP_FILTER_FLAG_SPEC_ALLOW);
@@ -194,7 +194,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
                     start->broker_walls;
     if ((report.walls & start->required) != start->required) {
         errno = EPERM;
-        fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
+        fail(FD_REPORT, BOX_STEP_POSTURE, start->required & ~report.walls);
     }
     if (io_send(FD_REPORT, &report, sizeof report, &listener, 1) < 0)
         _exit(71);

@@ -10,6 +10,7 @@
 #define MOUNT_IMAGES "images" /* the attached trees of all images */
 #define MOUNT_FOLDER "folder" /* the attached folder */
 #define MOUNT_FILE "file%u" /* the attached files */
+#define MOUNT_MORE "more%u" /* the attached folders for other places */
 #define MOUNT_TREE "tree" /* in a box's copy of the mounts: the tree of its image */
 #define MOUNT_OWN "own" /* there: a template of the box's own */
 

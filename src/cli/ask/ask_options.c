@@ -32,6 +32,7 @@
         CLI_RUN_ROW_MEMORY,                                                                        \
         { "profile", 0, "NAME", OPT_TEXT, AT(run.profile),                                         \
           "defaults of cells: analysis, unless named" },                                           \
+        CLI_RUN_ROW_IMAGE,                                                                         \
         { "continue", 0, "ID", OPT_TEXT, AT(again), "ask further in a recorded task" },            \
         { "why", 0, NULL, OPT_FLAG, AT(why), "show the lines of code behind each value" },         \
         { "yes", 0, NULL, OPT_FLAG, AT(yes), "do not ask before spending at an unknown price" },   \

@@ -1,4 +1,4 @@
-/* What the two sides of the clerk's socket share. */
+/* The messages that the two sides of the clerk's socket share. */
 #ifndef CLI_DIR_CLERK_INT_H
 #define CLI_DIR_CLERK_INT_H
 

@@ -133,21 +133,63 @@ void cli_folder_done(struct cli_folder *folder)
     *folder = CLI_FOLDER_INIT;
 }
 
-/* cupel's own state, where the folder holds it: its path inside, or "". */
-static void find_state(const struct cli_folder *folder, char *out, size_t room)
+/* The path of cupel's own state; heap, or NULL. */
+static char *state_path(void)
 {
     char path[PATH_MAX];
     bool named;
+    return engine_state_path(path, sizeof path, &named) ? realpath(path, NULL) : NULL;
+}
+
+/* Places that every box has for itself, or that no virtual environment is in. */
+static const char *const of_boxes[] = {
+    "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/boot", "/run", "/mnt", "/var/tmp",
+    "/var/run", "/workspace", "/home/user",
+};
+
+static int check_venv_place(const char *path, struct err *err)
+{
+    for (size_t i = 0; i < array_len(of_boxes); i++) {
+        if (!is_below(path, of_boxes[i]))
+            continue;
+        err_input(err, "venv", NULL, NULL,
+                  "the virtual environment '%.200s' cannot be shown at its path: a box has its own '%s'",
+                  path, of_boxes[i]);
+        err_hint(err, "make one elsewhere: python3 -m venv DIR");
+        return -1;
+    }
+    return 0;
+}
+
+int cli_folder_open_shown(const char *path, bool is_venv, struct cli_folder *out, struct err *err)
+{
+    if (cli_folder_open(path, /* writes= */ false, /* changes= */ false, out, err) < 0)
+        return -1;
+    own_str state = state_path();
+    if (state && is_below(out->path, state))
+        return refuse(out->path, "it is cupel's own state", false, err);
+    return is_venv ? check_venv_place(out->path, err) : 0;
+}
+
+/* cupel's own state, where the folder holds it: its path inside, or "". */
+static void find_state(const struct cli_folder *folder, char *out, size_t room)
+{
     out[0] = 0;
-    own_str real = engine_state_path(path, sizeof path, &named) ? realpath(path, NULL) : NULL;
+    own_str real = state_path();
     size_t len = strlen(folder->path);
     if (real && is_below(real, folder->path) && real[len] == '/')
         snprintf(out, room, "%s", real + len + 1);
 }
 
-int cli_folder_prepare(struct cli_folder *folder, struct err *err)
+int cli_folder_search(struct cli_folder *folder, struct err *err)
 {
     char state[PATH_MAX];
+    find_state(folder, state, sizeof state);
+    return clerk_masks_begin(&folder->clerk, str_of(state), err);
+}
+
+int cli_folder_prepare(struct cli_folder *folder, struct err *err)
+{
     if (!folder->writes) {
         folder->shelf = cli_state_open_folder("changes");
         if (folder->shelf < 0) {
@@ -157,8 +199,7 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err)
             return -1;
         }
     }
-    find_state(folder, state, sizeof state);
-    return clerk_masks_begin(&folder->clerk, str_of(state), err);
+    return cli_folder_search(folder, err);
 }
 
 int cli_folder_begin(struct cli_folder *folder, struct err *err)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -45,6 +46,8 @@ int cli_images_open_store(struct cli_images *images, bool make, struct err *err)
 {
     if (box_drop_door(err) < 0)
         return -1;
+    if (make)
+        umask(077); /* the caller's could lock the store out of its own folders */
     if (image_store_open(images->state, make, &images->store, err) == 0)
         return 0;
     if (err->kind == ERR_INPUT) {

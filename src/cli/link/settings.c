@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,6 +79,19 @@ int cli_settings_read(const char *file, struct config *config, struct err *err)
                    (user && cli_settings_take_file(config, user, /* named= */ false, err) < 0))
         return -1;
     return cli_settings_take_environment(config, err) < 0 ? -1 : config_check(config, err);
+}
+
+int cli_settings_use_image(struct err *err)
+{
+    own_config config;
+    config_init(&config);
+    if (cli_settings_read(NULL, &config, err) < 0)
+        return -1;
+    const char *image = config_text(&config, CONFIG_IMAGE);
+    bool is_default = strcmp(config.at[CONFIG_IMAGE].from, "default") == 0;
+    if (!is_default && setenv("CUPEL_IMAGE", image, 1) < 0)
+        return err_sys(err, "set CUPEL_IMAGE");
+    return 0;
 }
 
 int cli_settings_use_model(struct err *err)

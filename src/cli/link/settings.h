@@ -17,6 +17,9 @@ int cli_settings_take_environment(struct config *config, struct err *err);
 /* All layers, into a configuration that config_init made. `file` replaces both files; NULL: they
  * are read. */
 int cli_settings_read(const char *file, struct config *config, struct err *err);
+/* Makes the configured image the default one of this process, in the environment: before the
+ * rights are dropped. */
+int cli_settings_use_image(struct err *err);
 /* Makes the configured model the default one of this process: src/llm looks for it in the
  * environment. */
 int cli_settings_use_model(struct err *err);

@@ -17,6 +17,7 @@ struct cli_run_options {
     struct opt_list files, env, limits, tools, packages, approve, refuse;
     const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
     const char *dir; /* a folder to show as /workspace */
+    const char *venv; /* a virtual environment of Python, to show at its own path */
     bool write, command; /* what is written there goes through; operands are a command */
     struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
@@ -36,6 +37,13 @@ struct cli_run_options {
       OPT_LIST,                                                                                    \
       CLI_RUN_AT(files),                                                                           \
       "copy a file into the work directory, read-only with :ro" }
+#define CLI_RUN_ROW_FILES                                                                          \
+    { "file",                                                                                      \
+      'f',                                                                                         \
+      "HOST[:PATH][:ro]",                                                                          \
+      OPT_LIST,                                                                                    \
+      CLI_RUN_AT(files),                                                                           \
+      "copy a file into the work directory (:ro); show a folder" }
 #define CLI_RUN_ROWS_DIR                                                                           \
     {                                                                                              \
         "dir",                                                                                     \
@@ -52,6 +60,15 @@ struct cli_run_options {
         OPT_FLAG,                                                                                  \
         CLI_RUN_AT(write),                                                                         \
         "with --dir: let the code write into the folder itself"                                    \
+    }
+#define CLI_RUN_ROW_VENV                                                                           \
+    {                                                                                              \
+        "venv",                                                                                    \
+        0,                                                                                         \
+        "DIR",                                                                                     \
+        OPT_TEXT,                                                                                  \
+        CLI_RUN_AT(venv),                                                                          \
+        "Python and packages of this virtual environment, read-only"                               \
     }
 #define CLI_RUN_ROW_OUT                                                                            \
     { "out", 'o', "DIR", OPT_TEXT, CLI_RUN_AT(out), "save artifacts and pictures in this folder" }
@@ -82,7 +99,12 @@ struct cli_run_options {
       CLI_RUN_AT(stdin_file),                                                                      \
       "standard input of the code; - passes ours" }
 #define CLI_RUN_ROW_PROFILE                                                                        \
-    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), "defaults and walls: baseline, analysis, strict" }
+    { "profile",                                                                                   \
+      0,                                                                                           \
+      "NAME",                                                                                      \
+      OPT_TEXT,                                                                                    \
+      CLI_RUN_AT(profile),                                                                         \
+      "defaults and walls: baseline, analysis, strict" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_PACKAGE                                                                        \
@@ -189,6 +211,10 @@ bool cli_run_options_engine(const struct cli_run_options *options,
                             char *out[CLI_RUN_ENGINE_OPTIONS]);
 /* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
+/* A folder or a large file needs an engine of our own, which is given it as the caller: some options
+ * do not go with that. `what`: for the message. */
+int cli_run_options_check_alone(const struct cli_run_options *options, const char *what,
+                                struct err *err);
 /* A wrong command line is still answered in the form it asks for. */
 bool cli_run_options_ask_for_json(int argc, char **argv);
 void cli_run_options_done(struct cli_run_options *options);

@@ -180,6 +180,14 @@ static int set_limits(json_t *root, const struct cli_run_options *o, struct err 
     return 0;
 }
 
+/* The configured one (cli_settings_use_image). Without it the request names none, so that an
+ * engine's own default holds. */
+static const char *default_image(const struct cli_run_options *options)
+{
+    const char *image = getenv("CUPEL_IMAGE");
+    return image && *image && !options->session ? image : NULL;
+}
+
 static int fill_settings(json_t *root, const struct cli_run_options *options, const char *language,
                          struct err *err)
 {
@@ -188,7 +196,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
         const char *text;
     } texts[] = {
         { "language", language },          { "profile", options->profile },
-        { "image", options->image },       { "session", options->session },
+        { "image", options->image ? options->image : default_image(options) },
+        { "session", options->session },
         { "on_error", options->on_error },
     };
     if (set_env(root, &options->env, err) < 0)
@@ -241,7 +250,7 @@ static int add_bytes(const struct cli_run_inputs *inputs, struct buf *stdin_byte
     }
     for (size_t i = 0; i < inputs->file_count; i++) {
         const struct cli_run_file *file = &inputs->files[i];
-        if (file->attached)
+        if (file->attached || file->is_folder)
             continue;
         own_buf bytes = BUF_INIT(most);
         if (cli_run_inputs_read(file->fd, file->spec.host, "files", &bytes, err) < 0)
@@ -260,6 +269,8 @@ int cli_run_request_build(const struct cli_run_options *options,
 {
     struct request_ceilings ceilings = { .host_memory_bytes = host_memory_bytes() };
     if (inputs->request_fd >= 0) {
+        const char *image = getenv("CUPEL_IMAGE");
+        ceilings.image = image && *image ? image : NULL;
         own_buf text = BUF_INIT(REQUEST_JSON_MAX);
         if (cli_run_inputs_read(inputs->request_fd, options->request, "", &text, err) < 0)
             return -1;

@@ -238,7 +238,8 @@ static int apply(void *user, const struct cli_setup *setup, struct err *err)
     if (records)
         records_set_retention(records, config_integer(config, CONFIG_RETENTION_RECORDS),
                               config_integer(config, CONFIG_RETENTION_BYTES));
-    serve_set_cache(door->serve, config_integer(config, CONFIG_CACHE_TTL));
+    serve_set_defaults(door->serve, config_integer(config, CONFIG_CACHE_TTL),
+                       config_text(config, CONFIG_IMAGE));
     return door->api ? api_reload(door->api, &options, err) : 0;
 }
 
@@ -315,6 +316,7 @@ static struct serve *open_serve(struct door *door, struct serve_stall *stall, st
                                      .records = open_records(door, err),
                                      .cache_ttl_s = config_integer(&door->setup.now.config,
                                                                    CONFIG_CACHE_TTL),
+                                     .image = config_text(&door->setup.now.config, CONFIG_IMAGE),
                                      .idle_exit_s = (int64_t)door->options.idle_exit.value };
     options.shed = open_shed(door, err);
     if (err->kind == ERR_NONE && cli_interrupt_open(&door->stop_fd, err) == 0) {

@@ -273,6 +273,7 @@ void cli_setup_fill(const struct cli_setup *setup, struct api_options *out)
     out->keep_blobs_s = config_integer(&now->config, CONFIG_RETENTION_BLOBS);
     out->ceilings = &now->ceilings;
     out->profile = config_text(&now->config, CONFIG_PROFILE);
+    out->image = config_text(&now->config, CONFIG_IMAGE);
 }
 
 int cli_setup_log(const struct cli_setup *setup, struct err *err)

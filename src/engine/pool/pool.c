@@ -22,7 +22,8 @@
 #define TEND_MS 1000     /* between two checks of image, sizes and zygotes */
 #define SHRINK_MS 60000  /* without a request, before a pool shrinks */
 #define CPU_COUNTER (BOX_NEWS_FDS - BOX_COUNTERS + BOX_COUNTER_CPU)
-#define FAILURES_MAX 3   /* in a row, before a pool or zygote is given up until the next check */
+#define FAILURES_MAX 3   /* in a row, before a pool is given up until a later check */
+#define RESTS_MAX 6      /* each pause is twice the last one, up to a minute */
 
 static const struct {
     const char *name;
@@ -122,8 +123,12 @@ static void entry_fail(struct pool_entry *entry)
     struct pool *pool = entry->pool;
     pool->failures++;
     entry_drop(entry);
-    if (pool->failures < FAILURES_MAX)
+    if (pool->failures < FAILURES_MAX) {
         refill_soon(&engine_of(pool)->pools);
+        return;
+    }
+    pool->rest_ns = clock_now_ns() + (TEND_MS << pool->rests) * CLOCK_MS;
+    pool->rests += pool->rests < RESTS_MAX;
 }
 
 static void entry_is_ready(struct pool_entry *entry)
@@ -135,6 +140,7 @@ static void entry_is_ready(struct pool_entry *entry)
     entry->pool->ready++;
     entry->pool->making--;
     entry->pool->failures = 0;
+    entry->pool->rests = 0;
     refill_soon(&engine_of(entry->pool)->pools);
 }
 
@@ -273,7 +279,8 @@ static void on_refill(struct loop_timer *timer)
 /* By one, if it is idle. */
 static void shrink(struct pool *pool, bool idle)
 {
-    pool->failures = 0;
+    if (clock_now_ns() >= pool->rest_ns)
+        pool->failures = 0;
     if (!idle || pool->wanted <= floor_of(pool) || is_fixed(pool))
         return;
     pool->wanted--;

@@ -38,6 +38,8 @@ struct pool {
     struct pool_entry *entries;
     unsigned ready, making, wanted;
     unsigned failures; /* in a row */
+    unsigned rests;    /* that many times in a row it was given up for a while, */
+    int64_t rest_ns;   /* and until then */
     bool shut;         /* the image lacks the language */
     struct request request; /* the request that its boxes are made for */
     struct plan plan;

@@ -13,6 +13,7 @@
 #define FAILURES_MAX 3
 #define RETRY_MS 60000 /* after too many failures */
 #define START_MS 60000 /* to be ready; a slower one hangs */
+#define LIVED_MS 3000  /* one that ends before failed, too: an image's Python may crash later */
 #define AWAIT_MS 10000 /* a session waits for its start so long */
 
 static const char *const names[ZYGOTE_KINDS] = { "python", "python_data" };
@@ -67,6 +68,8 @@ static void tend(struct pool_set *set, enum pool_zygote_kind kind, int64_t now)
                now - serving->since_ns > LIFE_MS * CLOCK_MS;
     if (zygotes->shut)
         return;
+    if (serving->state == ZYGOTE_READY && now - serving->since_ns > LIVED_MS * CLOCK_MS)
+        zygotes->failures = 0;
     if (zygotes->coming.state == ZYGOTE_STARTING &&
         now - zygotes->coming.since_ns > START_MS * CLOCK_MS) {
         retire(set->engine, &zygotes->coming);
@@ -97,7 +100,6 @@ static void on_zygote_news(struct house_tenant *tenant, const struct box_news *n
         zygotes->serving = zygotes->coming;
         zygotes->serving.state = ZYGOTE_READY;
         zygotes->coming.state = ZYGOTE_NONE;
-        zygotes->failures = 0;
         pools_drop_forked(set, kind); /* waiting occupants are forks of the old one */
         pools_refill(pools);
     } else if (news->kind == BOX_NEWS_ZYGOTE_GONE) {

@@ -180,20 +180,6 @@ static bool missing_program(struct str text, char *out, size_t room)
     return false;
 }
 
-static bool mentions(struct str code, const char *words)
-{
-    return memmem(code.at, code.len, words, strlen(words)) != NULL;
-}
-
-static bool installs(const struct request *request, const struct result *result)
-{
-    const struct result_error *error = &result->error;
-    bool tried = hint_is_command(error) || error->kind == RESULT_E_SYNTAX ||
-                 error->kind == RESULT_E_TIMEOUT || error->kind == RESULT_E_IMPORT;
-    return tried && (mentions(request->code, "pip") || mentions(request->code, "npm")) &&
-           mentions(request->code, "install");
-}
-
 /* "; 'cupel images add NAME --apt ripgrep' makes an image that has it". */
 static void add_apt(const char *program, struct buf *out)
 {
@@ -230,6 +216,16 @@ static void command_hint(struct engine *engine, const struct image *image,
         import_hint(engine, image, name, /* python= */ true, out);
 }
 
+static void module_hint(struct engine *engine, const struct image *image,
+                        const struct request *request, const char *module, struct buf *out)
+{
+    if (request->venv)
+        buf_printf(out, "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
+                   module, request->venv->path, module);
+    else
+        import_hint(engine, image, module, request->language == REQUEST_PYTHON, out);
+}
+
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,
               struct result *result)
 {
@@ -241,12 +237,9 @@ void hint_add(struct engine *engine, const struct image *image, const struct req
         hint_from_table(request, result, &text);
     if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
         missing_module(error->message, request->language == REQUEST_PYTHON, module, sizeof module))
-        import_hint(engine, image, module, request->language == REQUEST_PYTHON, &text);
-    if (text.len == 0 && installs(request, result))
-        buf_printf(&text,
-                   "a box has no network, so nothing can be installed in it; 'cupel "
-                   "languages' lists what is there (numpy, pandas, scipy, matplotlib and more), "
-                   "'cupel images extras' how more is added");
+        module_hint(engine, image, request, module, &text);
+    if (text.len == 0)
+        hint_install(engine, request, result, &text);
     if (text.len == 0 && failed && hint_is_command(error))
         command_hint(engine, image, result, &text);
     if (text.len == 0)

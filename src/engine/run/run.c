@@ -264,7 +264,8 @@ static bool has_files(const struct engine_run *run)
 void run_box_is_empty(struct engine_run *run)
 {
     run->finished_ns = clock_now_ns();
-    if (has_files(run) && !run->request->command)
+    const bool is_kept = !run->request->command || run_folder(run) == ENGINE_FOLDER_LAYER;
+    if (has_files(run) && is_kept)
         ask_for_porter(run, RUN_FILES_OUT);
     else
         end_with_result(run, NULL);
@@ -348,7 +349,8 @@ struct engine_run *run_new(struct engine *engine, const struct request *request,
     struct engine_run *run = buf_alloc_zero(1, sizeof *run);
     size_t spill = (size_t)request->limits.value[LIMITS_ARTIFACT_BYTES];
     *run = (struct engine_run){
-        .engine = engine, .request = request, .image = images_hold(image), .hooks = *hooks, .tenant.news = on_news,
+        .engine = engine, .request = request, .image = images_hold(image), .hooks = *hooks,
+        .tenant.news = on_news,
         .box = HOUSE_NOBODY, .channel = { -1, -1 }, .plan = PLAN_INIT, .files = FILES_JOB_INIT,
         .driver = DRIVER_INIT, .notify.fd = -1, .spill = { BUF_INIT(spill), BUF_INIT(spill) },
         .deadline_ns = LOOP_NEVER, .cpu_look_ns = LOOP_NEVER, .again_ns = LOOP_NEVER,

@@ -31,7 +31,7 @@ enum engine_builtin_id {
     ENGINE_BUILTIN_REPORT_PY, /* read when the interpreter prints an error */
     ENGINE_BUILTIN_SOURCE_PY, /* read when code is not Python */
     ENGINE_BUILTIN_MAGICS_PY, /* read when it has magics */
-    ENGINE_BUILTIN_TASKS_PY, /* read when a cell uses asyncio */
+    ENGINE_BUILTIN_TASKS_PY, /* read when code awaits, or a cell uses asyncio */
     ENGINE_BUILTIN_LATE_PY,  /* read when a cell may start threads */
     ENGINE_BUILTIN_TOOLS_PY, /* read when the code has tools */
     ENGINE_BUILTIN_FUNCTIONS_PY,

@@ -1,6 +1,6 @@
-/* The layer of changes of a folder, out of a dead box. Runs in the engine. Each entry of the porter's
- * list becomes one of the result; files and links are read, as long as all of them fit into the
- * bytes that the box could write: a sparse file may claim to be larger. */
+/* The layer of changes of a folder, out of a dead box. Runs in the engine. Each entry of the
+ * porter's list becomes one of the result; files and links are read, as long as all of them fit
+ * into the bytes that the box could write: a sparse file may claim to be larger. */
 #include <stdlib.h>
 #include <string.h>
 

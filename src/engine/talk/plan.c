@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "box/host/box.h"
-#include "engine/talk/drivers.h"
+#include "engine/talk/plan_int.h"
 #include "image/root.h"
 
 #define INODES_MAX 16384
@@ -70,120 +70,6 @@ static const char *const command_env[] = {
 };
 
 #define HASH_SEED "PYTHONHASHSEED="
-
-/* A run with known code, one that waits for its code, or a session. */
-enum purpose { RUN, WAITING, SESSION, PURPOSES };
-
-struct language {
-    enum engine_builtin_id driver;
-    enum engine_builtin_id beside[PURPOSES][40]; /* further files; 0: none */
-    enum { PYTHON, NODE, BASH, NOTHING } program; /* that reads the driver */
-    const char *argv[6]; /* after the interpreter's path */
-    bool code_in_file;   /* the code is placed as main.sh, not sent to the driver */
-    const char *env, *waiting_env; /* at its start; if it does not know its code yet */
-    enum engine_builtin_id cells;    /* a session's driver; 0: that of a waiting one */
-    const char *word; /* the driver's first argument; the memory limit in bytes is the second */
-};
-
-/* Read when they are needed, in a run and in a session. */
-#define PYTHON_FILES                                                                              \
-    ENGINE_BUILTIN_SHOW_PY, ENGINE_BUILTIN_NAMES_PY, ENGINE_BUILTIN_ADVICE_PY,                    \
-        ENGINE_BUILTIN_TOOLS_PY, ENGINE_BUILTIN_FUNCTIONS_PY, ENGINE_BUILTIN_LARGE_PY,            \
-        ENGINE_BUILTIN_REPORT_PY, ENGINE_BUILTIN_SOURCE_PY, ENGINE_BUILTIN_MAGICS_PY,             \
-        ENGINE_BUILTIN_PRETTY_PY, ENGINE_BUILTIN_CHARTS_PY, ENGINE_BUILTIN_IPYTHON_PY,            \
-        ENGINE_BUILTIN_MEDIA_PY, ENGINE_BUILTIN_PATCHES_PY, ENGINE_BUILTIN_CELLS_PY,              \
-        ENGINE_BUILTIN_TASKS_PY, ENGINE_BUILTIN_ORDER_PY, ENGINE_BUILTIN_ANSWER_PY,               \
-        ENGINE_BUILTIN_VALUES_PY, ENGINE_BUILTIN_MADE_PY, ENGINE_BUILTIN_PROOF_PY,                \
-        ENGINE_BUILTIN_TRACE_PY, ENGINE_BUILTIN_CALLED_PY, ENGINE_BUILTIN_SELECT_PY,              \
-        ENGINE_BUILTIN_FACTS_PY, ENGINE_BUILTIN_FLOW_PY, ENGINE_BUILTIN_ORIGIN_PY,                \
-        ENGINE_BUILTIN_SCHEMA_PY
-/* And in a session alone. */
-#define PYTHON_SESSION_FILES PYTHON_FILES, ENGINE_BUILTIN_TERMINAL_PY, ENGINE_BUILTIN_LATE_PY
-#define BASH_TOOLS ENGINE_BUILTIN_TOOLS_SH, ENGINE_BUILTIN_TOOL
-
-static const struct language languages[REQUEST_LANGUAGES] = {
-    /* A waiting one in a pool may become a session. */
-    [REQUEST_PYTHON] = { ENGINE_BUILTIN_DRIVER_PY,
-                         { [RUN] = { PYTHON_FILES },
-                           [WAITING] = { PYTHON_SESSION_FILES },
-                           [SESSION] = { PYTHON_SESSION_FILES } },
-                         PYTHON,
-                         { "-S", NULL },
-                         false,
-                         NULL,
-                         NULL,
-                         ENGINE_BUILTIN_CELLS_PY,
-                         NULL },
-    [REQUEST_JAVASCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
-                             { [RUN] = { ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS,
-                                         ENGINE_BUILTIN_TOOLS_JS },
-                               [WAITING] = { ENGINE_BUILTIN_REHEARSE_JS, ENGINE_BUILTIN_ENDING_JS,
-                                             ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ORDER_JS,
-                                             ENGINE_BUILTIN_TOOLS_JS },
-                               [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
-                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_ORDER_JS,
-                                             ENGINE_BUILTIN_TOOLS_JS } },
-                             NODE,
-                             { "--expose-internals", "--experimental-vm-modules", NULL },
-                             false,
-                             NULL,
-                             NULL,
-                             ENGINE_BUILTIN_CELLS_JS,
-                             NULL },
-    [REQUEST_BASH] = { ENGINE_BUILTIN_DRIVER_SH,
-                       { [RUN] = { BASH_TOOLS },
-                         [WAITING] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS },
-                         [SESSION] = { ENGINE_BUILTIN_CELLS_SH, BASH_TOOLS } },
-                       BASH,
-                       { NULL },
-                       true,
-                       "BASH_ENV=" BOX_PLANT_DIR "/driver.sh",
-                       "BASH_ENV=" BOX_PLANT_DIR "/cells.sh",
-                       0,
-                       NULL },
-    /* A waiting one is JavaScript's: the request says that it has types. */
-    [REQUEST_TYPESCRIPT] = { ENGINE_BUILTIN_DRIVER_JS,
-                             { [RUN] = { ENGINE_BUILTIN_TYPES_JS, ENGINE_BUILTIN_ENDING_JS,
-                                         ENGINE_BUILTIN_ORDER_JS, ENGINE_BUILTIN_TOOLS_JS },
-                               [SESSION] = { ENGINE_BUILTIN_CELLS_JS, ENGINE_BUILTIN_NAMES_JS,
-                                             ENGINE_BUILTIN_ENDING_JS, ENGINE_BUILTIN_TYPES_JS,
-                                             ENGINE_BUILTIN_ORDER_JS, ENGINE_BUILTIN_TOOLS_JS } },
-                             NODE,
-                             { "--expose-internals", "--experimental-vm-modules", NULL },
-                             false,
-                             NULL,
-                             NULL,
-                             ENGINE_BUILTIN_CELLS_JS,
-                             NULL },
-    /* Runs alone: a driver in Python starts the interpreter and reads its errors. */
-    [REQUEST_R] = { ENGINE_BUILTIN_FOREIGN_PY,
-                    { [RUN] = { ENGINE_BUILTIN_MAIN_R } },
-                    PYTHON,
-                    { "-S", "-s", NULL },
-                    false,
-                    NULL,
-                    NULL,
-                    0,
-                    "r" },
-    [REQUEST_JAVA] = { ENGINE_BUILTIN_FOREIGN_PY,
-                       { [RUN] = { 0 } },
-                       PYTHON,
-                    { "-S", "-s", NULL },
-                       false,
-                       NULL,
-                       NULL,
-                       0,
-                       "java" },
-};
-
-/* A command needs nothing of the image: `shell` is a static program. */
-static const struct language command_language = { .driver = ENGINE_BUILTIN_SHELL,
-                                                  .program = NOTHING };
-
-static const struct language *language_of(const struct request *request)
-{
-    return request->command ? &command_language : &languages[request->language];
-}
 
 /* The drivers were compiled by the build's Python; another minor version cannot read that and gets
  * the sources. */
@@ -240,11 +126,11 @@ static bool same_name(struct str a, const char *b)
 /* The agent's files are many: a run gets them only if it is the agent's. The program `tool` is for
  * code that has tools. */
 static bool is_left_out(enum engine_builtin_id id, const struct request *request,
-                        enum purpose purpose)
+                        enum plan_purpose purpose)
 {
     if (id == ENGINE_BUILTIN_TOOLS_SH || id == ENGINE_BUILTIN_TOOL)
-        return purpose == RUN && !request->tools;
-    if (purpose != RUN || id < ENGINE_BUILTIN_AGENT_FIRST || id > ENGINE_BUILTIN_AGENT_LAST)
+        return purpose == PLAN_RUN && !request->tools;
+    if (purpose != PLAN_RUN || id < ENGINE_BUILTIN_AGENT_FIRST || id > ENGINE_BUILTIN_AGENT_LAST)
         return false;
     for (size_t i = 0; i < request->env_count; i++) {
         if (same_name(request->env[i], "CUPEL_AGENT="))
@@ -275,10 +161,10 @@ static int add_seed(struct plan *plan, const struct request *request, const stru
                                     : 0;
 }
 
-static int add_plants(struct plan *plan, const struct request *request, enum purpose purpose,
+static int add_plants(struct plan *plan, const struct request *request, enum plan_purpose purpose,
                       const struct plan_image *in, struct err *err)
 {
-    const struct language *language = language_of(request);
+    const struct plan_language *language = plan_language_of(request);
     const enum engine_builtin_id *beside = language->beside[purpose];
     bool compiled = compiled_fits(in->image);
     if (add_builtin(plan, language->driver, compiled, err) < 0 ||
@@ -291,8 +177,8 @@ static int add_plants(struct plan *plan, const struct request *request, enum pur
     }
     if (request->has_seed && add_seed(plan, request, in->image, err) < 0)
         return -1;
-    plants_of(plan)->late_code = language->code_in_file && purpose != RUN;
-    if (language->code_in_file && purpose == RUN) {
+    plants_of(plan)->late_code = language->code_in_file && purpose != PLAN_RUN;
+    if (language->code_in_file && purpose == PLAN_RUN) {
         struct str code = plan_code(request);
         int fd = io_sealed_memfd("main.sh", code.at, code.len, 0);
         if (add_plant(plan, "main.sh", fd, err) < 0)
@@ -357,8 +243,12 @@ static void add_image_env(struct buf *block, struct box_exec_head *head,
         path = request && request->command ? COMMAND_PATH
                : image->hex[0]             ? "/usr/local/bin:/usr/bin:/bin"
                                            : "/usr/bin:/bin";
-    snprintf(entry, sizeof entry, "PATH=%s", path);
+    const struct request_venv *venv = request ? request->venv : NULL;
+    snprintf(entry, sizeof entry, "PATH=%s%s%s", venv ? venv->path : "", venv ? "/bin:" : "", path);
     add_default(block, head, request, entry);
+    snprintf(entry, sizeof entry, "VIRTUAL_ENV=%s", venv ? venv->path : "");
+    if (venv)
+        add_default(block, head, request, entry);
     json_object_foreach (env, name, value) {
         if (count++ < IMAGE_ENTRIES_MOST)
             add_from_image(block, head, request, name, value);
@@ -374,7 +264,7 @@ static void add_image_env(struct buf *block, struct box_exec_head *head,
 static void add_env(struct buf *block, struct box_exec_head *head, const struct request *request,
                     const struct image *image, bool waits)
 {
-    const struct language *language = language_of(request);
+    const struct plan_language *language = plan_language_of(request);
     const char *own = waits ? language->waiting_env : language->env;
     char hash_seed[48];
     snprintf(hash_seed, sizeof hash_seed, HASH_SEED "%u", request->seed);
@@ -406,32 +296,37 @@ static int close_exec_block(struct buf *block, struct box_exec_head *head, struc
 }
 
 static const char *program_of(const struct request *request, const struct image *image,
-                              enum purpose purpose)
+                              enum plan_purpose purpose)
 {
-    const struct language *language = language_of(request);
+    const struct plan_language *language = plan_language_of(request);
     if (language->code_in_file)
         return "main.sh";
-    return engine_builtin(purpose == SESSION ? language->cells : language->driver,
+    return engine_builtin(purpose == PLAN_SESSION ? language->cells : language->driver,
                           compiled_fits(image))
         .name;
 }
 
-static const char *interpreter_of(const struct language *language, const struct image *image)
+static const char *interpreter_of(const struct plan_language *language, const struct image *image)
 {
-    const char *const paths[] = { [PYTHON] = image->facts.python, [NODE] = image->facts.node,
-                                  [BASH] = image->facts.bash };
+    const char *const paths[] = { [PLAN_PYTHON] = image->facts.python,
+                                  [PLAN_NODE] = image->facts.node,
+                                  [PLAN_BASH] = image->facts.bash };
     return paths[language->program];
 }
 
 static int make_exec_block(const struct request *request, const struct image *image,
-                           enum purpose purpose, struct plan *out, struct err *err)
+                           enum plan_purpose purpose, struct plan *out, struct err *err)
 {
-    const struct language *language = language_of(request);
+    const struct plan_language *language = plan_language_of(request);
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
     char path[96];
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
     buf_add(&block, &head, sizeof head);
-    if (language->program != NOTHING)
+    char python[REQUEST_VENV_PATH + sizeof "/bin/python"];
+    snprintf(python, sizeof python, "%s/bin/python", request->venv ? request->venv->path : "");
+    if (request->venv && language->program == PLAN_PYTHON)
+        add_string(&block, &head.argc, str_of(python));
+    else if (language->program != PLAN_NOTHING)
         add_string(&block, &head.argc, str_of(interpreter_of(language, image)));
     for (size_t i = 0; language->argv[i]; i++)
         add_string(&block, &head.argc, str_of(language->argv[i]));
@@ -448,7 +343,7 @@ static int make_exec_block(const struct request *request, const struct image *im
     }
     snprintf(path, sizeof path, BOX_PLANT_DIR "/%s", program_of(request, image, purpose));
     add_string(&block, &head.argc, str_of(path));
-    if (purpose == WAITING && !language->code_in_file)
+    if (purpose == PLAN_WAITING && !language->code_in_file)
         add_string(&block, &head.argc, STR("wait"));
     if (language->word) {
         snprintf(path, sizeof path, "%lld", (long long)request->limits.value[LIMITS_MEMORY]);
@@ -458,7 +353,7 @@ static int make_exec_block(const struct request *request, const struct image *im
     bool given = language->code_in_file || request->command;
     for (size_t i = 0; given && i < request->arg_count; i++)
         add_string(&block, &head.argc, request->args[i]);
-    add_env(&block, &head, request, image, purpose != RUN);
+    add_env(&block, &head, request, image, purpose != PLAN_RUN);
     return close_exec_block(&block, &head, out, err);
 }
 
@@ -487,7 +382,7 @@ int plan_zygote(bool large, const struct plan_image *in, struct plan *out, struc
 {
     static const enum engine_builtin_id files[] = {
         ENGINE_BUILTIN_ZYGOTE_PY, ENGINE_BUILTIN_ZYGOTE_SO, ENGINE_BUILTIN_DRIVER_PY,
-        PYTHON_SESSION_FILES, ENGINE_BUILTIN_MATPLOTLIBRC,
+        PLAN_PYTHON_SESSION_FILES, ENGINE_BUILTIN_MATPLOTLIBRC,
     };
     const char *const argv[] = { in->image->facts.python, "-S", BOX_PLANT_DIR "/zygote.py" };
     struct box_exec_head head = { .magic = BOX_EXEC_MAGIC };
@@ -515,7 +410,7 @@ int plan_zygote(bool large, const struct plan_image *in, struct plan *out, struc
     return 0;
 }
 
-static int make_plan(const struct request *request, enum purpose purpose,
+static int make_plan(const struct request *request, enum plan_purpose purpose,
                      const struct plan_image *in, struct plan *out, struct err *err)
 {
     const int64_t *limit = request->limits.value;
@@ -541,23 +436,23 @@ static int make_plan(const struct request *request, enum purpose purpose,
 int plan_make(const struct request *request, const struct plan_image *in, struct plan *out,
               struct err *err)
 {
-    return make_plan(request, RUN, in, out, err);
+    return make_plan(request, PLAN_RUN, in, out, err);
 }
 
 int plan_add_exec(const struct request *request, const struct image *image, struct plan *plan,
                   struct err *err)
 {
     own_close_fd(&plan->exec_block);
-    return make_exec_block(request, image, RUN, plan, err);
+    return make_exec_block(request, image, PLAN_RUN, plan, err);
 }
 
 int plan_pool(const struct request *request, const struct image *image, bool session,
               struct plan *out, struct err *err)
 {
     const struct plan_image in = { image, NULL, -1 };
-    if (make_plan(request, WAITING, &in, out, err) < 0)
+    if (make_plan(request, PLAN_WAITING, &in, out, err) < 0)
         return -1;
-    if (make_exec_block(request, image, WAITING, out, err) < 0) {
+    if (make_exec_block(request, image, PLAN_WAITING, out, err) < 0) {
         plan_done(out);
         return -1;
     }
@@ -571,9 +466,9 @@ int plan_pool(const struct request *request, const struct image *image, bool ses
 int plan_session(const struct request *request, const struct plan_image *in, struct plan *out,
                  struct err *err)
 {
-    if (make_plan(request, SESSION, in, out, err) < 0)
+    if (make_plan(request, PLAN_SESSION, in, out, err) < 0)
         return -1;
-    if (make_exec_block(request, in->image, SESSION, out, err) < 0) {
+    if (make_exec_block(request, in->image, PLAN_SESSION, out, err) < 0) {
         plan_done(out);
         return -1;
     }

@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "image/root.h"
 
-/* What each language needs: an interpreter that the image's facts name, or a program at a path, and
+/* Each language needs an interpreter that the image's facts name, or a program at a path, and
  * the package of the host that has it. */
 enum needs { NEEDS_PYTHON, NEEDS_NODE, NEEDS_BASH };
 static const struct {

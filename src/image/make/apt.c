@@ -51,7 +51,7 @@ static int begin(const struct make_job *job, struct apt_options *options, struct
                                            "apt/state/lists/partial", "apt/cache",
                                            "apt/cache/archives", "apt/cache/archives/partial",
                                            "apt/log" };
-    static const char *const fixed[] = { "-o", "Dir::State::status=" STATUS,
+    static const char *const fixed[] = { "-o", ("Dir::State::status=" STATUS),
                                          "-o", "Debug::NoLocking=1",
                                          "-o", "APT::Sandbox::User=",
                                          "-o", "Acquire::Languages=none",

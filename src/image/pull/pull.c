@@ -1,5 +1,5 @@
-/* An image of a registry into the store. Runs in the cli process, after rights are dropped. What is
- * loaded lies in a file without a name, in the build's own folder: it ends with the process. */
+/* An image of a registry into the store. Runs in the cli process, after rights are dropped. A
+ * download lies in a file without a name, in the build's own folder: it ends with the process. */
 #include "image/pull/pull.h"
 
 #include <errno.h>

@@ -167,6 +167,8 @@ static void take_ceilings(struct api *api)
     api->ceilings.limits = api->options.ceilings;
     api->ceilings.cache_ttl_s = api->options.cache_ttl_s;
     api->ceilings.profile = api->options.profile ? limits_profile_find(api->options.profile) : NULL;
+    snprintf(api->image, sizeof api->image, "%s", api->options.image ? api->options.image : "host");
+    api->ceilings.image = strcmp(api->image, "host") == 0 ? NULL : api->image;
     api->guest_ceilings = api->ceilings;
     api->guest_ceilings.blobs = false;
 }

@@ -31,6 +31,7 @@ struct api_options {
     int64_t keep_files_s, keep_blobs_s; /* files of an ended session; a blob after its last use */
     const struct limits *ceilings; /* of every request; NULL: those of the contract */
     const char *profile; /* the default; NULL: baseline */
+    const char *image;   /* the default; NULL: host */
     int64_t cache_ttl_s; /* of requests that do not say */
     bool records; /* tasks are stored */
     const json_t *redact; /* strings to hide in them: patterns, or NULL */
@@ -55,6 +56,7 @@ struct api {
     struct http *http;
     struct who *who;
     struct request_ceilings ceilings;
+    char image[REQUEST_IMAGE_REF_ROOM]; /* the default one */
     struct request_ceilings guest_ceilings; /* of guests, whose requests name no blobs */
     struct errands *errands; /* the disk's thread; NULL, as the next three: no state folder */
     struct asks *asks; /* questions to the records */

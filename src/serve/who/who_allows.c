@@ -52,6 +52,20 @@ static int check_word(const struct who_token *token, enum tokens_list_id id, con
     return !list || is_listed(list, value) ? 0 : refuse_word(token, id, field, value, err);
 }
 
+/* The engine would choose among all images. */
+static int refuse_choice(const struct who_token *token, const struct request *request,
+                         struct err *err)
+{
+    const json_t *first = json_array_get(request->packages, 0);
+    char words[80];
+    add_words(token->quota.lists[TOKENS_IMAGES], words, sizeof words);
+    err_input(err, "packages", json_string_value(first), "beside 'image'",
+              "the token '%s' may not let 'packages' choose the image", token->name);
+    err->kind = ERR_FORBIDDEN;
+    err_hint(err, "name the image too; it may use: %s", *words ? words : "none");
+    return -1;
+}
+
 /* A listed NAME allows every digest of it; NAME@sha256:... that one alone. */
 static int check_image(const struct who_token *token, const struct request *request,
                        struct err *err)
@@ -61,6 +75,8 @@ static int check_image(const struct who_token *token, const struct request *requ
     char pinned[TOKENS_WORD_MAX + 1] = "";
     if (request->image_digest)
         snprintf(pinned, sizeof pinned, "%s@%s", name, request->image_digest);
+    if (list && request->packages && !request->image_given)
+        return refuse_choice(token, request, err);
     if (!list || is_listed(list, name) || (*pinned && is_listed(list, pinned)))
         return 0;
     return refuse_word(token, TOKENS_IMAGES, "image", *pinned ? pinned : name, err);
