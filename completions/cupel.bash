@@ -444,7 +444,7 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
-        fill=words words='ls show add lock pull import export rm prune du verify extras' options='--json --quiet -q --help -h'
+        fill=words words='ls show add build lock pull import export rm prune du verify extras' options='--json --quiet -q --help -h'
         ;;
     'images ls')
         fill='' options='--json --quiet -q --help -h'
@@ -461,6 +461,15 @@ _cupel()
         --apt) options='' fill='' ;;
         --from) options='' fill='' ;;
         --lock) options='' fill=files ;;
+        --timeout | -t) options='' fill='' ;;
+        esac
+        ;;
+    'images build')
+        fill='' options='--debian --apt --mirror --timeout -t --verbose -v --json --quiet -q --help -h'
+        case $prev in
+        --debian) options='' fill='' ;;
+        --apt) options='' fill='' ;;
+        --mirror) options='' fill='' ;;
         --timeout | -t) options='' fill='' ;;
         esac
         ;;

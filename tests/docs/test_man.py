@@ -247,7 +247,7 @@ MANY = {
     "cupel run --profile ": ["baseline", "analysis", "strict"],
     "cupel run --profile=": ["baseline", "analysis", "strict"],
     "cupel run -l ": ["python", "javascript", "bash", "typescript", "r", "java"],
-    "cupel run --p": ["--pids", "--profile"],
+    "cupel run --p": ["--package", "--pids", "--profile"],
     "cupel run --timeout ": [],
     "cupel run -- --ti": [],
     "cupel version ": [],

@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/json.h"
+#include "image/make/debian.h"
 #include "image/make/child.h"
 #include "image/make/lock.h"
 #include "image/make/policy.h"
@@ -239,6 +240,25 @@ TEST(make_patterns_name_a_kind_and_packages)
     CHECK(make_policy_pattern_valid(STR("npm:@s/a")));
     CHECK(!make_policy_pattern_valid(STR("gem:a")) && !make_policy_pattern_valid(STR("")));
     CHECK(!make_policy_pattern_valid(STR("pip:")) && !make_policy_pattern_valid(STR("a b")));
+}
+
+TEST(make_debian_takes_releases_and_mirrors_alone)
+{
+    static const char *const suites[] = { "bookworm", "stable-updates", "trixie2" };
+    static const char *const no_suites[] = { "",   "-x",         "2x",     "a/b", "A",
+                                             "a b", "bookworm;x", "a.b", "--x" };
+    static const char *const mirrors[] = { "http://a/debian", "https://u:p@a:8/x?y" };
+    static const char *const no_mirrors[] = { "", "http://", "file:///x", "deb http://a b main",
+                                              "http://a b", "http://a\n", "-", "http://a'b",
+                                              "http://[trusted=yes]", "http://\xc3\xa4" };
+    for (size_t i = 0; i < array_len(suites); i++)
+        CHECK(make_debian_suite_valid(str_of(suites[i])));
+    for (size_t i = 0; i < array_len(no_suites); i++)
+        CHECK(!make_debian_suite_valid(str_of(no_suites[i])));
+    for (size_t i = 0; i < array_len(mirrors); i++)
+        CHECK(make_debian_mirror_valid(str_of(mirrors[i])));
+    for (size_t i = 0; i < array_len(no_mirrors); i++)
+        CHECK(!make_debian_mirror_valid(str_of(no_mirrors[i])));
 }
 
 TEST(make_tells_why_a_tool_failed)

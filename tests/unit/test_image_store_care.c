@@ -123,6 +123,33 @@ TEST(a_build_that_lives_is_not_swept)
     image_store_close(&other);
 }
 
+TEST(builds_begin_while_others_sweep)
+{
+    struct images_place place = IMAGES_PLACE_INIT;
+    int status;
+    images_place_open(&place);
+    pid_t sweeper = fork();
+    if (sweeper == 0) {
+        for (struct err err = ERR_INIT;;) {
+            own_image_store store = IMAGE_STORE_INIT;
+            if (image_store_open(place.state, /* make= */ true, &store, &err) < 0)
+                _exit(1);
+        }
+    }
+    for (int i = 0; i < 3000; i++) {
+        struct image_build *build = NULL;
+        struct err err = ERR_INIT;
+        int rc = image_build_start(&place.store, NULL, &build, &err);
+        CHECK_TEXT(err.text, "");
+        image_build_close(rc < 0 ? NULL : build);
+        if (rc < 0)
+            break;
+    }
+    CHECK(kill(sweeper, SIGKILL) == 0 && waitpid(sweeper, &status, 0) == sweeper);
+    CHECK(WIFSIGNALED(status));
+    nothing_is_left(&place);
+}
+
 TEST(a_build_that_fails_leaves_nothing)
 {
     struct images_place place = IMAGES_PLACE_INIT;

@@ -1,6 +1,7 @@
-/* The doctor's last rows: a real run, which proves more than all checks before, and one row for
- * each stored image. Both need an engine; as root, opening it drops the rights that other checks need.
- * Runs in the cli process. An image's languages are found by a run in a box, and remembered. */
+/* The doctor's last rows: a real run, which proves more than all checks before, and a row for each
+ * stored image. Both need an engine, and as root, opening it drops the rights that other checks
+ * need. An image's languages are found by a run in a box, and remembered. Runs in the cli
+ * process. */
 #include <stdio.h>
 #include <string.h>
 

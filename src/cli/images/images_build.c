@@ -107,6 +107,7 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
         .from = build->from ? base : NULL,
         .wants = build->wants,
         .lock = build->lock,
+        .debian = build->debian,
         .settings = &builder->settings,
         .timeout_s = build->timeout_s ? build->timeout_s : CLI_BUILD_TIMEOUT_S,
         .stop_fd = builder->stop_fd,
@@ -117,7 +118,7 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
     };
     int rc = make_image(&builder->images.store, &order, out, &bare, err);
     cli_progress_close(&progress);
-    if (rc == 0 && !build->from)
+    if (rc == 0 && !build->from && !build->debian)
         note_old(build->name, &before, out);
     if (bare)
         cli_term_note("this kernel has no Landlock: pip, npm and apt were not confined to the "

@@ -4,6 +4,7 @@
 #include "cli/images/images_archive.h"
 #include "cli/images/images_pull.h"
 #include "cli/images/images_add.h"
+#include "cli/images/images_debian.h"
 
 #define PLAIN cli_images_options_table, &cli_images_options_rows
 
@@ -14,6 +15,8 @@ static const struct cli_command commands[] = {
       PLAIN, "NAME", NULL },
     { "add", cli_images_add, "make an image of packages of Python, JavaScript and Debian",
       cli_images_add_table, &cli_images_add_rows, "NAME", NULL },
+    { "build", cli_images_build, "make an image of a minimal Debian that stands alone",
+      cli_images_build_table, &cli_images_build_rows, "NAME", NULL },
     { "lock", cli_images_lock, "print the exact versions and hashes of an image's packages",
       PLAIN, "NAME", NULL },
     { "pull", cli_images_pull, "load an image from a registry",

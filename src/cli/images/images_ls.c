@@ -32,8 +32,8 @@ static void add_language(json_t *list, const char *name, const char *path, const
         json_array_append_new(list, json_pack("{s:s,s:s}", "name", name, "version", version));
 }
 
-/* As the state folder remembers from a look into the image; else as its files tell, without versions
- * that nobody asked for. */
+/* As the state folder remembers from a look into the image; else as its files tell, without
+ * versions that nobody asked for. */
 static json_t *languages_of(const struct image *image)
 {
     char version[16] = "";

@@ -175,7 +175,9 @@ static void print(const json_t *image)
     print_found(image);
     print_languages(facts);
     print_env(json_object_get(image, "env"));
+    print_member(image, "suite", "debian");
     print_lock(json_object_get(image, "lock"));
+    print_lock(json_object_get(image, "packages"));
 }
 
 /* --- the verb --- */

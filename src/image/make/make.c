@@ -173,6 +173,20 @@ static int finish(struct making *m, struct image_entry *out, struct err *err)
     return image_build_finish(m->job.build, m->order->name, facts, out, err);
 }
 
+/* A Debian of its own. */
+static int make_alone(struct image_store *store, struct making *m, struct image_entry *out,
+                      struct err *err)
+{
+    own_json facts = NULL;
+    if (image_build_start(store, NULL, &m->job.build, err) < 0 || set_scene(m, err) < 0 ||
+        make_debian_add(&m->job, m->order->debian, &facts, err) < 0)
+        return -1;
+    json_object_set_new(facts, "base", json_string("none"));
+    json_object_set_new(facts, "env", json_object());
+    make_job_step(&m->job, "storing the image");
+    return image_build_finish(m->job.build, m->order->name, facts, out, err);
+}
+
 static int make(struct image_store *store, struct making *m, struct image_entry *out,
                 struct err *err)
 {
@@ -180,6 +194,8 @@ static int make(struct image_store *store, struct making *m, struct image_entry 
     if (uname(&host) < 0)
         return err_sys(err, "ask for this machine's name");
     snprintf(m->job.machine, sizeof m->job.machine, "%.15s", host.machine);
+    if (m->order->debian)
+        return make_alone(store, m, out, err);
     if (find_base(store, m, err) < 0 || (m->order->lock && take_lock(m, err) < 0))
         return -1;
     if (image_build_start(store, m->from.hex[0] ? &m->from : NULL, &m->job.build, err) < 0 ||

@@ -13,11 +13,14 @@ static bool begins(struct str line, const char *mark)
     return line.len >= strlen(mark) && memcmp(line.at, mark, strlen(mark)) == 0;
 }
 
-/* npm's lines on a missing package: its page of advice, and lines without words. */
+/* npm's lines on a missing package: its page of advice, and lines without words. mmdebstrap's on
+ * what it had called. */
 static bool is_advice(struct str line)
 {
     static const char *const words[] = { "npm error code ", "npm ERR! code ",
-                                         "Note that you can also install", "tarball, folder," };
+                                         "Note that you can also install", "tarball, folder,",
+                                         "E: mmdebstrap failed to run", "E: apt-get ",
+                                         "E: apt download failed:" };
     for (size_t i = 0; i < array_len(words); i++)
         if (memmem(line.at, line.len, words[i], strlen(words[i])))
             return true;
