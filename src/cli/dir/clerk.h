@@ -1,5 +1,5 @@
-/* The clerk: a helper process that looks into a folder, and changes it, as the folder's owner. It is
- * forked before the caller's rights are dropped and has no others than that owner's in that one
+/* The clerk: a helper process that looks into a folder, and changes it, as the folder's owner. It
+ * is forked before the caller's rights are dropped and has no others than that owner's in that one
  * folder. It follows no link and leaves the folder by no name. */
 #ifndef CLI_DIR_CLERK_H
 #define CLI_DIR_CLERK_H
@@ -21,11 +21,12 @@ int clerk_open(int folder, bool writes, struct clerk *out, struct err *err);
 void clerk_close(struct clerk *clerk);
 
 /* Reads .cupelignore and finds what a box must not see or not change (folder/walk.h). `also`: a
- * path to hide, or "". Between begin and end the clerk works beside us; nothing else may be asked. */
+ * path to hide, or "". Between begin and end the clerk works beside us; nothing else may be asked.
+ * */
 int clerk_masks_begin(struct clerk *clerk, struct str also, struct err *err);
 int clerk_masks_end(struct clerk *clerk, struct buf *out, struct walk_facts *facts,
                     struct err *err);
-/* What is at this path now. A path that leads through a link is CHANGE_OTHER. The target is heap. */
+/* Looks at this path. One that leads through a link is CHANGE_OTHER. The target is heap. */
 int clerk_look(struct clerk *clerk, struct str path, struct change_entry *out, struct err *err);
 /* Opens a regular file for reading. */
 int clerk_read(struct clerk *clerk, struct str path, int *out_fd, struct err *err);

@@ -1,4 +1,4 @@
-/* What `cupel diff` and `cupel apply` share: the folder, a set of its changes, and which of them are
+/* Shared by `cupel diff` and `cupel apply`: the folder, a set of its changes, and which of them are
  * meant. */
 #ifndef CLI_DIR_REVIEW_H
 #define CLI_DIR_REVIEW_H
@@ -13,7 +13,8 @@ struct review {
     int set_dir;
     bool *picked; /* for each change */
 };
-#define REVIEW_INIT ((struct review){ .folder = CLI_FOLDER_INIT, .set = { .folder = NULL }, .set_dir = -1 })
+#define REVIEW_INIT \
+    ((struct review){ .folder = CLI_FOLDER_INIT, .set = { .folder = NULL }, .set_dir = -1 })
 
 /* Opens the folder as the caller, drops its rights, and only then reads the set. */
 int review_open(struct cli_dir_options *options, bool changes, struct review *out, struct err *err);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "box/proto/proto.h"
+#include "box/host/box.h"
 #include "cli/cli.h"
 #include "cli/exec/exec_options.h"
 #include "cli/exec/exec_relay.h"

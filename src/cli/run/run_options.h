@@ -99,7 +99,12 @@ struct cli_run_options {
       CLI_RUN_AT(stdin_file),                                                                      \
       "standard input of the code; - passes ours" }
 #define CLI_RUN_ROW_PROFILE                                                                        \
-    { "profile", 0, "NAME", OPT_TEXT, CLI_RUN_AT(profile), "defaults and walls: baseline, analysis, strict" }
+    { "profile",                                                                                   \
+      0,                                                                                           \
+      "NAME",                                                                                      \
+      OPT_TEXT,                                                                                    \
+      CLI_RUN_AT(profile),                                                                         \
+      "defaults and walls: baseline, analysis, strict" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
 #define CLI_RUN_ROW_SEED                                                                           \
@@ -197,8 +202,8 @@ bool cli_run_options_engine(const struct cli_run_options *options,
                             char *out[CLI_RUN_ENGINE_OPTIONS]);
 /* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
-/* A folder or a large file needs an engine of our own, which is given it as the caller: some options
- * do not go with that. `what`: for the message. */
+/* A folder or a large file needs an engine of our own, which is given it as the caller: some
+ * options do not go with that. `what`: for the message. */
 int cli_run_options_check_alone(const struct cli_run_options *options, const char *what,
                                 struct err *err);
 /* A wrong command line is still answered in the form it asks for. */

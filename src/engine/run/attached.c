@@ -1,5 +1,5 @@
-/* A run on a folder, or on files, of the caller. Runs in the engine. Its box is the one that may show
- * them, and its results are in the layer of changes alone. */
+/* A run on a folder, or on files, of the caller. Runs in the engine. Its box is the one that may
+ * show them, and its results are in the layer of changes alone. */
 #include <unistd.h>
 
 #include "base/io.h"
