@@ -371,8 +371,8 @@ bool plan_can_fork(const struct image *image, const char **out_why)
     *out_why = NULL;
     if (!image->facts.python[0])
         *out_why = "it has no Python";
-    else if (image->hex[0]) /* a zygote has a power over boxes, and these files are anybody's */
-        *out_why = "files of a stored image are run inside boxes alone";
+    else if (image->hex[0] && !image->beside) /* a zygote has a power over boxes */
+        *out_why = "interpreters of a stored image are started inside boxes alone";
     return !*out_why;
 }
 
