@@ -38,10 +38,10 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_runs_in_the_image_that_it_names(cupel_as, shop, name):
-    assert ok(cupel_as.run(COMMANDS[name])) == "1.5\n"
+def test_a_command_runs_in_the_image_that_it_names(cupel_as, shop, engine, name):
+    assert ok(cupel_as.run(COMMANDS[name], env=engine.use())) == "1.5\n"
     others = [word.replace("data", "nix") if word == "data" else word for word in COMMANDS[name]]
-    done = cupel_as.run(others)
+    done = cupel_as.run(others, env=engine.use())
     assert done.returncode == 2 and "unknown image 'nix'" in done.stderr
 
 
@@ -52,15 +52,15 @@ def test_a_prompt_and_a_session_are_of_their_image(cupel_as, shop, engine):
     ok(cupel_as.run(["session", "rm", session], env=engine.use()))
 
 
-def test_a_question_is_answered_in_the_image_that_it_names(cupel_as, shop, folder):
+def test_a_question_is_answered_in_the_image_that_it_names(cupel_as, shop, engine, folder):
     reply = {"text": f"```python\n{CODE}\nanswer('version {{v}}', v=tiny.version)\n```"}
     replies = folder / "replies.jsonl"
     replies.write_text("".join(json.dumps(reply) + "\n" for _ in range(3)))
     replies.chmod(0o644)
     words = ["ask", "--model", f"replay:{replies}", "--judge", "off", "--json", "which version?"]
-    report = json.loads(cupel_as.run([*words[:-1], "--image", "data", words[-1]]).stdout)
+    report = json.loads(cupel_as.run([*words[:-1], "--image", "data", words[-1]], env=engine.use()).stdout)
     assert report["values"] == {"v": "1.5"}, report
-    report = json.loads(cupel_as.run(words).stdout)
+    report = json.loads(cupel_as.run(words, env=engine.use()).stdout)
     assert "'tiny' is not in image host" in json.dumps(report) and "image data has" in json.dumps(report)
 
 
@@ -69,19 +69,19 @@ def test_the_configuration_and_the_environment_name_the_default_image(cupel_as, 
     (settings / "cupel").mkdir()
     (settings / "cupel/config.json").write_text(json.dumps({"image": "data"}))
     env = {"XDG_CONFIG_HOME": str(settings)}
-    assert ok(cupel_as.run(["run", CODE], env=env)) == "1.5\n"
+    assert ok(cupel_as.run(["run", "--cold", CODE], env=env)) == "1.5\n"
     assert ok(cupel_as.run(["exec", "python3", "-c", CODE], env=env)) == "1.5\n"
     for request, image in (({"code": CODE}, "data"), ({"code": "1", "image": "host"}, "host"),
                            ({"code": "import rare", "packages": ["rare"]}, "other")):
-        result = cupel_as.request(request, env=env)
+        result = cupel_as.request(request, ["--cold"], env=env)
         assert (result["status"], result["isolation"]["image"]) == ("ok", image)
-    assert ok(cupel_as.run(["run", "--image", "other", "import rare"], env=env)) == ""
-    done = cupel_as.run(["run", CODE], env={**env, "CUPEL_IMAGE": "other"})
+    assert ok(cupel_as.run(["run", "--cold", "--image", "other", "import rare"], env=env)) == ""
+    done = cupel_as.run(["run", "--cold", CODE], env={**env, "CUPEL_IMAGE": "other"})
     assert done.returncode == 1 and "is not in image other" in done.stderr
-    assert ok(cupel_as.run(["run", CODE], env={"CUPEL_IMAGE": "data"})) == "1.5\n"
+    assert ok(cupel_as.run(["run", "--cold", CODE], env={"CUPEL_IMAGE": "data"})) == "1.5\n"
     for wrong in ("Data", "data@sha256:1", 5, ""):
         (settings / "cupel/config.json").write_text(json.dumps({"image": wrong}))
-        done = cupel_as.run(["run", CODE], env=env)
+        done = cupel_as.run(["run", "--cold", CODE], env=env)
         assert done.returncode == 2 and "key 'image'" in done.stderr
 
 

@@ -20,7 +20,8 @@ def shops(cold_cupels, place):
 def shop(shops, who, client):
     yield shops[who]
     names = set(shops[who].names)
-    shops[who].remove(*names)
+    if names:
+        shops[who].remove(*names)
 
     def are_gone():
         return not any(row["name"].partition("@")[2] in names - {""} for row in client.info()["state"]["pools"])

@@ -421,7 +421,8 @@ bool pools_take_session(struct pools *pools, struct engine_image *image,
                         const struct request *request, struct house_tenant *tenant,
                         struct pool_taken *out)
 {
-    struct pool_set *set = pools_set(pools, image);
+    struct pool_set *set = request->language == REQUEST_PYTHON ? pools_set_of_session(pools, image)
+                                                               : pools_set(pools, image);
     struct pool *pool = set ? &set->at[POOL_SESSION] : NULL;
     return pool && !pool->shut && request->language == REQUEST_PYTHON &&
            plan_may_be_late(request) && plan_same_box(request, &pool->request) &&

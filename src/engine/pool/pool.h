@@ -123,6 +123,9 @@ void pools_zygote_failed(struct pools *pools, uint32_t zygote);
  * another image takes its place. */
 /* The set of an image; NULL: it has none (yet). Notes that the image is used. */
 struct pool_set *pools_set(struct pools *pools, struct engine_image *image);
+/* The same for a session, whose interpreter can be copied only if a zygote forked it: the set is
+ * opened at the first use. */
+struct pool_set *pools_set_of_session(struct pools *pools, struct engine_image *image);
 /* The same without a note. */
 struct pool_set *pools_find_set(struct pools *pools, const struct engine_image *image);
 int pools_open_host(struct pools *pools, struct err *err);

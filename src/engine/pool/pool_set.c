@@ -19,7 +19,7 @@ struct pool_set *pools_find_set(struct pools *pools, const struct engine_image *
     return NULL;
 }
 
-struct pool_set *pools_set(struct pools *pools, struct engine_image *image)
+static struct pool_set *use(struct pools *pools, struct engine_image *image, bool at_once)
 {
     int64_t now = clock_now_ns();
     struct pool_set *set = pools_find_set(pools, image);
@@ -27,11 +27,22 @@ struct pool_set *pools_set(struct pools *pools, struct engine_image *image)
     image->taken_ns = now;
     if (set)
         set->taken_ns = now;
-    if (set || !pools->open || !again || pools->asked || image->old)
+    if (set || !pools->open || image->old || !(at_once || (again && !pools->asked)))
         return set;
+    images_drop(pools->engine, pools->asked);
     pools->asked = images_hold(image);
     loop_set_timer(&pools->engine->loop, &pools->tend, 0);
     return NULL;
+}
+
+struct pool_set *pools_set(struct pools *pools, struct engine_image *image)
+{
+    return use(pools, image, /* at_once= */ false);
+}
+
+struct pool_set *pools_set_of_session(struct pools *pools, struct engine_image *image)
+{
+    return use(pools, image, /* at_once= */ true);
 }
 
 static void close_set(struct pool_set *set)

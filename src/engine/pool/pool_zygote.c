@@ -182,7 +182,7 @@ bool pools_zygote_is_coming(struct pools *pools, struct engine_image *image,
                             const struct request *request)
 {
     struct pool_set *set = pools_find_set(pools, image);
-    bool coming = false;
+    bool coming = !set && pools->asked == image;
     int64_t since_ns = clock_now_ns() - AWAIT_MS * CLOCK_MS;
     for (int i = 0; set && i < ZYGOTE_KINDS; i++) {
         const struct pool_zygotes *zygotes = &set->zygotes[i];
