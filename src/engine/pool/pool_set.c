@@ -27,7 +27,7 @@ static struct pool_set *use(struct pools *pools, struct engine_image *image, boo
     image->taken_ns = now;
     if (set)
         set->taken_ns = now;
-    if (set || !pools->open || image->old || !(at_once || (again && !pools->asked)))
+    if (set || !pools->open || !(at_once || (again && !image->old && !pools->asked)))
         return set;
     images_drop(pools->engine, pools->asked);
     pools->asked = images_hold(image);
@@ -113,8 +113,7 @@ static void open_asked(struct pools *pools, int64_t now)
     struct engine_image *image = pools->asked;
     struct err ignored = ERR_INIT;
     pools->asked = NULL;
-    struct pool_set *set = image->old || pools_find_set(pools, image) ? NULL
-                                                                      : find_place(pools, now);
+    struct pool_set *set = pools_find_set(pools, image) ? NULL : find_place(pools, now);
     if (set) {
         close_set(set);
         open_set(pools, set, image, &ignored);
@@ -128,7 +127,9 @@ void pools_tend_sets(struct pools *pools, int64_t now)
     for (int i = 0; i < POOL_SETS; i++) {
         struct pool_set *set = &pools->set[i];
         bool idle = i > 0 && now - set->taken_ns > IDLE_MS * CLOCK_MS;
-        if (set->image && (set->image->old || idle))
+        /* Sessions of an image that is left are still forked; that of the host is replaced. */
+        bool left = set->image && set->image->old && (i == 0 || set->image->holds == 1);
+        if (set->image && (left || idle))
             close_set(set);
     }
     if (!pools->set[0].image)
