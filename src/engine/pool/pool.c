@@ -257,8 +257,8 @@ static bool can_make(const struct pools *pools, const struct pool *pool)
     const struct engine *engine = pools->engine;
     bool zygote = !is_forked(pool) || zygote_of(pool)->state == ZYGOTE_READY;
     bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
-    return !pool->shut && zygote && room && pool->failures < FAILURES_MAX &&
-           pool->ready + pool->making < pool->wanted;
+    return !pool->shut && !pool->set->image->old && zygote && room &&
+           pool->failures < FAILURES_MAX && pool->ready + pool->making < pool->wanted;
 }
 
 static void on_refill(struct loop_timer *timer)
