@@ -30,8 +30,8 @@ struct ignore_rule {
 struct ignore {
     struct ignore_rule *rules;
     size_t count;
-    /* Most names match no rule, and two of their bytes show it: bits for the first two of names that
-     * rules begin with, and the last two of endings. */
+    /* Most names match no rule, and two of their bytes show it: bits for the first two of names
+     * that rules begin with, and the last two of endings. */
     uint8_t first[8192], last[8192];
     bool any; /* a rule begins with a wildcard: look at every name */
 };

@@ -151,7 +151,7 @@ static int read_names(struct walk *walk, int dir, struct err *err)
     }
 }
 
-/* What cannot be looked into, or is another mount, is hidden as a whole. */
+/* A folder that cannot be looked into, or is another mount, is hidden as a whole. */
 static int visit(struct walk *walk, const char *path, struct err *err)
 {
     size_t len = strlen(path);

@@ -37,8 +37,8 @@ int walk_open(int dir, const char *path, int flags);
 int walk_masks(int dir, const struct ignore *ignore, struct buf *out, struct walk_facts *facts,
                struct err *err);
 
-/* Packs the paths of all entries below the folder `path`, of kind 'e', for a small part of a folder:
- * ERR_LIMIT past the buffer's maximum, and in folders that cannot be read. */
+/* Packs the paths of all entries below the folder `path`, of kind 'e', for a small part of a
+ * folder: ERR_LIMIT past the buffer's maximum, and in folders that cannot be read. */
 int walk_below(int dir, struct str path, struct buf *out, struct err *err);
 
 /* The next of a packed list: its kind, and its path; 0 at the end, or where the list is broken. */

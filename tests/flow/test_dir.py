@@ -16,7 +16,8 @@ SECRET = "hunter2-" + "9c" * 8
 TREE = {
     "main.py": "print('hello')\n", "data/a.csv": "1,2\n3,4\n", "data/b.csv": "5,6\n", "notes.txt": "old\n",
     ".env": SECRET, ".env.example": "KEY=\n", "deep/er/id_ed25519": SECRET, "certs/server.pem": SECRET,
-    ".ssh/config": SECRET, "private/plan.txt": SECRET, ".git/config": "[core]\n", ".git/hooks/pre-commit": "#!/bin/sh\n",
+    ".ssh/config": SECRET, "private/plan.txt": SECRET, ".git/config": "[core]\n",
+    ".git/hooks/pre-commit": "#!/bin/sh\n",
     ".cupelignore": "private/\n*.secret\n!keep.secret\n", "x.secret": SECRET, "keep.secret": "shown",
 }
 HIDDEN = [".env", "deep/er/id_ed25519", "certs/server.pem", ".ssh/config", "private/plan.txt", "x.secret"]
@@ -178,13 +179,14 @@ open(b'\xff\xfe', 'w').write('y')
 os.mkfifo('pipe')
 socket.socket(socket.AF_UNIX).bind('sock')
 os.symlink('/etc/passwd', 'out'); os.symlink('../../x', 'up'); os.symlink('main.py', 'in')
-open('.env.production', 'w').write('z'); os.makedirs('sub/.git/hooks'); open('sub/.git/hooks/post-checkout', 'w').write('!')
+open('.env.production', 'w').write('z'); os.makedirs('sub/.git/hooks')
+open('sub/.git/hooks/post-checkout', 'w').write('!')
 E""")
     text = diff(cupel_as, project)
     assert "\x1b" not in text and r'"b/a\nb' not in text and r"a\012b\033[31m" in text
     done = apply(cupel_as, project)
-    for name, why in ((".env.production", "hidden"), ("sub/.git/hooks/post-checkout", "read-only"), ("out", "leads out"),
-                      ("up", "leads out")):
+    for name, why in ((".env.production", "hidden"), ("sub/.git/hooks/post-checkout", "read-only"),
+                      ("out", "leads out"), ("up", "leads out")):
         assert any(name in line and why in line for line in done.stderr.splitlines()), (name, done.stderr)
         assert not os.path.lexists(project / name)
     assert os.readlink(project / "in") == "main.py"
@@ -309,7 +311,8 @@ def test_a_file_of_5_gb_is_shown_and_not_copied(cupel_as, folder):
         file.write(b"tail")
     big.chmod(0o644)
     code = "import os\nf = open('in/big.bin', 'rb'); f.seek(-4, 2)\nprint(os.stat('in/big.bin').st_size, f.read())\n" \
-           "try: open('in/big.bin', 'r+b')\nexcept OSError as e: print('read-only', type(e).__name__)\nopen('out', 'w').write('x')"
+           "try: open('in/big.bin', 'r+b')\nexcept OSError as e: print('read-only', type(e).__name__)\n" \
+           "open('out', 'w').write('x')"
     began = time.monotonic()
     done = cupel_as.run(["run", "--json", "-f", f"{big}:in/", "-c", code])
     took = time.monotonic() - began

@@ -104,7 +104,8 @@ def test_settings_reach_the_command(cupel, folder):
            "python3 -c 'import socket; print(socket.socket().connect_ex((\"192.0.2.1\", 80)))'"
     done = run(cupel, "-f", folder / "in.txt", "-e", "A=b", "--net", "none", "-t", "90000", "sh", "-c", code)
     first, cpu_s, *rest = done.stdout.split("\n")
-    assert (first, rest) == ("datab", ["/workspace", "not a tty", "", str(errno.ENETUNREACH), ""]), done.stdout + done.stderr
+    said = ["/workspace", "not a tty", "", str(errno.ENETUNREACH), ""]
+    assert (first, rest) == ("datab", said), done.stdout + done.stderr
     assert int(cpu_s) > 90000  # more than a run may ask for
     assert int(run(cupel, "sh", "-c", "ulimit -t").stdout) > 10 ** 7  # none was named
 

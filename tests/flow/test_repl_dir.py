@@ -44,7 +44,8 @@ def changed(cupel, project):
 def test_cells_see_the_project_and_their_changes_are_kept(cupel_as, project):
     done = repl(cupel_as, project, "import os", "print(open('notes.txt').read(), open('.env').read(), os.getcwd())",
                 "open('new', 'w').write('x')", "os.remove('data/a.csv')",
-                "try: open('.git/config', 'w')", "except OSError as e: print(e.errno)", "", "print(sorted(os.listdir()))")
+                "try: open('.git/config', 'w')", "except OSError as e: print(e.errno)", "",
+                "print(sorted(os.listdir()))")
     assert done.returncode == 0 and SECRET not in done.stdout, (done.stdout, done.stderr)
     assert done.stdout.startswith("old\n  /workspace\n") and "30\n" in done.stdout
     assert "['.env', '.git', 'data', 'new', 'notes.txt']" in done.stdout
@@ -58,8 +59,8 @@ def test_cells_see_the_project_and_their_changes_are_kept(cupel_as, project):
 @pytest.mark.both
 def test_undo_is_of_names_and_leaves_every_file(cupel_as, project):
     done = repl(cupel_as, project, "x = 1", "x = 2; open('notes.txt', 'a').write('more\\n'); None", ":undo",
-                "print(x, open('notes.txt').read())", ":checkpoint here", "x = 3; open('late', 'w').close()", ":undo here",
-                "import os; print(x, os.path.exists('late'), os.path.exists('data/a.csv'))")
+                "print(x, open('notes.txt').read())", ":checkpoint here", "x = 3; open('late', 'w').close()",
+                ":undo here", "import os; print(x, os.path.exists('late'), os.path.exists('data/a.csv'))")
     assert done.stdout.replace("restored\n", "") == "1 old\nmore\n\n1 True True\n", (done.stdout, done.stderr)
     assert contents(project) == TREE and changed(cupel_as, project) == ["late", "notes.txt"]
 
@@ -111,8 +112,10 @@ def test_options_that_do_not_go_with_a_folder_are_refused(cupel, project, args, 
     assert done.returncode == 2 and said in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("args, said", [(["--dir", "/proc"], "is not for code"), (["--dir", "/no/such"], "No such file"),
-                                        (["--dir", "/etc", "--write"], "is not for code")], ids=["proc", "absent", "etc"])
+@pytest.mark.parametrize("args, said", [
+    (["--dir", "/proc"], "is not for code"), (["--dir", "/no/such"], "No such file"),
+    (["--dir", "/etc", "--write"], "is not for code"),
+], ids=["proc", "absent", "etc"])
 def test_a_folder_that_no_code_may_have_is_refused_with_the_reason(cupel, args, said):
     done = cupel.run(["repl", *args], input="1\n")
     assert done.returncode != 0 and said in done.stderr and done.stdout == "", done.stderr
