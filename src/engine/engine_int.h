@@ -108,8 +108,8 @@ void hint_problems(struct engine *engine, const struct image *image, json_t *pro
 /* hint_table.c: the row that fits a failure adds its sentence to *out. */
 void hint_from_table(const struct request *request, const struct result *result, struct buf *out);
 /* hint_install.c: of code that tries to install packages. */
-void hint_install(struct engine *engine, const struct request *request,
-                  const struct result *result, struct buf *out);
+void hint_install(struct engine *engine, const struct request *request, const struct result *result,
+                  struct buf *out);
 /* Did the code fail because a program that it started failed? */
 bool hint_is_command(const struct result_error *error);
 /* The end of stderr, at most 4 KiB. */

@@ -158,7 +158,7 @@ static int make_above(const struct work *work, int top, const char *path, bool o
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         bool made = mkdirat(dir, part, 0755) == 0;
         if (made ? own && fchownat(dir, part, work->plan->occupant_uid, work->plan->occupant_gid,
-                            AT_SYMLINK_NOFOLLOW) < 0
+                                   AT_SYMLINK_NOFOLLOW) < 0
                  : errno != EEXIST)
             return -1;
         int inner = open_beneath(dir, part, RESOLVE_NO_SYMLINKS);

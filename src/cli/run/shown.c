@@ -191,9 +191,7 @@ int cli_shown_engine(struct cli_shown *shown, const struct cli_run_inputs *input
     if (add_folders(shown, inputs, &all, err) < 0)
         return -1;
     engine_set_places(*out, buf_str(&all));
-    return shown->venv_folder.fd < 0
-               ? 0
-               : cli_venv_read(&shown->venv_folder, &shown->venv, err);
+    return shown->venv_folder.fd < 0 ? 0 : cli_venv_read(&shown->venv_folder, &shown->venv, err);
 }
 
 int cli_shown_keep(struct cli_shown *shown, const struct result *result, struct err *err)

@@ -39,10 +39,11 @@ int plan_check_venv(const struct request *request, const struct image *image, st
     char version[16] = "";
     if (venv->minor > 0)
         snprintf(version, sizeof version, " 3.%d", venv->minor);
-    err_input(err, "venv", venv->home, facts->python,
-              "the virtual environment '%.200s' was made with Python%s of '%.200s', and the image's "
-              "is Python 3.%d, '%.100s'",
-              venv->path, version, venv->home, facts->python_minor, facts->python);
+    err_input(
+        err, "venv", venv->home, facts->python,
+        "the virtual environment '%.200s' was made with Python%s of '%.200s', and the image's "
+        "is Python 3.%d, '%.100s'",
+        venv->path, version, venv->home, facts->python_minor, facts->python);
     err_hint(err, "make one with that: %.100s -m venv DIR", facts->python);
     return -1;
 }
