@@ -35,7 +35,7 @@ def test_an_image_says_which_languages_work_and_how_python_starts(adder):
     assert languages["python"].startswith("3.") and languages["bash"] and image["unprobed"] is None
     assert (image["python_start"], image["python_why"]) == ("zygote", None)
     text = adder("show", "data").stdout
-    assert f"python {languages['python']}" in text and "Python from a zygote" in text
+    assert f"python {languages['python']}" in text and "from a zygote" in text
     assert f"python {languages['python']}" in adder("ls").stdout, "the look is remembered"
     checks = json.loads(adder.cupel.run(["doctor", "--json"], env=adder.env, timeout=120).stdout)["checks"]
     found = next(check for check in checks if check["name"] == "image data")
