@@ -186,7 +186,8 @@ def test_an_image_beside_the_host_has_its_zygote_and_another_has_none(shop, clie
         assert run(client, image, code)["stdout"] == wanted
         session = Session(client, request={"image": image})
         session.run("x = 1")
-        assert session.info()["protected"] == forked, session.info()
+        session.wait_until_idle()
+        assert session.info()["protected"] == forked, image
         session.end()
     remove(shop, client, "data", "more")
 
