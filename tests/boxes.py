@@ -114,12 +114,13 @@ class InImage(Boxed):
         self.fields = {"image": image, **({"profile": "strict"} if strict else {})}
 
     def options(self):
-        return [word for name, value in self.fields.items() for word in ("--" + name, value)]
+        # An engine that runs elsewhere on this host has another store of images.
+        return ["--cold", *[word for name, value in self.fields.items() for word in ("--" + name, value)]]
 
     def request(self, request, args=(), **options):
         if isinstance(request, dict):
             request = {**self.fields, **request}
-        return super().request(request, args, **options)
+        return super().request(request, ["--cold", *args], **options)
 
 
 class OnFolder(Boxed):
