@@ -30,12 +30,13 @@ _cupel()
     case $command in
     '') fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --dir --write --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --package --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --dir --write --venv --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --package --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
         --dir) options='' fill=folders ;;
+        --venv) options='' fill=folders ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
@@ -60,8 +61,10 @@ _cupel()
         esac
         ;;
     exec)
-        fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' options='--image --net --file -f --env -e --timeout -t --memory -m --cpus --disk --pids --profile --quiet -q --help -h'
+        fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' options='--dir --write --venv --image --net --file -f --env -e --timeout -t --memory -m --cpus --disk --pids --profile --quiet -q --help -h'
         case $prev in
+        --dir) options='' fill=folders ;;
+        --venv) options='' fill=folders ;;
         --image) options='' fill='' ;;
         --net) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
@@ -87,7 +90,7 @@ _cupel()
         esac
         ;;
     ask)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --image --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -108,11 +111,12 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
     chat)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --out -o --budget --max-steps --timeout -t --memory -m --profile --image --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -131,6 +135,7 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
@@ -371,7 +376,7 @@ _cupel()
         esac
         ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s images.registry log images.builds images.packages images.pinned images.hashes http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile image model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s images.registry log images.builds images.packages images.pinned images.hashes http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;

@@ -1,4 +1,5 @@
-"""`-f DIR` and `--venv DIR` of `cupel run` and `cupel exec`: folders of the caller that a box shows and never changes."""
+"""`-f DIR` and `--venv DIR` of `cupel run` and `cupel exec`: folders of the caller that a box shows and never
+changes."""
 import json
 import os
 import shutil
@@ -58,7 +59,8 @@ def refused(cupel, *args):
 @pytest.mark.parametrize("command", [["run", "-l", "bash", "-c"], ["exec", "sh", "-c"]], ids=["run", "exec"])
 def test_a_folder_is_shown_read_only_without_its_secrets(cupel_as, data, command):
     code = f"cat {data.name}/a.csv {data.name}/deep/b.csv; grep -r hunter2 .; pwd; " \
-           f"for f in a.csv new keys/new; do (echo x > {data.name}/$f) 2>/dev/null && echo WROTE; done; rm -rf {data.name}; ls"
+           f"for f in a.csv new keys/new; do (echo x > {data.name}/$f) 2>/dev/null && echo WROTE; done; " \
+           f"rm -rf {data.name}; ls"
     done = cupel_as.run([command[0], "-f", data, *command[1:], code])
     assert done.stdout == f"1,2\n3,4\n/workspace\n{data.name}\n", (done.stdout, done.stderr)
     assert "WROTE" not in done.stdout and (data / "a.csv").read_text() == "1,2\n"
@@ -96,8 +98,8 @@ def test_a_thousand_files_fit_whatever_the_soft_limit_is(cupel, folder):
     for i in range(1500):
         (folder / f"f{i}").write_text(str(i))
         args += ["-f", folder / f"f{i}"]
-    done = cupel.run(["run", *args, "-l", "bash", "-c", "ls | wc -l; cat f1499"], before=["prlimit", "--nofile=1024:8192"]) \
-        if shutil.which("prlimit") else cupel.run(["run", *args, "-l", "bash", "-c", "ls | wc -l; cat f1499"])
+    done = cupel.run(["run", *args, "-l", "bash", "-c", "ls | wc -l; cat f1499"],
+                     before=["prlimit", "--nofile=1024:8192"])
     assert done.stdout == "1500\n1499", done.stderr
 
 
@@ -126,7 +128,7 @@ def test_links_fifos_and_names_of_a_shown_folder_harm_nothing(cupel_as, data, pl
     own(data)
     code = f"cat {data.name}/out/f {data.name}/etc; ls {data.name} | wc -l; timeout 0.2 cat {data.name}/pipe; true"
     done = cupel_as.run(["exec", "-f", data, "sh", "-c", code])
-    assert done.returncode == 0 and SECRET not in done.stdout and "root:" not in done.stdout and done.stdout == "9\n", done.stdout
+    assert (done.returncode, done.stdout) == (0, "9\n"), (done.stdout, done.stderr)
 
 
 def test_a_folder_replaced_during_the_run_stays_the_one_that_was_opened(cupel_as, data):
@@ -143,10 +145,10 @@ def test_a_folder_replaced_during_the_run_stays_the_one_that_was_opened(cupel_as
 @pytest.mark.both
 def test_python_is_that_of_the_environment_at_its_own_path(cupel_as, venv):
     code = "import ours, subprocess, sys\nprint(ours.X, sys.prefix, sys.executable)\n" \
-           "print(subprocess.run([sys.executable, '-c', 'import ours; print(ours.X)'], capture_output=True, text=True).stdout)\n" \
+           "print(subprocess.check_output([sys.executable, '-c', 'import ours; print(ours.X)'], text=True))\n" \
            f"try: open('{venv}/new', 'w')\nexcept OSError as e: print(e.errno)"
     done = cupel_as.run(["run", "--venv", venv, code])
-    assert done.stdout == f"of the environment {venv} {venv}/bin/python\nof the environment\n\n30\n", (done.stdout, done.stderr)
+    assert done.stdout == f"of the environment {venv} {venv}/bin/python\nof the environment\n\n30\n", done.stderr
     done = cupel_as.run(["exec", "--venv", venv, "sh", "-c", "tool; which python; echo $VIRTUAL_ENV"])
     assert done.stdout == f"tool of the environment\n{venv}/bin/python\n{venv}\n", done.stderr
     done = cupel_as.run(["run", "--venv", venv, "-l", "bash", "-c", "tool"])
@@ -190,20 +192,25 @@ def test_a_missing_package_names_the_environment(cupel, venv):
     assert f"'polars' is not in the virtual environment: '{venv}/bin/pip install polars'" in done.stderr
 
 
+def link(path, target):
+    path.unlink()
+    path.symlink_to(target)
+
+
 SPOILS = {
     "no-file": (lambda venv: (venv / "pyvenv.cfg").unlink(), "no readable file"),
     "large": (lambda venv: os.truncate(venv / "pyvenv.cfg", 1 << 30), "65536 at most"),
     "fifo": (lambda venv: ((venv / "pyvenv.cfg").unlink(), os.mkfifo(venv / "pyvenv.cfg")), "no readable file"),
-    "link": (lambda venv: ((venv / "pyvenv.cfg").unlink(), (venv / "pyvenv.cfg").symlink_to("/etc/shadow")), "no readable file"),
+    "link": (lambda venv: link(venv / "pyvenv.cfg", "/etc/shadow"), "no readable file"),
     "no-home": (lambda venv: (venv / "pyvenv.cfg").write_text("version = 3.11.2\n"), "names no 'home'"),
     "relative": (lambda venv: (venv / "pyvenv.cfg").write_text("home = ../bin\n"), "is no path"),
-    "other": (lambda venv: (venv / "pyvenv.cfg").write_text("home = /opt/py/bin\x1b[31m\n"), "which is no Python of its home"),
+    "other": (lambda venv: (venv / "pyvenv.cfg").write_text("home = /opt/py/bin\x1b[3m\n"), "no Python of its home"),
     "bytes": (lambda venv: (venv / "pyvenv.cfg").write_bytes(b"home = /\xff\n"), "is no path"),
     "no-python": (lambda venv: (venv / "bin/python").unlink(), "no program 'bin/python'"),
-    "out": (lambda venv: ((venv / "bin/python").unlink(), (venv / "bin/python").symlink_to("/bin/sh")), "leads to '/bin/sh'"),
-    "up": (lambda venv: ((venv / "bin/python").unlink(), (venv / "bin/python").symlink_to("../../x")), "leads out"),
-    "loop": (lambda venv: ((venv / "bin/python").unlink(), (venv / "bin/python").symlink_to("python")), "chain of links"),
-    "bin": (lambda venv: (shutil.rmtree(venv / "bin"), (venv / "bin").symlink_to("/usr/bin")), "no program 'bin/python'"),
+    "out": (lambda venv: link(venv / "bin/python", "/bin/sh"), "leads to '/bin/sh'"),
+    "up": (lambda venv: link(venv / "bin/python", "../../x"), "leads out"),
+    "loop": (lambda venv: link(venv / "bin/python", "python"), "chain of links"),
+    "bin": (lambda venv: (shutil.rmtree(venv / "bin"), (venv / "bin").symlink_to("/usr/bin")), "no program"),
 }
 
 

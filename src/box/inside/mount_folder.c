@@ -1,7 +1,7 @@
 /* /workspace as a folder of the caller: below a layer of the box's own, read-only, or itself; and
- * places in it that are hidden, read-only, or files of the caller. All that user code finds there
- * is hostile: every path is resolved beneath /workspace and then held by a descriptor, on
- * which something is mounted. Runs in the box's first process; no heap. */
+ * places in it that are hidden, read-only, or files of the caller. The content is hostile: every
+ * path is resolved beneath /workspace and then held by a descriptor, on which something is mounted.
+ * Runs in the box's first process; no heap. */
 #include "box/inside/mount_folder.h"
 
 #include <errno.h>
@@ -158,7 +158,7 @@ static int make_above(const struct work *work, int top, const char *path, bool o
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         bool made = mkdirat(dir, part, 0755) == 0;
         if (made ? own && fchownat(dir, part, work->plan->occupant_uid, work->plan->occupant_gid,
-                            AT_SYMLINK_NOFOLLOW) < 0
+                                   AT_SYMLINK_NOFOLLOW) < 0
                  : errno != EEXIST)
             return -1;
         int inner = open_beneath(dir, part, RESOLVE_NO_SYMLINKS);

@@ -74,8 +74,7 @@ static int look(int root, struct clerk_ask *ask, struct clerk_answer *out)
     out->kind = CHANGE_NOTHING;
     own_fd dir = open_parent(root, ask->path, &name);
     const int why = dir < 0 ? errno : 0;
-    if (why == ELOOP || why == EXDEV ||
-        (why == ENOTDIR && leads_through_link(root, ask->path))) {
+    if (why == ELOOP || why == EXDEV || (why == ENOTDIR && leads_through_link(root, ask->path))) {
         out->kind = CHANGE_OTHER;
         return 0;
     }

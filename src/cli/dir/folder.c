@@ -153,7 +153,8 @@ static int check_venv_place(const char *path, struct err *err)
         if (!is_below(path, of_boxes[i]))
             continue;
         err_input(err, "venv", NULL, NULL,
-                  "the virtual environment '%.200s' cannot be shown at its path: a box has its own '%s'",
+                  "the virtual environment '%.200s' cannot be shown at its path: a box has its "
+                  "own '%s'",
                   path, of_boxes[i]);
         err_hint(err, "make one elsewhere: python3 -m venv DIR");
         return -1;

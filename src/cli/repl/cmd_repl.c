@@ -264,7 +264,8 @@ static int prepare(struct cli_repl *repl, struct err *err)
 {
     struct cli_job *job = &repl->job;
     const char *folder = repl->options.out ? repl->options.out : ".";
-    if (cli_run_inputs_open_files(&repl->options.files, /* folders= */ false, &job->inputs, err) < 0 ||
+    if (cli_run_inputs_open_files(&repl->options.files, /* folders= */ false, &job->inputs, err) <
+            0 ||
         cli_steward_open(folder, &job->steward, err) < 0)
         return -1;
     job->pictures = repl->options.out ? NULL : folder;

@@ -45,8 +45,7 @@ static int open_engine(struct cli_job *job, struct err *err)
     int attached = cli_run_inputs_attach(job->options, &job->inputs, &places, err);
     if (attached < 0)
         return -1;
-    if (attached > 0 &&
-        cli_run_options_check_alone(job->options, "a file of over 64 MiB", err) < 0)
+    if (attached > 0 && cli_run_options_check_alone(job->options, "a file of over 64 MiB", err) < 0)
         return -1;
     if (attached > 0 || cli_shown_any(&job->folders))
         return cli_shown_engine(&job->folders, &job->inputs, buf_str(&places), &job->engine, err);

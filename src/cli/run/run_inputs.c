@@ -148,7 +148,7 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
 }
 
 /* A copy counts as input: of the default profile 64 MiB of it, and never more than a frame takes.
- * A profile or a limit that is named allows a copy as large as it says. */
+ * A profile or a limit that is named asks for a copy as large as that allows. */
 static off_t copy_max(const struct cli_run_options *options)
 {
     bool asks = options->profile || options->limits.count > 0;

@@ -211,8 +211,8 @@ bool cli_run_options_engine(const struct cli_run_options *options,
                             char *out[CLI_RUN_ENGINE_OPTIONS]);
 /* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
-/* A folder or a large file needs an engine of our own, which is given it as the caller: some options
- * do not go with that. `what`: for the message. */
+/* A folder or a large file needs an engine of our own, which is given it as the caller: some
+ * options do not go with that. `what`: for the message. */
 int cli_run_options_check_alone(const struct cli_run_options *options, const char *what,
                                 struct err *err);
 /* A wrong command line is still answered in the form it asks for. */

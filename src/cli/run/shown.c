@@ -102,7 +102,7 @@ static int add_place(struct buf *places, char kind, const char *above, struct st
     return failed | buf_add_str(places, path) | buf_add(places, "", 1);
 }
 
-/* What is hidden in a folder, which appears at `above`; NULL: paths are relative to it. */
+/* Adds the hidden places of a folder that appears at `above`; NULL: paths are relative to it. */
 static int add_hidden(struct cli_folder *folder, const char *above, struct buf *places,
                       struct err *err)
 {
@@ -191,9 +191,7 @@ int cli_shown_engine(struct cli_shown *shown, const struct cli_run_inputs *input
     if (add_folders(shown, inputs, &all, err) < 0)
         return -1;
     engine_set_places(*out, buf_str(&all));
-    return shown->venv_folder.fd < 0
-               ? 0
-               : cli_venv_read(&shown->venv_folder, &shown->venv, err);
+    return shown->venv_folder.fd < 0 ? 0 : cli_venv_read(&shown->venv_folder, &shown->venv, err);
 }
 
 int cli_shown_keep(struct cli_shown *shown, const struct result *result, struct err *err)

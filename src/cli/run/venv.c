@@ -1,6 +1,6 @@
 /* Reads a virtual environment: `pyvenv.cfg`, and where `bin/python` leads. Runs in the cli process
- * after the drop of rights; the clerk opens files. All of it is hostile: it is bounded, compared and
- * shown as text. */
+ * after the drop of rights; the clerk opens files. All of it is hostile: it is bounded, compared
+ * and shown as text. */
 #include "cli/run/venv.h"
 
 #include <stdio.h>
@@ -71,8 +71,8 @@ static int parse(const struct cli_folder *folder, struct str text, struct reques
             out->minor = minor_of(version);
         if (home.len == 0)
             continue;
-        if (home.at[0] != '/' || home.len >= sizeof out->home ||
-            memchr(home.at, 0, home.len) || !str_is_utf8(home))
+        if (home.at[0] != '/' || home.len >= sizeof out->home || memchr(home.at, 0, home.len) ||
+            !str_is_utf8(home))
             return refuse(folder, "'home' in its '" CONFIG "' is no path", err);
         str_plain(out->home, sizeof out->home, home);
     }

@@ -220,7 +220,8 @@ static void module_hint(struct engine *engine, const struct image *image,
                         const struct request *request, const char *module, struct buf *out)
 {
     if (request->venv)
-        buf_printf(out, "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
+        buf_printf(out,
+                   "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
                    module, request->venv->path, module);
     else
         import_hint(engine, image, module, request->language == REQUEST_PYTHON, out);

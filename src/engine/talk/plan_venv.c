@@ -1,5 +1,5 @@
-/* Virtual environments of Python: a box shows one at its own path, and its `bin/python` leads to the
- * image's interpreter. What it says of itself is hostile. Pure. Runs in the engine. */
+/* Virtual environments of Python: a box shows one at its own path, and its `bin/python` leads to
+ * the image's interpreter. Its own words are hostile. Pure. Runs in the engine. */
 #include "engine/talk/plan.h"
 
 #include <stdio.h>
@@ -40,8 +40,8 @@ int plan_check_venv(const struct request *request, const struct image *image, st
     if (venv->minor > 0)
         snprintf(version, sizeof version, " 3.%d", venv->minor);
     err_input(err, "venv", venv->home, facts->python,
-              "the virtual environment '%.200s' was made with Python%s of '%.200s', and the image's "
-              "is Python 3.%d, '%.100s'",
+              "the virtual environment '%.200s' was made with Python%s of '%.200s', and the "
+              "image's is Python 3.%d, '%.100s'",
               venv->path, version, venv->home, facts->python_minor, facts->python);
     err_hint(err, "make one with that: %.100s -m venv DIR", facts->python);
     return -1;
