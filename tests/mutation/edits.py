@@ -558,4 +558,20 @@ EDITS = {
     "TOOL_FILE_MODE": [never("src/tool/host/owned.c", "info.st_mode & kinds[kind].refused)")],
     # so are those of another user
     "TOOL_FILE_OWNER": [never("src/tool/host/owned.c", "info.st_uid != geteuid() && info.st_uid != 0)")],
+    # ---- images and folders ----
+    # the tree's own files in /dev and /sys
+    "IMAGE_PLACES": [("src/box/inside/mount_image.c", "i < sizeof whole / sizeof whole[0]", "i < 0 * sizeof whole")],
+    # the tree above what cupel relies on
+    "IMAGE_ORDER": [("src/box/inside/mount.c", 'overlay_template("root", below, TEMPLATE_AT)',
+                     'overlay_template(mount_has_image(plan) ? below : "root",'
+                     ' mount_has_image(plan) ? "root" : below, TEMPLATE_AT)')],
+    # zygotes import what an image has
+    "IMAGE_ZYGOTE": [
+        ("src/engine/talk/plan.c", "else if (image->hex[0]) /*", "else if (0 && image->hex[0]) /*"),
+        ("src/box/broker/broker.c", "mount_is_host(&call->zygote.image)", "mount_image_valid(&call->zygote.image)"),
+    ],
+    "FOLDER_NOSUID": [("src/box/inside/mount_folder.c", "#define NOSUID_NODEV 6ul", "#define NOSUID_NODEV 4ul")],
+    # the list of mounts shows a path of the broker
+    "FOLDER_PATH": [("src/box/inside/mount_folder.c", '"lowerdir=" BELOW ",', '"lowerdir=/mnt/" MOUNT_FOLDER ",')],
+    "FOLDER_HIDES": [never("src/box/inside/mount_folder.c", "fstat(at, &st) < 0 || bind(S_ISDIR")],
 }
