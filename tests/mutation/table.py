@@ -318,7 +318,7 @@ TOOLS = [
 HOSTILE = "tests/wall/test_hostile_images.py::test_a_hostile_tree_gives_a_box_that_holds"
 
 IMAGES = [
-    Mutant("READ_ONLY_ROOT of an image", box("mounts.py", boxed="image"), off="READ_ONLY_ROOT POSTURE"),
+    Mutant("READ_ONLY_ROOT of an image", box("mounts.py", boxed="image"), off="IMAGE_READ_ONLY POSTURE"),
     Mutant("NOSUID of an image", box("mounts.py", boxed="image"), off="NOSUID POSTURE"),
     Mutant("NODEV of an image", box("mounts.py", boxed="image"), off="NODEV POSTURE"),
     Mutant("NOSUID of a folder", box("mounts.py", boxed="dir"), off="FOLDER_NOSUID"),
