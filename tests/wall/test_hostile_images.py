@@ -63,7 +63,8 @@ BROKEN = {
 CODE = """
 assert open("/etc/passwd").read().startswith("root:x:0:0:root:/:/usr/sbin/nologin\\nuser:x:1000")
 assert sorted(os.listdir("/workspace")) == [] and sorted(os.listdir("/tmp")) == [".matplotlib"], os.listdir("/tmp")
-assert os.listdir("/dev/pts") == ["ptmx"] and os.path.isdir("/proc/self/fd") and os.readlink("/proc/self") == str(os.getpid())
+assert os.listdir("/dev/pts") == ["ptmx"] and os.path.isdir("/proc/self/fd")
+assert os.readlink("/proc/self") == str(os.getpid())
 assert any(name.startswith("driver.py") for name in os.listdir("/usr/lib/cupel")) and os.getuid() > 0
 for path in ("/usr/lib/cupel/driver.py", "/etc/passwd", "/", "/home", "/usr"):
     assert not os.access(path, os.W_OK), path
@@ -105,7 +106,8 @@ def stored(cupel, base, edits, place):
 
 
 def run(cupel, code, **fields):
-    return cupel.request({"code": code, "image": "hostile", "limits": {"timeout_s": 20, "cpu_s": 20}, **fields}, ["--cold"])
+    limits = {"timeout_s": 20, "cpu_s": 20}
+    return cupel.request({"code": code, "image": "hostile", "limits": limits, **fields}, ["--cold"])
 
 
 @pytest.mark.boxes("host", why="it names the image itself")
