@@ -130,3 +130,9 @@ def test_what_is_missing_is_hinted_at_with_the_image_or_the_command(shop, client
 def test_a_magic_that_installs_names_the_command(shop, client):
     result = client.run("!pip install nowhere")[1]["result"]
     assert "cupel images add NAME --pip nowhere" in result["stdout"] + result["stderr"]
+
+
+@pytest.mark.both
+def test_nothing_is_left(shops, who, client):
+    """The last one: the engine is lent to other files."""
+    shops[who].leave(client)
