@@ -112,8 +112,10 @@ HINTS = {
     "pip in Bash": ({"code": "pip install 'nowhere>=2' -q; exit 1", "language": "bash"},
                     "'cupel images add NAME --pip \"nowhere>=2\"' makes"),
     "npm": ({"code": "npm install zod; exit 1", "language": "bash"}, "'cupel images add NAME --npm zod' makes"),
-    "apt": ({"code": "apt-get install -y ripgrep; exit 1", "language": "bash"}, "'cupel images add NAME --apt PACKAGE'"),
-    "a file of names": ({"code": "pip install -r requirements.txt; exit 1", "language": "bash"}, "images add NAME --pip"),
+    "apt": ({"code": "apt-get install -y ripgrep; exit 1", "language": "bash"},
+            "'cupel images add NAME --apt PACKAGE'"),
+    "a file of names": ({"code": "pip install -r requirements.txt; exit 1", "language": "bash"},
+                        "images add NAME --pip PACKAGE"),
     "hostile names": ({"code": "pip install '$(id)' '`x;y`'; exit 1", "language": "bash"},
                       "'cupel images add NAME --pip id' makes"),
 }
