@@ -233,27 +233,30 @@ def make_wheel(folder):
 
 
 def measure_import(figures, scratch, program):
-    """As whoever we are: three rounds, each into an empty store."""
+    """As whoever we are: three rounds, each into an empty store. Our import ends when its bytes are on the disk; tar's
+    are still in memory then, so the flush of those is told beside."""
     layers = [scratch.root / f"big{n}.tar" for n in range(2)]
     for n, layer in enumerate(layers):
         large_layer(layer, ARCHIVE_MIB // 2 + n)
     archive = scratch.root / "big.tar"
     docker_save(archive, layers, "big:1")
-    ratios = []
+    ratios, flushed = [], []
     for n in range(3):
         env = scratch.cupel_env(f"import-{n}")
         into = scratch.folder(f"untar-{n}")
         os.sync()
         plain = sum(common.timed(["/usr/bin/tar", "-xf", str(layer), "-C", str(into)], common.ENV)[0]
                     for layer in layers)
-        os.sync()
+        flush = common.timed(["/usr/bin/sync", "-f", str(into)], common.ENV)[0]
         ours, code = common.timed([str(program), "images", "import", "-q", "--name", "big", str(archive)], env)
         if code:
             raise SystemExit(f"the import ended with {code}")
         ratios.append(ours / plain)
+        flushed.append(ours / (plain + flush))
         shutil.rmtree(into)
         shutil.rmtree(env["HOME"])
     figures.promise(f"import of {ARCHIVE_MIB} MiB against tar -xf", sorted(ratios)[1], IMPORT_MOST, " ×")
+    print(f"              against tar -xf and sync -f: {sorted(flushed)[1]:.3g} ×")
 
 
 def show(figures, who, said):

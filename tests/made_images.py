@@ -4,9 +4,11 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from host import BUILD
+from sessions import Session
 
 SITE = "usr/local/lib/python3.11/dist-packages"
 
@@ -55,6 +57,22 @@ class Shop:
         done = self.cupel.run(["images", "rm", *names])
         assert done.returncode == 0, done.stderr
         self.names -= set(names)
+
+    def leave(self, client):
+        """The engine is as it was: no session, no image, no pools of one. A set lives while a session is of it."""
+        names = set(self.names)
+        for row in client.ask({"op": "session", "id": "l", "do": "list"})["sessions"]:
+            if row["status"] != "ended":
+                Session(client, id=row["session"]).end()
+        if names:
+            self.remove(*names)
+
+        def are_gone():
+            return not any(row["name"].partition("@")[2] in names - {""} for row in client.info()["state"]["pools"])
+        until = time.monotonic() + 30
+        while not are_gone():
+            assert time.monotonic() < until, client.info()["state"]["pools"]
+            time.sleep(0.1)
 
     def close(self):
         if self.names:

@@ -28,8 +28,7 @@ def shops(cold_cupels, place):
 def shop(shops, who, client):
     """What a failed test leaves would disturb the next."""
     yield shops[who]
-    if shops[who].names:
-        remove(shops[who], client, *shops[who].names)
+    shops[who].leave(client)
 
 
 def run(client, image, code="import tiny\nprint(tiny.version)", **fields):

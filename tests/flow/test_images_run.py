@@ -112,8 +112,10 @@ HINTS = {
     "pip in Bash": ({"code": "pip install 'nowhere>=2' -q; exit 1", "language": "bash"},
                     "'cupel images add NAME --pip \"nowhere>=2\"' makes"),
     "npm": ({"code": "npm install zod; exit 1", "language": "bash"}, "'cupel images add NAME --npm zod' makes"),
-    "apt": ({"code": "apt-get install -y ripgrep; exit 1", "language": "bash"}, "'cupel images add NAME --apt PACKAGE'"),
-    "a file of names": ({"code": "pip install -r requirements.txt; exit 1", "language": "bash"}, "images add NAME --pip"),
+    "apt": ({"code": "apt-get install -y ripgrep; exit 1", "language": "bash"},
+            "'cupel images add NAME --apt PACKAGE'"),
+    "a file of names": ({"code": "pip install -r requirements.txt; exit 1", "language": "bash"},
+                        "images add NAME --pip PACKAGE"),
     "hostile names": ({"code": "pip install '$(id)' '`x;y`'; exit 1", "language": "bash"},
                       "'cupel images add NAME --pip id' makes"),
 }
@@ -130,3 +132,9 @@ def test_what_is_missing_is_hinted_at_with_the_image_or_the_command(shop, client
 def test_a_magic_that_installs_names_the_command(shop, client):
     result = client.run("!pip install nowhere")[1]["result"]
     assert "cupel images add NAME --pip nowhere" in result["stdout"] + result["stderr"]
+
+
+@pytest.mark.both
+def test_nothing_is_left(shops, who, client):
+    """The last one: the engine is lent to other files."""
+    shops[who].leave(client)

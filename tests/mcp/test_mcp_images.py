@@ -2,7 +2,6 @@
 conversation's own."""
 import pytest
 
-import host
 from engine import Started
 from made_images import open_shop, package
 from mcp_client import MODERN, Talk, text
@@ -63,12 +62,7 @@ def test_a_missing_import_names_the_image_that_has_it(talk):
     assert "run with --image data" in text(talk.run("import tiny"))
 
 
+@pytest.mark.both
 def test_nothing_is_left(shops, who, client):
     """The last one: the engine is lent to other files."""
-    names = set(shops[who].names)
-    if names:
-        shops[who].remove(*names)
-
-    def are_gone():
-        return not any(row["name"].partition("@")[2] in names - {""} for row in client.info()["state"]["pools"])
-    assert host.wait_until(are_gone, 20), client.info()["state"]["pools"]
+    shops[who].leave(client)

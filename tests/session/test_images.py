@@ -2,7 +2,6 @@
 began with, whatever becomes of the name."""
 import pytest
 
-import host
 from engine import Started
 from made_images import open_shop, package
 from sessions import Refused, Session
@@ -19,16 +18,7 @@ def shops(cold_cupels, place):
 @pytest.fixture
 def shop(shops, who, client):
     yield shops[who]
-    names = set(shops[who].names)
-    for row in client.ask({"op": "session", "id": "l", "do": "list"})["sessions"]:
-        if row["status"] != "ended":
-            Session(client, id=row["session"]).end()
-    if names:
-        shops[who].remove(*names)
-
-    def are_gone():
-        return not any(row["name"].partition("@")[2] in names - {""} for row in client.info()["state"]["pools"])
-    assert host.wait_until(are_gone, 20), client.info()["state"]["pools"]
+    shops[who].leave(client)
 
 
 def undone(session):

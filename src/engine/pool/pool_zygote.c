@@ -143,28 +143,6 @@ void pools_zygote_failed(struct pools *pools, uint32_t zygote)
     pools_tend_zygotes(pools, clock_now_ns());
 }
 
-static bool names_data_packages(struct str text)
-{
-    static const char *const words[] = { "pandas", "numpy",   "matplotlib", "sympy",
-                                         "scipy",  "sklearn", "seaborn",    "statsmodels" };
-    for (size_t i = 0; i < array_len(words); i++) {
-        if (memmem(text.at, text.len, words[i], strlen(words[i])))
-            return true;
-    }
-    return false;
-}
-
-bool pools_uses_data_packages(const struct request *request)
-{
-    bool found = names_data_packages(request->code);
-    for (size_t i = 0; i < request->file_count && !found; i++) {
-        struct str path = str_of(request->files[i].path);
-        found = path.len > 3 && memcmp(path.at + path.len - 3, ".py", 3) == 0 &&
-                names_data_packages(request->files[i].data);
-    }
-    return found;
-}
-
 enum pool_zygote_kind pools_zygote_kind(const struct pool_set *set, enum pool_zygote_kind usual)
 {
     return set->number == 0 ? usual : ZYGOTE_PLAIN;

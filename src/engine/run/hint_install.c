@@ -47,6 +47,7 @@ static json_t *packages_in(struct str rest)
 {
     json_t *names = json_array();
     size_t at = 0;
+    bool is_file = false; /* the word before was -r */
     while (at < rest.len && !strchr("\n;&|<>#", rest.at[at] ? rest.at[at] : '\n') &&
            json_array_size(names) < NAMED_MAX) {
         size_t from = at;
@@ -54,8 +55,10 @@ static json_t *packages_in(struct str rest)
             at++;
         struct request_package package;
         struct str word = { rest.at + from, at - from };
-        if (word.len > 0 && request_package_read(word, &package) == 0)
+        if (word.len > 0 && !is_file && request_package_read(word, &package) == 0)
             json_array_append_new(names, json_text(word));
+        if (word.len > 0)
+            is_file = str_is(word, "-r");
         at += at == from;
     }
     return names;
