@@ -60,10 +60,16 @@ static struct str last_line(struct str *rest)
     return str_trim(line);
 }
 
-/* Without the middle of a long one: of pip's list of all versions, the end has the newest. */
+/* pip's list of all versions, whose end has the newest: it is cut in the middle. */
+static bool is_long_list(struct str line)
+{
+    static const char mark[] = "(from versions: ";
+    return line.len > LINE_MOST && memmem(line.at, line.len, mark, sizeof mark - 1);
+}
+
 static void add_line(struct buf *out, struct str line)
 {
-    if (line.len <= LINE_MOST) {
+    if (!is_long_list(line)) {
         (void)!buf_add_str(out, line);
         return;
     }
@@ -83,7 +89,7 @@ static bool collect(struct str said, bool reasons, char *out, size_t room)
         if (line.len == 0 || (reasons && !is_reason(line)))
             continue;
         line = shorten(line);
-        size_t len = line.len < LINE_MOST ? line.len : LINE_MOST;
+        size_t len = is_long_list(line) ? LINE_MOST : line.len;
         if (bytes + len + 2 > room && count > 0)
             break;
         bytes += len + 2;
