@@ -8,6 +8,7 @@ import ask
 import cold
 import collect
 import common
+import images
 import kill
 import leak
 import mcp
@@ -20,7 +21,7 @@ def main():
     print(f"figures of cupel on {common.machine()}, load {open('/proc/loadavg').read().split()[0]}")
     common.record({"bench": "machine", "what": common.machine(), "at": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
     # warm first: it looks at the load, which the others leave behind.
-    broken = [part.__name__ for part in (warm, ask, tools, cold, collect, kill, leak, mcp) if part.main()]
+    broken = [part.__name__ for part in (warm, ask, tools, cold, collect, kill, leak, mcp, images) if part.main()]
     print(f"\nresults as JSON lines: {common.RESULTS}")
     print("broken: " + ", ".join(broken) if broken else "every promise with a figure was held or not judged")
     return 1 if broken else 0

@@ -254,10 +254,11 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     repl)
-        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --tools-dir --mcp --secrets --approve --refuse --raw --verbose -v --quiet -q --help -h'
+        fill='' options='--language -l --file -f --dir --write --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --tools-dir --mcp --secrets --approve --refuse --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
+        --dir) options='' fill=folders ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
@@ -344,7 +345,7 @@ _cupel()
         esac
         ;;
     serve)
-        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --tools-dir --mcp --secrets --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
+        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --tools-dir --mcp --secrets --dir --write --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --listen) options='' fill='' ;;
@@ -360,6 +361,7 @@ _cupel()
         --tools-dir) options='' fill=folders ;;
         --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
+        --dir) options='' fill=folders ;;
         --idle-exit) options='' fill='' ;;
         esac
         ;;

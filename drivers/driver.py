@@ -403,6 +403,16 @@ def set_path():
     sys.path += there[0] or there[1]
 
 
+def add_local():
+    """The packages of an image that adds to the host's, which the zygote did not have; the rest is as in plan.c."""
+    environ, modules = sys.modules["os"].environ, "/usr/local/lib/node_modules"
+    environ["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+    if posix.access(modules, posix.F_OK):
+        environ["NODE_PATH"] = modules
+    sys.path[:] = [path for path in sys.path if not path.endswith("-packages")]
+    set_path()
+
+
 def set_flags():
     """sys.flags as without -S: subprocess, multiprocessing and joblib start children with the flags that it shows. It
     cannot be made anew, so its field is changed in memory, if it is where it must be."""

@@ -129,9 +129,11 @@ class Client:
         return self.finish(id)
 
     def wait_until_warm(self):
-        """A session that begins before a zygote is ready cannot be kept, and has fewer modules."""
+        """A session that begins before a zygote is ready cannot be kept, and has fewer modules. Those of stored images,
+        whose names have an @, come with their use."""
         def warm():
-            return [zygote["state"] for zygote in self.info()["state"]["zygotes"]] == ["ready"] * 2
+            zygotes = self.info()["state"]["zygotes"]
+            return [row["state"] for row in zygotes if "@" not in row["name"]] == ["ready"] * 2
         assert host.wait_until(warm, START_S), self.info()
 
     def info(self):

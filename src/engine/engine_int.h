@@ -30,6 +30,11 @@ struct engine {
     struct engine_options options;
     struct engine_attached attached; /* of the options; its descriptors are the caller's */
     char *places; /* heap, of `attached` */
+    struct {
+        struct house_tenant tenant;
+        struct limits limits; /* of the session that had it */
+        bool left; /* the session has ended, and its box waits for engine_collect_folder */
+    } folder;
     bool preparing; /* making a font list: that run must not need one */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */
@@ -100,6 +105,11 @@ int state_open(int *out_fd, struct err *err);
 /* The trees of its images, for the broker: made if need be. -1: none. */
 int engine_state_trees(int state);
 
+struct plan;
+/* attached.c: sends the call that builds the box which shows the caller's folder and files; the list
+ * of places follows the plants. -1 with errno. */
+int engine_attach(struct engine *engine, struct plan *plan);
+
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,
               struct result *result);
@@ -108,8 +118,8 @@ void hint_problems(struct engine *engine, const struct image *image, json_t *pro
 /* hint_table.c: the row that fits a failure adds its sentence to *out. */
 void hint_from_table(const struct request *request, const struct result *result, struct buf *out);
 /* hint_install.c: of code that tries to install packages. */
-void hint_install(struct engine *engine, const struct request *request,
-                  const struct result *result, struct buf *out);
+void hint_install(struct engine *engine, const struct request *request, const struct result *result,
+                  struct buf *out);
 /* Did the code fail because a program that it started failed? */
 bool hint_is_command(const struct result_error *error);
 /* The end of stderr, at most 4 KiB. */

@@ -129,8 +129,9 @@ static void explain_gone(const json_t *record, struct err *err)
             text_of(record, "run"), value, digest ? digest : "its digest is not recorded");
     snprintf(err->field, sizeof err->field, "image");
     snprintf(err->value, sizeof err->value, "%s", value);
-    err_hint(err, "make it again, from its lock (cupel images add %.64s --lock FILE) or by 'cupel "
-                  "images import', until 'cupel images show %.64s' tells that digest",
+    err_hint(err,
+             "make it again, from its lock (cupel images add %.64s --lock FILE) or by 'cupel "
+             "images import', until 'cupel images show %.64s' tells that digest",
              value, value);
 }
 

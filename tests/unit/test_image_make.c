@@ -106,6 +106,19 @@ TEST(make_reads_files_of_requirements)
     CHECK_TEXT(wants.at[0].text, "polars>=1");
     CHECK(wants.at[1].hashed && wants.at[1].pinned);
     CHECK_TEXT(wants.at[2].name, "pandas");
+    CHECK_INT(make_wants_add_file(&wants, STR("\xef\xbb\xbfzod\r\n"), "r.txt", &err), 0);
+    CHECK_TEXT(wants.at[3].name, "zod");
+}
+
+TEST(make_refuses_more_packages_than_a_build_adds)
+{
+    own_make_wants wants = { 0 };
+    struct err err = ERR_INIT;
+    own_buf text = BUF_INIT(1 << 20);
+    for (int i = 0; i <= MAKE_WANTS_MAX; i++)
+        CHECK_INT(buf_printf(&text, "a%d\n", i), 0);
+    CHECK_INT(make_wants_add_file(&wants, buf_str(&text), "r.txt", &err), -1);
+    CHECK(strstr(err.text, "line 2001 of 'r.txt' is one package too many"));
 }
 
 TEST(make_refuses_lines_by_their_number)

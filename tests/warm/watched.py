@@ -57,7 +57,7 @@ class Watched(engine.Engine):
 
     def wait_until_warm(self):
         def warm():
-            return [zygote["state"] for zygote in self.zygotes()] == ["ready"] * 2
+            return [row["state"] for row in self.zygotes() if "@" not in row["name"]] == ["ready"] * 2
         assert host.wait_until(warm, READY_S, 0.1), (self.state(), self.told())
 
     def wait_until_full(self):

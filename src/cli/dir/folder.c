@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -16,6 +17,8 @@
 #include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
+
+#define TICK_LOOKS 100 /* for a tick, which is 10 ms at most */
 
 /* Folders that no code gets. `below`: nor anything in them. `writes`: only not for writing. */
 static const struct {
@@ -203,14 +206,27 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err)
     return cli_folder_search(folder, err);
 }
 
+/* The time of the next tick: every change before this call is older, every later one is not. Times
+ * of files have the resolution of a tick, and since Linux 6.13 sometimes a finer one. */
+static int64_t next_tick_ns(void)
+{
+    const struct timespec pause = { 0, 200000 };
+    struct timespec first, now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &first);
+    now = first;
+    for (int i = 0; i < TICK_LOOKS && clock_ns(now) == clock_ns(first); i++) {
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    }
+    return clock_ns(now);
+}
+
 int cli_folder_begin(struct cli_folder *folder, struct err *err)
 {
-    struct timespec now;
     folder->masks = BUF_INIT(WALK_MASKS_BYTES);
     if (clerk_masks_end(&folder->clerk, &folder->masks, &folder->facts, err) < 0)
         return -1;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    folder->began_ns = clock_ns(now);
+    folder->began_ns = next_tick_ns();
     return 0;
 }
 

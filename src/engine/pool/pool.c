@@ -56,7 +56,8 @@ static enum occupant occupant_of(const struct pool *pool)
 
 static struct pool_zygote *zygote_of(const struct pool *pool)
 {
-    return &pool->set->zygotes[kinds[pool->id].zygote].serving;
+    struct pools *pools = &engine_of(pool)->pools;
+    return &pools->zygotes[pools_zygote_kind(pool->set, kinds[pool->id].zygote)].serving;
 }
 
 static bool is_forked(const struct pool *pool)
@@ -163,6 +164,13 @@ static void on_words(struct loop_source *source, uint32_t events)
     entry_is_ready(entry);
 }
 
+/* The small zygote's forks have no large packages to rehearse with. */
+static enum zygote_rehearsal rehearsal_of(const struct pool *pool)
+{
+    enum zygote_rehearsal usual = kinds[pool->id].rehearsal;
+    return usual == ZYGOTE_REHEARSE_ALL && pool->set->number > 0 ? ZYGOTE_REHEARSE : usual;
+}
+
 static int entry_start(struct pool_entry *entry)
 {
     struct pool *pool = entry->pool;
@@ -173,7 +181,7 @@ static int entry_start(struct pool_entry *entry)
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
     call.start.zygote = zygote->id;
-    call.start.rehearsal = kinds[pool->id].rehearsal;
+    call.start.rehearsal = rehearsal_of(pool);
     if ((forked && zygote->state != ZYGOTE_READY) ||
         house_open_channel(entry->fd + BOX_STARTED_WORDS, fds + 1) < 0)
         return -1;
@@ -249,8 +257,8 @@ static bool can_make(const struct pools *pools, const struct pool *pool)
     const struct engine *engine = pools->engine;
     bool zygote = !is_forked(pool) || zygote_of(pool)->state == ZYGOTE_READY;
     bool room = engine->house.taken + engine->queue.going_max < engine->house.limit;
-    return !pool->shut && zygote && room && pool->failures < FAILURES_MAX &&
-           pool->ready + pool->making < pool->wanted;
+    return !pool->shut && !pool->set->image->old && zygote && room &&
+           pool->failures < FAILURES_MAX && pool->ready + pool->making < pool->wanted;
 }
 
 static void on_refill(struct loop_timer *timer)
@@ -321,11 +329,13 @@ void pools_drop_set(struct pool_set *set)
     }
 }
 
-void pools_drop_forked(struct pool_set *set, enum pool_zygote_kind kind)
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
 {
-    for (int i = 0; i < POOL_COUNT; i++) {
-        struct pool *pool = &set->at[i];
-        bool of_it = is_forked(pool) && kinds[i].zygote == kind;
+    for (int i = 0; i < POOL_SETS * POOL_COUNT; i++) {
+        struct pool_set *set = &pools->set[i / POOL_COUNT];
+        struct pool *pool = &set->at[i % POOL_COUNT];
+        bool of_it = set->image && is_forked(pool) &&
+                     pools_zygote_kind(set, kinds[pool->id].zygote) == kind;
         while (of_it && pool->entries)
             entry_drop(pool->entries);
     }
@@ -337,28 +347,6 @@ void pools_refill(struct pools *pools)
 }
 
 /* --- taking --- */
-
-static bool names_data_packages(struct str text)
-{
-    static const char *const words[] = { "pandas", "numpy",   "matplotlib", "sympy",
-                                         "scipy",  "sklearn", "seaborn",    "statsmodels" };
-    for (size_t i = 0; i < array_len(words); i++) {
-        if (memmem(text.at, text.len, words[i], strlen(words[i])))
-            return true;
-    }
-    return false;
-}
-
-bool pools_uses_data_packages(const struct request *request)
-{
-    bool found = names_data_packages(request->code);
-    for (size_t i = 0; i < request->file_count && !found; i++) {
-        struct str path = str_of(request->files[i].path);
-        found = path.len > 3 && memcmp(path.at + path.len - 3, ".py", 3) == 0 &&
-                names_data_packages(request->files[i].data);
-    }
-    return found;
-}
 
 static struct pool *pool_for(struct pool_set *set, const struct request *request)
 {

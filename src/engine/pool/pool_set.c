@@ -39,14 +39,15 @@ static void close_set(struct pool_set *set)
     struct engine *engine = set->engine;
     if (!set->image)
         return;
-    pools_end_zygotes(set);
+    if (set->number == 0)
+        pools_end_zygotes(&engine->pools);
     pools_drop_set(set);
     struct engine_image *image = set->image;
     set->image = NULL;
     images_drop(engine, image);
 }
 
-/* Keeps the numbers of its zygotes: the next one of each kind has another than the last. */
+/* Keeps the numbers of zygotes: the next one of each kind has another than the last. */
 static int open_set(struct pools *pools, struct pool_set *set, struct engine_image *image,
                     struct err *err)
 {
@@ -56,10 +57,9 @@ static int open_set(struct pools *pools, struct pool_set *set, struct engine_ima
     set->image = images_hold(image);
     set->forks = plan_can_fork(&image->image, &why);
     set->taken_ns = clock_now_ns();
-    for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        set->zygotes[i].failures = 0;
-        set->zygotes[i].shut = !set->forks || (set->number > 0 && i == ZYGOTE_DATA &&
-                                               !image_can_import(&image->image, "numpy"));
+    for (int i = 0; i < ZYGOTE_KINDS && set->number == 0; i++) {
+        pools->zygotes[i].failures = 0;
+        pools->zygotes[i].shut = !set->forks;
     }
     int failed = 0;
     for (int i = 0; i < POOL_COUNT; i++)

@@ -61,8 +61,8 @@ static json_t *packages_in(struct str rest)
     return names;
 }
 
-void hint_install(struct engine *engine, const struct request *request,
-                  const struct result *result, struct buf *out)
+void hint_install(struct engine *engine, const struct request *request, const struct result *result,
+                  struct buf *out)
 {
     const struct result_error *error = &result->error;
     bool tried = hint_is_command(error) || error->kind == RESULT_E_SYNTAX ||

@@ -132,8 +132,8 @@ static bool cannot_find_function(const struct failure *failure)
                          "ClientConnectorError", "Error" }
 #define NO_NETWORK "a box has no network: give the data as input files, and write in the code " \
                    "what it would download"
-#define NO_ROOT "a box has no root and no package manager: leave sudo and apt out; packages are " \
-                "added on the host, and 'cupel images extras' shows how"
+#define NO_ROOT "a box has no root and no package manager: leave sudo and apt out; on the host " \
+                "'cupel images add NAME --apt PACKAGE' makes an image that has one"
 #define NO_SCREEN "a box has no screen: leave matplotlib.use() and windows out; figures come " \
                   "back as results by themselves, and savefig() works"
 #define OUTSIDE "only /workspace and /tmp can be written: use a relative path, and the file " \

@@ -371,8 +371,9 @@ bool plan_can_fork(const struct image *image, const char **out_why)
     *out_why = NULL;
     if (!image->facts.python[0])
         *out_why = "it has no Python";
-    else if (image->hex[0]) /* a zygote has a power over boxes, and these files are anybody's */
-        *out_why = "files of a stored image are run inside boxes alone";
+    /* A zygote has CAP_SYS_ADMIN in W: what it executes and imports must be the host's alone. */
+    else if (image->hex[0] && !image->beside)
+        *out_why = "its own programs may not have a zygote's rights";
     return !*out_why;
 }
 
