@@ -28,8 +28,7 @@ def shops(cold_cupels, place):
 def shop(shops, who, client):
     """What a failed test leaves would disturb the next."""
     yield shops[who]
-    if shops[who].names:
-        remove(shops[who], client, *shops[who].names)
+    shops[who].leave(client)
 
 
 def run(client, image, code="import tiny\nprint(tiny.version)", **fields):
@@ -186,7 +185,8 @@ def test_an_image_beside_the_host_has_its_zygote_and_another_has_none(shop, clie
         assert run(client, image, code)["stdout"] == wanted
         session = Session(client, request={"image": image})
         session.run("x = 1")
-        assert session.info()["protected"] == forked, session.info()
+        session.wait_until_idle()
+        assert session.info()["protected"] == forked, image
         session.end()
     remove(shop, client, "data", "more")
 
