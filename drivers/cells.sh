@@ -57,7 +57,7 @@ __cupel_quote()
 
 # ---- a session ----
 __cupel_out=3 __cupel_in=4 __cupel_nonce=
-__cupel_main=$0 __cupel_pid=$$ __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_flags=''
+__cupel_main=${BASH_SOURCE%/*}/main.sh __cupel_pid=$$ __cupel_cell='' __cupel_code='' __cupel_interrupted='' __cupel_flags=''
 __cupel_int='' __cupel_exit='' __cupel_status=0 __cupel_own_err='' __cupel_args='' __cupel_have=1 __cupel_names=0 __cupel_saved=''
 __cupel_calls='' __cupel_tool='' # the running cell has tools; our function `tool`
 declare -A __cupel_world=() __cupel_marks=() __cupel_found=()

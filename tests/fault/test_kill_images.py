@@ -1,5 +1,6 @@
 """kill -9 of any of our processes while boxes of a stored image run: nothing is left, and the image can be removed and
 its space freed."""
+import copy
 import json
 import os
 import signal
@@ -16,13 +17,16 @@ BEFORE = host.footprint()
 
 @pytest.fixture
 def imported(cupel_as, place):
-    """An image of its own: the test removes it."""
+    """An image in a state folder of its own: the test removes it."""
+    own = copy.copy(cupel_as)
+    state = place.fresh("state", 0o755, cupel_as.uid if cupel_as.switch else None) / "state"
+    own.env = {**cupel_as.env, "CUPEL_STATE": str(state)}
     tar = place.root / "killed.tar"
     if not tar.exists():
         boxes.pack(tar, [boxes.VERSION, "bash", "dash", "sleep"])
-    done = cupel_as.run(["images", "import", "--name", "killed", tar])
+    done = own.run(["images", "import", "--name", "killed", tar])
     assert done.returncode == 0, done.stderr
-    return cupel_as
+    return own
 
 
 def is_free(cupel):

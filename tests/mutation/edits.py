@@ -572,7 +572,7 @@ EDITS = {
                      ' mount_has_image(plan) ? "root" : below, TEMPLATE_AT)')],
     # zygotes import what an image has
     "IMAGE_ZYGOTE": [
-        ("src/engine/talk/plan.c", "else if (image->hex[0]) /*", "else if (0 && image->hex[0]) /*"),
+        ("src/engine/talk/plan.c", "else if (image->hex[0] && !image->beside)", "else if (0 && image->hex[0])"),
         ("src/box/broker/broker.c", "mount_is_host(&call->zygote.image)", "mount_image_valid(&call->zygote.image)"),
     ],
     "FOLDER_NOSUID": [("src/box/inside/mount_folder.c", "#define NOSUID_NODEV 6ul", "#define NOSUID_NODEV 4ul")],
