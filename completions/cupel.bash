@@ -28,14 +28,15 @@ _cupel()
     done
     ((COMP_CWORD == 1)) && command=''
     case $command in
-    '') fill=words words='run diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
+    '') fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' ;;
     run)
-        fill=files options='--language -l --code -c --file -f --dir --write --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
+        fill=files options='--language -l --code -c --file -f --dir --write --venv --out -o --timeout -t --memory -m --cpus --disk --pids --limit --env -e --stdin --profile --image --package --seed --cache --tools --tools-dir --mcp --secrets --approve --refuse --request --json --inline --curl --cold --record --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --code | -c) options='' fill='' ;;
         --file | -f) options='' fill=files ;;
         --dir) options='' fill=folders ;;
+        --venv) options='' fill=folders ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
@@ -47,6 +48,7 @@ _cupel()
         --stdin) options='' fill=files ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;
         --image) options='' fill='' ;;
+        --package) options='' fill='' ;;
         --seed) options='' fill='' ;;
         --cache) options='' fill='' ;;
         --tools) options='' fill='' ;;
@@ -56,6 +58,23 @@ _cupel()
         --approve) options='' fill='' ;;
         --refuse) options='' fill='' ;;
         --request) options='' fill=files ;;
+        esac
+        ;;
+    exec)
+        fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help' options='--dir --write --venv --image --net --file -f --env -e --timeout -t --memory -m --cpus --disk --pids --profile --quiet -q --help -h'
+        case $prev in
+        --dir) options='' fill=folders ;;
+        --venv) options='' fill=folders ;;
+        --image) options='' fill='' ;;
+        --net) options='' fill='' ;;
+        --file | -f) options='' fill=files ;;
+        --env | -e) options='' fill='' ;;
+        --timeout | -t) options='' fill='' ;;
+        --memory | -m) options='' fill='' ;;
+        --cpus) options='' fill='' ;;
+        --disk) options='' fill='' ;;
+        --pids) options='' fill='' ;;
+        --profile) options='' fill=words words='baseline analysis strict' ;;
         esac
         ;;
     diff)
@@ -71,7 +90,7 @@ _cupel()
         esac
         ;;
     ask)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --schema --show --json --out -o --budget --max-steps --timeout -t --memory -m --profile --image --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -92,11 +111,12 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
     chat)
-        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --out -o --budget --max-steps --timeout -t --memory -m --profile --continue --why --yes --quiet -q --help -h'
+        fill=files options='--model --planner --judge --cross-check --mode --instructions --tools --tools-dir --mcp --secrets --approve --refuse --out -o --budget --max-steps --timeout -t --memory -m --profile --image --continue --why --yes --quiet -q --help -h'
         case $prev in
         --model) options='' fill='' ;;
         --planner) options='' fill='' ;;
@@ -115,6 +135,7 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
         --profile) options='' fill=words words='baseline analysis strict' ;;
+        --image) options='' fill='' ;;
         --continue) options='' fill='' ;;
         esac
         ;;
@@ -233,10 +254,11 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     repl)
-        fill='' options='--language -l --file -f --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --tools-dir --mcp --secrets --approve --refuse --raw --verbose -v --quiet -q --help -h'
+        fill='' options='--language -l --file -f --dir --write --out -o --timeout -t --memory -m --cpus --disk --pids --env -e --profile --image --seed --tools --tools-dir --mcp --secrets --approve --refuse --raw --verbose -v --quiet -q --help -h'
         case $prev in
         --language | -l) options='' fill=words words='python javascript bash typescript r java' ;;
         --file | -f) options='' fill=files ;;
+        --dir) options='' fill=folders ;;
         --out | -o) options='' fill=folders ;;
         --timeout | -t) options='' fill='' ;;
         --memory | -m) options='' fill='' ;;
@@ -323,7 +345,7 @@ _cupel()
         esac
         ;;
     serve)
-        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --tools-dir --mcp --secrets --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
+        fill='' options='--socket --listen --tls-cert --tls-key --host --origin --insecure-http --config --fd --runs --queue --pool --tools-dir --mcp --secrets --dir --write --no-records --durable --idle-exit --status --stop --json --quiet -q --help -h'
         case $prev in
         --socket) options='' fill=files ;;
         --listen) options='' fill='' ;;
@@ -339,6 +361,7 @@ _cupel()
         --tools-dir) options='' fill=folders ;;
         --mcp) options='' fill=files ;;
         --secrets) options='' fill=files ;;
+        --dir) options='' fill=folders ;;
         --idle-exit) options='' fill='' ;;
         esac
         ;;
@@ -355,7 +378,7 @@ _cupel()
         esac
         ;;
     config)
-        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s log images.builds images.packages images.pinned images.hashes http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
+        fill=words words='listen insecure_http hosts origins tls.cert tls.key socket state runs queue pool profile image model judge planner models retention.files_s retention.blobs_s redact retention.records_s retention.records_bytes tools.folder tools.mcp tools.secrets records durable cache.ttl_s images.registry log images.builds images.packages images.pinned images.hashes http.connections http.connections_per_address http.header_bytes http.body_bytes http.bodies_bytes http.upload_bytes http.head_s http.body_bytes_a_second http.body_s http.idle_s http.ping_s http.events_bytes http.kept_bytes http.kept_runs http.tasks http.kept_tasks http.task_idle_s http.task_ask_s ceilings.timeout_s ceilings.cpu_s ceilings.memory_bytes ceilings.disk_bytes ceilings.pids ceilings.cpus ceilings.input_bytes ceilings.stdout_bytes ceilings.stderr_bytes ceilings.artifact_bytes ceilings.artifact_files' options='--check --config --json --quiet -q --help -h'
         case $prev in
         --check) options='' fill=files ;;
         --config) options='' fill=files ;;
@@ -428,21 +451,7 @@ _cupel()
         fill='' options='--json --quiet -q --help -h'
         ;;
     images)
-        fill=words words='import export ls show rm prune du verify extras' options='--json --quiet -q --help -h'
-        ;;
-    'images import')
-        fill=files options='--name --ref --max-size --json --quiet -q --help -h'
-        case $prev in
-        --name) options='' fill='' ;;
-        --ref) options='' fill='' ;;
-        --max-size) options='' fill='' ;;
-        esac
-        ;;
-    'images export')
-        fill='' options='--output -o --added --json --quiet -q --help -h'
-        case $prev in
-        --output | -o) options='' fill=files ;;
-        esac
+        fill=words words='ls show add build lock pull import export rm prune du verify extras' options='--json --quiet -q --help -h'
         ;;
     'images ls')
         fill='' options='--json --quiet -q --help -h'
@@ -462,8 +471,40 @@ _cupel()
         --timeout | -t) options='' fill='' ;;
         esac
         ;;
+    'images build')
+        fill='' options='--debian --apt --mirror --timeout -t --verbose -v --json --quiet -q --help -h'
+        case $prev in
+        --debian) options='' fill='' ;;
+        --apt) options='' fill='' ;;
+        --mirror) options='' fill='' ;;
+        --timeout | -t) options='' fill='' ;;
+        esac
+        ;;
     'images lock')
         fill='' options='--json --quiet -q --help -h'
+        ;;
+    'images pull')
+        fill='' options='--name --tls-ca --plain-http --max-size --idle-timeout --json --quiet -q --help -h'
+        case $prev in
+        --name) options='' fill='' ;;
+        --tls-ca) options='' fill=files ;;
+        --max-size) options='' fill='' ;;
+        --idle-timeout) options='' fill='' ;;
+        esac
+        ;;
+    'images import')
+        fill=files options='--name --ref --max-size --json --quiet -q --help -h'
+        case $prev in
+        --name) options='' fill='' ;;
+        --ref) options='' fill='' ;;
+        --max-size) options='' fill='' ;;
+        esac
+        ;;
+    'images export')
+        fill='' options='--output -o --added --json --quiet -q --help -h'
+        case $prev in
+        --output | -o) options='' fill=files ;;
+        esac
         ;;
     'images rm')
         fill='' options='--json --quiet -q --help -h'
@@ -490,7 +531,7 @@ _cupel()
         fill=''
         ;;
     help)
-        fill=words words='run diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help'
+        fill=words words='run exec diff apply ask chat tasks session repl runs serve mcp config token tools models languages images doctor completion version help'
         ;;
     esac
     [[ $options && ! $ended && $cur == -* ]] && fill=words words=$options

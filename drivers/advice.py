@@ -109,7 +109,7 @@ def keep_user_frames(report):
     """Drop the frames of the driver and of libraries, also in chained exceptions."""
     if report:
         report.stack[:] = [frame for frame in report.stack if is_users(frame.filename)]
-        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+        for other in (report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())):
             keep_user_frames(other)
 
 
@@ -136,6 +136,8 @@ class Failure:
     def spot(self, trace):
         """(line, last line, column in bytes, ...) of the failing code."""
         code, at = trace.tb_frame.f_code, trace.tb_lasti // 2
+        if not hasattr(code, "co_positions"):   # before Python 3.11
+            return trace.tb_lineno, trace.tb_lineno, None
         for spot, _ in zip(code.co_positions(), range(at + 1)):
             pass
         return spot if at >= 0 and spot[0] == trace.tb_lineno else (trace.tb_lineno, trace.tb_lineno, None)
@@ -341,7 +343,7 @@ class Uses:
     def places(self, suspects):
         """{(line, column in bytes): name} of their uses."""
         found = {}
-        for code in self.codes:
+        for code in self.codes if sys.version_info >= (3, 11) else ():
             wanted = {at: name for what, name, at in walk(code) if what == "load" and name in suspects}
             for at, (line, _, column, _) in enumerate(code.co_positions()) if wanted else ():
                 if at in wanted and line and column is not None:

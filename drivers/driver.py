@@ -53,7 +53,7 @@ scan = _json.make_scanner(Scan)
 def arrive():
     """In the box: move the channel away, put the work folder first on the path."""
     global words, words_id, requests
-    if not sys.flags.safe_path or sys.flags.isolated:
+    if not getattr(sys.flags, "safe_path", False) or sys.flags.isolated:   # from Python 3.11 on
         sys.path.insert(0, posix.getcwd())
     words, requests = PARKED_FDS
     try:   # the higher number first: both or none
@@ -393,11 +393,24 @@ def set_path():
     """sys.path as set by site, without the driver's own folder."""
     folder, version = sys.argv[0].rpartition("/")[0], f"python3.{sys.version_info[1]}"
     sys.path[:1] = [] if sys.path[0] == folder else sys.path[:1]
+    if posix.access(sys.executable.rpartition("/bin/")[0] + "/pyvenv.cfg", posix.F_OK):   # of --venv
+        import site
+        return site.main()
     debian = f"local/lib/{version}/dist-packages lib/python3/dist-packages lib/{version}/dist-packages"
     others = " ".join(f"{lib}/{version}/site-packages" for lib in dict.fromkeys((sys.platlibdir, "lib")))
     there = [[path for path in (f"{sys.prefix}/{name}" for name in names.split())
               if posix.access(path, posix.F_OK)] for names in (debian, others)]
     sys.path += there[0] or there[1]
+
+
+def add_local():
+    """The packages of an image that adds to the host's, which the zygote did not have; the rest is as in plan.c."""
+    environ, modules = sys.modules["os"].environ, "/usr/local/lib/node_modules"
+    environ["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+    if posix.access(modules, posix.F_OK):
+        environ["NODE_PATH"] = modules
+    sys.path[:] = [path for path in sys.path if not path.endswith("-packages")]
+    set_path()
 
 
 def set_flags():

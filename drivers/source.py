@@ -68,7 +68,8 @@ class Text:
         line = problem.lineno or 0
         if problem.filename == self.program and 0 < line <= len(self.lines):
             problem.offset = self.spot(line, problem.offset, True)
-            problem.end_offset = self.spot(problem.end_lineno, problem.end_offset, False)
+            if hasattr(problem, "end_lineno"):   # from Python 3.10 on
+                problem.end_offset = self.spot(problem.end_lineno, problem.end_offset, False)
             problem.text = self.code.split("\n")[line - 1] + "\n"
         return problem
 

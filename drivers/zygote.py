@@ -362,6 +362,8 @@ def live(rehearsal):
     """The occupant: in its box, without the zygote's privileges."""
     driver.main_pid = pid = posix.getpid()
     driver.arrive()
+    if posix.access("/usr/local/lib", posix.F_OK):   # never on image `host`
+        driver.add_local()
     main_thread["_native_id"] = pid
     for hook in hooks:
         hook()

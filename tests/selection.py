@@ -11,7 +11,10 @@ Rules, in this order:
 3. `@pytest.mark.sample(short=n, full=m)`: of the tests of a file that have the mark, the short form runs one
    in n, and short and full together one in m. With `of="user"` the mark counts only rows with that parameter.
 4. A test that runs as root and as a user runs once in the short form. The checksum of its name decides as
-   whom, and so both users meet about half of the tests. Mark `both` keeps the two together."""
+   whom, and so both users meet about half of the tests. Mark `both` keeps the two together.
+5. A wall test (tests/wall/conftest.py) runs on image `host` in the short form. In the other
+   kinds of boxes it runs as one user in the full form, as the other in the long one; with mark `every_box` it
+   is in the short form and the full one."""
 import os
 import zlib
 
@@ -23,7 +26,9 @@ FIRST = {"test_quick.py", "test_session_soak.py", "test_warm_soak.py", "test_war
          "test_session.py", "test_bench.py", "test_session_chaos.py", "test_failing_calls.py"}
 MARKERS = ["long: belongs to the long form alone", "full: not in the short form",
            "sample(short, full, of): the forms run one row in so many", "both: as root and as a user in each form",
-           "alone: no other test may run at the same time"]
+           "alone: no other test may run at the same time",
+           "boxes(kind, ..., why): the kinds of boxes that this wall test can run in",
+           "every_box: in boxes of each kind in the short form"]
 
 
 def params_of(item):
@@ -49,20 +54,26 @@ class Sampler:
         if any(mark.kwargs.get("of") == "user" for mark in item.iter_markers("sample")):
             return params["who"] != self.users[0]
         name, _, row = item.name.partition("[")
-        number = zlib.crc32((item.path.name + name + row.replace(params["who"], "", 1)).encode())
+        if params.get("boxed") == "strict":
+            return params["who"] != "root"
+        row = row.replace(params["who"], "", 1).replace("host-", "", 1)
+        number = zlib.crc32((item.path.name + name + row).encode())
         return params["who"] != self.users[number % len(self.users)]
 
     def form_of(self, item):
-        form = "full" if item.get_closest_marker("full") or self.is_other_user(item) else "short"
-        if item.get_closest_marker("long"):
+        boxed = params_of(item).get("boxed", "host")
+        usual = boxed == "host" or item.get_closest_marker("every_box")
+        other = self.is_other_user(item)
+        if item.get_closest_marker("long") or (other and not usual):
             return "long"
+        form = "full" if item.get_closest_marker("full") or other or not usual else "short"
         for mark in item.iter_markers("sample"):
             of = mark.kwargs.get("of")
             if of and of not in params_of(item).values():
                 continue
-            if not self.is_one_in(mark.kwargs.get("full", 1), "full", item.path, of):
+            if not self.is_one_in(mark.kwargs.get("full", 1), "full", item.path, of, boxed):
                 return "long"
-            if form == "short" and not self.is_one_in(mark.kwargs.get("short", 1), "short", item.path, of):
+            if form == "short" and not self.is_one_in(mark.kwargs.get("short", 1), "short", item.path, of, boxed):
                 form = "full"
         return form
 

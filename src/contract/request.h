@@ -81,6 +81,14 @@ struct request_command {
     bool err_apart; /* ... but for its stderr */
     uint16_t rows, columns; /* of that terminal; 0: unknown */
 };
+/* A virtual environment of Python that the box shows, at its own path. As for commands, no JSON names
+ * it. */
+#define REQUEST_VENV_PATH 1024 /* bytes of its path, with NUL */
+struct request_venv {
+    const char *path; /* absolute */
+    char home[256]; /* the folder of the interpreter that it was made with */
+    int minor; /* 11 of Python 3.11; 0: it does not say */
+};
 /* A command without a time limit: its clocks run out after a year. */
 #define REQUEST_COMMAND_MS (INT64_C(366) * 86400 * 1000)
 
@@ -114,6 +122,7 @@ struct request {
     const json_t *tools; /* names and definitions, not yet read; NULL: none */
     int64_t cache_ttl_s; /* a stored result may be that old; 0: the code runs */
     const struct request_command *command; /* runs in place of code; NULL: none */
+    const struct request_venv *venv; /* Python is that of it; NULL: none */
 };
 
 #define REQUEST_INIT ((struct request){ 0 })

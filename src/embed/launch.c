@@ -26,10 +26,11 @@ int embed_launch(const char *program, char **argv, int errors, int passed, pid_t
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawnattr_setflags(&how,
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-    if (passed >= 0)
-        posix_spawn_file_actions_adddup2(&files, passed, PASSED_FD);
+    /* First, because `errors` may itself be the number that `passed` gets. */
     if (errors >= 0)
         posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
+    if (passed >= 0)
+        posix_spawn_file_actions_adddup2(&files, passed, PASSED_FD);
     for (int fd = 0; fd < (errors >= 0 ? STDERR_FILENO : PASSED_FD); fd++)
         posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_addclosefrom_np(&files, PASSED_FD + (passed >= 0));

@@ -48,7 +48,7 @@ void engine_set_places(struct engine *engine, struct str places)
 static int open_broker(struct engine *engine, struct err *err)
 {
     const struct engine_attached *from = engine->options.attached;
-    struct box_attach attach[ENGINE_FILES_MAX + 2];
+    struct box_attach attach[ENGINE_FILES_MAX + ENGINE_TREES_MAX + 2];
     own_fd trees = engine_state_trees(engine->state);
     size_t count = 0;
     if (trees >= 0)
@@ -58,6 +58,8 @@ static int open_broker(struct engine *engine, struct err *err)
                                                from->mode == ENGINE_FOLDER_WRITE };
     for (size_t i = 0; from && i < from->file_count && i < ENGINE_FILES_MAX; i++)
         attach[count++] = (struct box_attach){ from->files[i], BOX_ATTACH_FILE, false };
+    for (size_t i = 0; from && i < from->tree_count && i < ENGINE_TREES_MAX; i++)
+        attach[count++] = (struct box_attach){ from->trees[i], BOX_ATTACH_TREE, false };
     return box_broker_open(&engine->house.broker, attach, count, err);
 }
 
@@ -164,7 +166,8 @@ struct engine_run *engine_begin(struct engine *engine, const struct request *req
     if (request->session)
         return session_begin_cell(engine, request, client, hooks, err);
     struct engine_image *image = engine_find_image(engine, request, err);
-    if (!image || plan_check_installed(request, &image->image, err) < 0)
+    if (!image || plan_check_installed(request, &image->image, err) < 0 ||
+        plan_check_venv(request, &image->image, err) < 0)
         return NULL;
     struct engine_run *run = run_new(engine, request, image, hooks);
     run->queued.held = hooks->held;

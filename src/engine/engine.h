@@ -30,9 +30,12 @@ struct engine_attached {
     int folder; /* -1: none */
     const int *files; /* in the order of their places */
     size_t file_count; /* at most ENGINE_FILES_MAX */
+    const int *trees; /* folders for other places than /workspace itself, in the order of theirs */
+    size_t tree_count; /* at most ENGINE_TREES_MAX */
     struct str places; /* records as of struct box_folder */
 };
 #define ENGINE_FILES_MAX 32
+#define ENGINE_TREES_MAX 9
 
 struct engine_options {
     const struct engine_attached *attached; /* NULL: nothing; else the engine runs one request */
@@ -194,6 +197,11 @@ void engine_on_session(struct engine *engine,
                        void (*told)(void *user, const char *session, const json_t *event),
                        void *user);
 
+/* Of an engine with a folder: ends its session, and collects the layer of changes into `out`, which
+ * the caller has begun. Turns the loop until that is done; 0 with nothing in the layer where there is
+ * no session. -1: the changes are lost. */
+int engine_collect_folder(struct engine *engine, struct result *out, struct err *err);
+
 /* Hears once of each session that has ended, for whatever reason. */
 void engine_on_session_end(struct engine *engine, void (*ended)(void *user, const char *session),
                            void *user);
@@ -207,8 +215,9 @@ void engine_on_expiry(struct engine *engine, bool (*due)(void *user, const char 
 
 /* An image's content, probed in a box once and kept in the state directory:
  * {"name","digest","languages":[{"name","version","packages":{...}}],"fonts":[...],"base":"host"|
- * "none","zygote":true|false}. recompute: probe again, with the host's digest computed from its
- * content. */
+ * "none","zygote":true|false}; here also "python_start", which is "zygote", "exec" or "none", and
+ * "python_why", null with a zygote. recompute: probe again, with the host's digest computed from
+ * its content. */
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err);
 /* The names of all images: "host" first. */

@@ -30,6 +30,11 @@ struct engine {
     struct engine_options options;
     struct engine_attached attached; /* of the options; its descriptors are the caller's */
     char *places; /* heap, of `attached` */
+    struct {
+        struct house_tenant tenant;
+        struct limits limits; /* of the session that had it */
+        bool left; /* the session has ended, and its box waits for engine_collect_folder */
+    } folder;
     bool preparing; /* making a font list: that run must not need one */
     struct loop_timer admit, breakdown, tidy;
     struct engine_run *runs; /* all of them */
@@ -99,6 +104,11 @@ void prepare_find_fonts(struct engine *engine, struct engine_image *image, bool 
 int state_open(int *out_fd, struct err *err);
 /* The trees of its images, for the broker: made if need be. -1: none. */
 int engine_state_trees(int state);
+
+struct plan;
+/* attached.c: sends the call that builds the box which shows the caller's folder and files; the list
+ * of places follows the plants. -1 with errno. */
+int engine_attach(struct engine *engine, struct plan *plan);
 
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,

@@ -9,7 +9,9 @@
 #include "engine/talk/plan.h"
 #include "image/image.h"
 
-#define IMAGES_OPEN_MAX 16 /* without a run or session; the one longest unused is closed */
+#define IMAGES_OPEN_MAX                                                                            \
+    32 /* without a run or session; the one longest unused is closed. A search
+                            * for packages looks into as many. */
 #define IMAGES_UNUSED_MS 120000 /* then it is closed */
 
 struct engine;
@@ -61,9 +63,11 @@ void images_each(struct engine *engine, bool (*see)(void *user, struct engine_im
 bool images_have(const struct image *image, const json_t *packages, struct str *out_missing);
 struct engine_image *images_for_packages(struct engine *engine, const struct request *request,
                                          struct err *err);
-/* "; image data has polars 1.9: run with --image data", if there is such an image. */
-bool images_hint(struct engine *engine, const struct image *without, const char *module,
-                 struct buf *out);
+/* "; image data has polars 1.9: run with --image data", if there is such an image. The name is of a
+ * module of Python, a package of npm or a program. */
+enum images_kind { IMAGES_PYTHON, IMAGES_NPM, IMAGES_PROGRAM };
+bool images_hint(struct engine *engine, const struct image *without, enum images_kind kind,
+                 const char *name, struct buf *out);
 
 /* The same for packages that code tried to install with a program of that option ("--pip"), and
  * the command that makes an image with them. */

@@ -1,16 +1,18 @@
 /* Which image has a package: for the field `packages`, and for hints. Names in folders decide, no
  * interpreter runs. Runs in the engine. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "engine/engine_int.h"
 #include "image/contents.h"
+#include "image/root.h"
 #include "image/store/store.h"
 
-#define LOOKED_MAX 64 /* stored images, for one request */
 #define COMMAND_MAX 200 /* then a hint names no further package */
 
 void images_each(struct engine *engine, bool (*see)(void *user, struct engine_image *image),
@@ -18,16 +20,17 @@ void images_each(struct engine *engine, bool (*see)(void *user, struct engine_im
 {
     own_image_store store = IMAGE_STORE_INIT;
     struct err ignored = ERR_INIT;
-    own_json list = NULL;
+    own_json names = NULL;
     size_t i;
-    json_t *row;
+    json_t *name;
     if (engine->state < 0 ||
         image_store_open(engine->state, /* make= */ false, &store, &ignored) < 0 ||
-        image_store_list(&store, &list, &ignored) < 0)
+        image_store_names(&store, &names, &ignored) < 0)
         return;
-    json_array_foreach (list, i, row) {
-        struct engine_image *image =
-            i < LOOKED_MAX ? images_find(engine, json_get_str(row, "name").at, &ignored) : NULL;
+    json_array_foreach (names, i, name) {
+        struct engine_image *image = i < IMAGES_OPEN_MAX
+                                         ? images_find(engine, json_string_value(name), &ignored)
+                                         : NULL;
         if (image && see(user, image))
             return;
     }
@@ -141,29 +144,64 @@ struct engine_image *images_for_packages(struct engine *engine, const struct req
 
 struct hint {
     const struct image *without;
-    const char *module;
+    enum images_kind kind;
+    const char *name;
     struct engine_image *found;
 };
 
-static bool has_module(void *user, struct engine_image *image)
+/* In the lock of its build, at the top of its packages. */
+static bool has_npm(const struct image *image, const char *name)
+{
+    static const char above[] = "node_modules/";
+    size_t i;
+    json_t *one;
+    json_array_foreach (json_object_get(json_object_get(image->stored, "lock"), "npm"), i, one) {
+        struct str path = json_get_str(one, "path");
+        if (path.len == sizeof above - 1 + strlen(name) &&
+            strncmp(path.at, above, sizeof above - 1) == 0 &&
+            strcmp(path.at + sizeof above - 1, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The name is the code's: it may be anything but a path. */
+static bool has_program(const struct image *image, const char *name)
+{
+    static const char *const folders[] = { "usr/bin", "usr/local/bin", "bin" };
+    char path[192];
+    struct stat st;
+    for (size_t i = 0; image->tree >= 0 && !strchr(name, '/') && i < array_len(folders); i++) {
+        snprintf(path, sizeof path, "%s/%.128s", folders[i], name);
+        own_fd fd = image_root_open(image->tree, path, O_PATH);
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
+static bool has_named(void *user, struct engine_image *image)
 {
     struct hint *hint = user;
     if (strcmp(image->image.digest, hint->without->digest) != 0 &&
-        image_can_import(&image->image, hint->module))
+        (hint->kind == IMAGES_PYTHON ? image_can_import(&image->image, hint->name)
+         : hint->kind == IMAGES_NPM  ? has_npm(&image->image, hint->name)
+                                     : has_program(&image->image, hint->name)))
         hint->found = image;
     return hint->found != NULL;
 }
 
-bool images_hint(struct engine *engine, const struct image *without, const char *module,
-                 struct buf *out)
+bool images_hint(struct engine *engine, const struct image *without, enum images_kind kind,
+                 const char *name, struct buf *out)
 {
-    struct hint hint = { .without = without, .module = module };
+    struct hint hint = { .without = without, .kind = kind, .name = name };
     char version[IMAGE_VERSION_ROOM] = "";
-    images_each(engine, has_module, &hint);
+    images_each(engine, has_named, &hint);
     if (!hint.found)
         return false;
-    image_has_distribution(&hint.found->image, str_of(module), version);
-    buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, module,
+    if (kind == IMAGES_PYTHON)
+        image_has_distribution(&hint.found->image, str_of(name), version);
+    buf_printf(out, "; image %s has %s%s%s: run with --image %s", hint.found->asked, name,
                version[0] ? " " : "", version, hint.found->asked);
     return true;
 }

@@ -103,7 +103,9 @@ int engine_state_trees(int state)
     } folders[] = { { "images", 0700 }, { "images/trees", 0755 } };
     own_fd fd = -1;
     for (size_t i = 0; state >= 0 && i < array_len(folders); i++) {
+        mode_t callers = umask(077); /* it may lock us out of our own folder */
         bool made = mkdirat(state, folders[i].path, 0700) == 0;
+        umask(callers);
         own_close_fd(&fd);
         fd = openat(state, folders[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)

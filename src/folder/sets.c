@@ -118,7 +118,8 @@ int sets_begin(int shelf, struct sets_new *out, struct err *err)
     prune(shelf);
     hash_random_hex(digits, 16);
     snprintf(out->name, sizeof out->name, NEW "%s", digits);
-    if (mkdirat(shelf, out->name, 0700) < 0)
+    /* The caller's umask could lock us out. */
+    if (mkdirat(shelf, out->name, 0700) < 0 || fchmodat(shelf, out->name, 0700, 0) < 0)
         return full(err, "store the changes");
     out->shelf = shelf;
     out->dir = openat(shelf, out->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -130,7 +131,7 @@ int sets_begin(int shelf, struct sets_new *out, struct err *err)
 static int write_whole(int dir, const char *name, struct str content, struct err *err)
 {
     own_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || io_write_all(fd, content.at, content.len) < 0)
+    if (fd < 0 || fchmod(fd, 0600) < 0 || io_write_all(fd, content.at, content.len) < 0)
         return full(err, "store the changes");
     return 0;
 }

@@ -17,6 +17,7 @@ import subprocess
 
 import pytest
 
+import packages
 from host import PROGRAM, REPO, SANITIZED
 
 PAGES = sorted([REPO / name for name in ("README.md", "HACKING.md", "SECURITY.md")]
@@ -72,10 +73,30 @@ def pattern(lines):
 @pytest.mark.sample(short=4)
 @pytest.mark.skipif(SANITIZED, reason="times and sizes are others under the sanitizer")
 @pytest.mark.parametrize("page", [p for p in PAGES if "```console" in p.read_text()], ids=name_of)
-def test_every_command_prints_what_the_page_says(page, tmp_path):
+def test_every_command_prints_what_the_page_says(page, tmp_path, place):
     shutil.copytree(REPO / "examples", tmp_path / "examples")
     env = {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8",
            "CUPEL_STATE": str(tmp_path / "state")}
+    if "cupel images add" not in page.read_text():
+        return run_in_place(page, tmp_path, env)
+    env["CUPEL_STATE"] = str(place.fresh("state", 0o777))  # pip, npm and apt open it by its path, without rights
+    with indexes(place) as found:
+        run_in_place(page, tmp_path, {**env, **found})
+
+
+@contextlib.contextmanager
+def indexes(place):
+    """Indexes of this host, with the packages that pages add: small ones of the same names."""
+    wheels = place.fresh("wheels", 0o755)
+    packages.wheel(wheels, "polars", "1.9.0", files={"polars/__init__.py": "__version__ = '1.9.0'\n"})
+    apt = packages.debian(place.fresh("apt", 0o755), "ripgrep",
+                          files={"usr/bin/rg": "#!/bin/sh\necho ripgrep 1.0\necho more\n"})
+    zod = "exports.z = { string: () => ({ parse: (text) => text }) }\n"
+    with packages.Registry({"zod": {"4.0.0": {"index.js": zod}}}) as registry:
+        yield {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": "/dev/null", **registry.env, **apt}
+
+
+def run_in_place(page, tmp_path, env):
     port = f"127.0.0.1:{free_port()}"
     groups = []
     try:
@@ -210,9 +231,10 @@ def test_the_readme_speaks_of_nothing_that_is_not_there():
     text = (REPO / "README.md").read_text()
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
     known = subprocess.run([PROGRAM, "help"], capture_output=True, text=True, env=env).stdout
-    for command, line in re.findall(r"^\$ cupel (\w+)(.*)", text, re.M):
+    for command, verb, line in re.findall(r"^\$ cupel (\w+)( [a-z]+)?(.*)", text, re.M):
         assert re.search(rf"^  {command}\b", known, re.M), command
-        flags = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True, env=env).stdout
+        flags = "".join(subprocess.run([PROGRAM, command, *words, "--help"], capture_output=True, text=True, env=env).stdout
+                        for words in ([], verb.split()))
         for flag in re.findall(r"(?<![\w-])(--[a-z]+)", line):
             assert flag in flags, flag
 

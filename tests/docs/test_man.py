@@ -78,7 +78,7 @@ def script(shell):
 
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
-    assert set(PAGES) == {"cupel", "cupel-run", "cupel-diff", "cupel-apply", "cupel-doctor", "cupel-images",
+    assert set(PAGES) == {"cupel", "cupel-run", "cupel-exec", "cupel-diff", "cupel-apply", "cupel-doctor", "cupel-images",
                           "cupel-languages", "cupel-serve",
                           "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
                           "cupel-config", "cupel-token", "cupel-tools", "cupel-runs", "cupel-tasks", "cupel-mcp"}
@@ -247,13 +247,13 @@ MANY = {
     "cupel run --profile ": ["baseline", "analysis", "strict"],
     "cupel run --profile=": ["baseline", "analysis", "strict"],
     "cupel run -l ": ["python", "javascript", "bash", "typescript", "r", "java"],
-    "cupel run --p": ["--pids", "--profile"],
+    "cupel run --p": ["--package", "--pids", "--profile"],
     "cupel run --timeout ": [],
     "cupel run -- --ti": [],
     "cupel version ": [],
     "cupel nosuch ": [],
     "cupel session ": VERBS["session"],
-    "cupel images e": ["extras"],
+    "cupel images e": ["export", "extras"],
     "cupel session --": ["--help"],
     "cupel session fork --": ["--help", "--json", "--quiet"],
     "cupel session nosuch ": [],

@@ -181,7 +181,6 @@ socket.socket(socket.AF_UNIX).bind('sock')
 os.symlink('/etc/passwd', 'out'); os.symlink('../../x', 'up'); os.symlink('main.py', 'in')
 open('.env.production', 'w').write('z'); os.makedirs('sub/.git/hooks')
 open('sub/.git/hooks/post-checkout', 'w').write('!')
-open('big', 'wb').truncate(1 << 40)
 E""")
     text = diff(cupel_as, project)
     assert "\x1b" not in text and r'"b/a\nb' not in text and r"a\012b\033[31m" in text
@@ -193,9 +192,16 @@ E""")
     assert os.readlink(project / "in") == "main.py"
     assert (project / "a\nb\x1b[31m").read_text() == "x"
     assert os.path.exists(os.fsencode(project) + b"/\xff\xfe")
-    assert not (project / "big").exists() and not (project / "pipe").exists() and not (project / "sock").exists()
+    assert not (project / "pipe").exists() and not (project / "sock").exists()
     assert "\x1b" not in done.stdout + done.stderr
     assert apply(cupel_as, project, "out", check=False).returncode != 0
+
+
+def test_sparse_files_that_claim_more_than_the_disk_are_left_out(cupel_as, project):
+    done = run(cupel_as, project, code="truncate -s 150M one; truncate -s 150M two; echo x > x")
+    assert "not all of them were kept" in done.stderr
+    assert "limits.disk_bytes" in diff(cupel_as, project, "--json")
+    assert apply(cupel_as, project, check=False).returncode == 2 and not (project / "x").exists()
 
 
 def test_a_set_that_was_cut_is_applied_only_by_name(cupel_as, project):
@@ -237,9 +243,9 @@ def test_kinds_take_each_others_place(cupel_as, project):
 
 
 def test_a_damaged_or_unfinished_set_is_never_applied(cupel_as, project):
-    run(cupel_as, project, code="echo more >> notes.txt")
+    done = run(cupel_as, project, code="echo more >> notes.txt")
     sets = cupel_as.home / "state/changes"
-    name = next(path for path in sets.iterdir() if path.name.startswith("r_"))
+    name = sets / done.stderr.split("kept as ")[1].split(";")[0]
     (name / "0").write_text("evil")
     done = apply(cupel_as, project, check=False)
     assert done.returncode == 125 and "damaged" in done.stderr

@@ -1,5 +1,5 @@
-"""Pools of stored images: an image in use gets boxes and a zygote of its own, a few images at one time, and nothing of
-them stays when it is removed. An image whose Python is broken costs little and harms no other."""
+"""Pools of stored images: an image in use gets boxes with waiting interpreters of its own, a few images at one time, and
+nothing of them stays when it is removed. An image whose Python is broken costs little and harms no other."""
 import os
 import signal
 import threading
@@ -11,7 +11,9 @@ import pytest
 import host
 from engine import Started
 from made_images import open_shop, package
+from sessions import Session
 
+JSON = "/usr/lib/python3.11/json/__init__.py"
 SETS = 3  # beside the host's
 SOON_S = 20
 
@@ -58,15 +60,10 @@ def remove(shop, client, *images):
     assert host.wait_until(lambda: not images_of(client) & set(images), SOON_S), client.info()["state"]
 
 
-def zygotes(engine, since):
-    """Processes of the engine that were not there before."""
-    return [row for row in host.descendants(engine.process.pid) if row["pid"] not in since]
-
-
 def test_an_image_that_is_used_again_is_served_from_a_pool_of_its_own(shop, client):
     shop.make("data", package("tiny", "1"))
     first = run(client, "data")
-    assert not first["metrics"]["warm"] and first["stdout"] == "1\n"
+    assert first["stdout"] == "1\n"
     warm_up(client, "data")
     result = run(client, "data", "import tiny, sys\nprint(tiny.version, len(sys.argv))", args=["a", "b"])
     assert (result["stdout"], result["isolation"]["image"]) == ("1 3\n", "data")
@@ -156,12 +153,49 @@ def test_many_images_in_turn_leave_nothing_behind(shop, engine, client):
         before, open_files(), processes(), client.info()["state"])
 
 
-def test_the_end_of_an_images_zygote_is_mended(shop, engine, client):
+@pytest.mark.skipif(not os.path.exists(JSON), reason="the host's Python is another")
+def test_no_code_of_an_image_runs_with_a_zygotes_rights(shop, client):
+    """A module of the standard library and a package that a zygote would import, each of which notes its rights."""
+    note = "rights = [line.split()[1] for line in open('/proc/self/status') if line.startswith('CapEff')]\n"
+    shop.make("bold", {"usr/lib/python3.11/json/__init__.py": note + Path(JSON).read_text(),
+                       "usr/local/lib/python3.11/dist-packages/numpy/__init__.py": note})
+    shop.make("beside", {"usr/local/lib/python3.11/dist-packages/numpy/__init__.py": note})
+    seen = []
+    for image, code in (("bold", "import json\nprint(json.rights)"), ("bold", "import numpy\nprint(numpy.rights)"),
+                        ("beside", "import numpy\nprint(numpy.rights)")):
+        warm_up(client, image, code=code)
+        for _ in range(4):
+            seen.append(run(client, image, code)["stdout"])
+            time.sleep(0.5)
+    assert set(seen) == {"['0000000000000000']\n"}, seen
+    remove(shop, client, "bold", "beside")
+
+
+def test_an_image_beside_the_host_has_its_zygote_and_another_has_none(shop, client):
+    """The world of a fork is that of an interpreter that is exec'd."""
     shop.make("data", package("tiny", "1"))
-    before = {row["pid"] for row in host.descendants(engine.process.pid)}
+    shop.make("more", {**package("tiny", "2"), "usr/share/more": "more"})
+    for image, forked in (("data", True), ("more", False)):
+        code = "import os, sys, tiny\nprint(tiny.version, sys.path, sorted(os.environ.items()))"
+        cold = run(client, image, code, env={"PYTHONUNBUFFERED": "1"})
+        assert not cold["metrics"]["warm"]
+        wanted = cold["stdout"].replace("('PYTHONUNBUFFERED', '1'), ", "")
+        assert run(client, image, code)["stdout"] == wanted
+        warm_up(client, image, code=code)
+        assert run(client, image, code)["stdout"] == wanted
+        session = Session(client, request={"image": image})
+        session.run("x = 1")
+        session.wait_until_idle()
+        assert session.info()["protected"] == forked, image
+        session.end()
+    remove(shop, client, "data", "more")
+
+
+def test_the_end_of_the_zygotes_is_mended(shop, engine, client):
+    shop.make("data", package("tiny", "1"))
     warm_up(client, "data")
     for _ in range(2):
-        for row in zygotes(engine, before):
+        for row in host.descendants(engine.process.pid):
             if Path(f"/proc/{row['pid']}/comm").exists() and "zygote" in row["comm"]:
                 os.kill(row["pid"], signal.SIGKILL)
         assert run(client, "data")["stdout"] == "1\n"

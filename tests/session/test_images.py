@@ -22,7 +22,7 @@ def shop(shops, who, client):
 
 
 def undone(session):
-    """States are kept where the session's image has a zygote or can be copied at all: a new cell is undone."""
+    """States are kept where a zygote forked the session's interpreter: a new cell is undone."""
     session.run("x = 1")
     session.run("x = 2\nopen('made', 'w').write('x')")
     session.undo()
@@ -93,4 +93,9 @@ def test_a_strict_session_and_run_are_of_an_image_that_stands_alone(shop, client
     assert frame["result"]["stdout"] == "False (3, 11)\n" and frame["result"]["isolation"]["missing"] == []
     session = Session(client, request={"image": "alone", "profile": "strict"})
     assert session.run("1")["isolation"]["missing"] == []
-    undone(session)
+    session.run("x = 1")
+    assert session.value("x") == "1" and not session.info()["protected"]
+    with pytest.raises(Refused) as refused:
+        session.undo()
+    assert "without a zygote" in refused.value.error["message"]
+    session.end()

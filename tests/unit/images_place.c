@@ -1,4 +1,4 @@
-/* A store of images for tests, in a folder that goes with its process. */
+/* Stores of images for tests, in one folder that goes with its process. */
 #include "images_place.h"
 
 #include <fcntl.h>
@@ -11,7 +11,8 @@
 #include "base/own.h"
 #include "check.h"
 
-static char to_remove[40];
+static char all[] = "/tmp/cupel-unit-images-XXXXXX";
+static unsigned places;
 static pid_t maker;
 
 static void clean(void)
@@ -19,7 +20,7 @@ static void clean(void)
     if (getpid() != maker)
         return;
     if (fork() == 0) {
-        execl("/bin/rm", "rm", "-rf", to_remove, (char *)NULL);
+        execl("/bin/rm", "rm", "-rf", all, (char *)NULL);
         _exit(1);
     }
     wait(NULL);
@@ -28,10 +29,13 @@ static void clean(void)
 void images_place_open(struct images_place *place)
 {
     struct err err = ERR_INIT;
-    CHECK(mkdtemp(place->path) != NULL);
-    snprintf(to_remove, sizeof to_remove, "%s", place->path);
-    maker = getpid();
-    atexit(clean);
+    if (places++ == 0) {
+        CHECK(mkdtemp(all) != NULL);
+        maker = getpid();
+        atexit(clean);
+    }
+    snprintf(place->path, sizeof place->path, "%s/%u", all, places);
+    CHECK(mkdir(place->path, 0755) == 0);
     place->state = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     image_store_open(place->state, /* make= */ true, &place->store, &err);
     CHECK_TEXT(err.text, "");

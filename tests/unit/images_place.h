@@ -5,12 +5,11 @@
 #include "image/store/store_int.h"
 
 struct images_place {
-    char path[40];
+    char path[64];
     int state;
     struct image_store store;
 };
-#define IMAGES_PLACE_INIT \
-    ((struct images_place){ "/tmp/cupel-unit-images-XXXXXX", -1, IMAGE_STORE_INIT })
+#define IMAGES_PLACE_INIT ((struct images_place){ .state = -1, .store = IMAGE_STORE_INIT })
 
 void images_place_open(struct images_place *place); /* removed at the end of the process */
 

@@ -306,6 +306,25 @@ TEST_BOTH(files_of_the_caller_appear_by_reference)
     hall_end(&hall);
 }
 
+TEST_BOTH(other_folders_of_the_caller_appear_read_only_in_their_places)
+{
+    (void)ordinary;
+    hall_attach(&hall, "project", BOX_ATTACH_TREE, /* writable= */ true);
+    hall_attach(&hall, "project", BOX_ATTACH_TREE, /* writable= */ false);
+    if (!hall_open(&hall))
+        return;
+    must(WITH(BOX_FOLDER_NONE, "din/tree\0hin/tree/main.py\0vopt/deep/place\0hsub\0",
+              "wc -c <in/tree/main.py; test -s /opt/deep/place/main.py && "
+              "echo there; ls /opt/deep/place/sub | wc -l; ls /opt/deep\n"
+              "echo x >in/tree/new; echo x >/opt/deep/place/new; mkdir /opt/mine in/mine\n"
+              "ls -d in/mine"),
+         "0\nthere\n0\nplace\nin/mine\n"
+         "/bin/sh: 2: cannot create in/tree/new: Read-only file system\n"
+         "/bin/sh: 2: cannot create /opt/deep/place/new: Read-only file system\n"
+         "mkdir: cannot create directory '/opt/mine': Read-only file system\n");
+    hall_end(&hall);
+}
+
 TEST(a_folder_with_mounts_below_it_is_refused)
 {
     struct err err = ERR_INIT;

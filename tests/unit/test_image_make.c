@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/json.h"
+#include "image/make/debian.h"
 #include "image/make/child.h"
 #include "image/make/lock.h"
 #include "image/make/policy.h"
@@ -105,6 +106,19 @@ TEST(make_reads_files_of_requirements)
     CHECK_TEXT(wants.at[0].text, "polars>=1");
     CHECK(wants.at[1].hashed && wants.at[1].pinned);
     CHECK_TEXT(wants.at[2].name, "pandas");
+    CHECK_INT(make_wants_add_file(&wants, STR("\xef\xbb\xbfzod\r\n"), "r.txt", &err), 0);
+    CHECK_TEXT(wants.at[3].name, "zod");
+}
+
+TEST(make_refuses_more_packages_than_a_build_adds)
+{
+    own_make_wants wants = { 0 };
+    struct err err = ERR_INIT;
+    own_buf text = BUF_INIT(1 << 20);
+    for (int i = 0; i <= MAKE_WANTS_MAX; i++)
+        CHECK_INT(buf_printf(&text, "a%d\n", i), 0);
+    CHECK_INT(make_wants_add_file(&wants, buf_str(&text), "r.txt", &err), -1);
+    CHECK(strstr(err.text, "line 2001 of 'r.txt' is one package too many"));
 }
 
 TEST(make_refuses_lines_by_their_number)
@@ -241,11 +255,42 @@ TEST(make_patterns_name_a_kind_and_packages)
     CHECK(!make_policy_pattern_valid(STR("pip:")) && !make_policy_pattern_valid(STR("a b")));
 }
 
+TEST(make_debian_takes_releases_and_mirrors_alone)
+{
+    static const char *const suites[] = { "bookworm", "stable-updates", "trixie2" };
+    static const char *const no_suites[] = { "",   "-x",         "2x",     "a/b", "A",
+                                             "a b", "bookworm;x", "a.b", "--x" };
+    static const char *const mirrors[] = { "http://a/debian", "https://u:p@a:8/x?y" };
+    static const char *const no_mirrors[] = { "", "http://", "file:///x", "deb http://a b main",
+                                              "http://a b", "http://a\n", "-", "http://a'b",
+                                              "http://[trusted=yes]", "http://\xc3\xa4" };
+    for (size_t i = 0; i < array_len(suites); i++)
+        CHECK(make_debian_suite_valid(str_of(suites[i])));
+    for (size_t i = 0; i < array_len(no_suites); i++)
+        CHECK(!make_debian_suite_valid(str_of(no_suites[i])));
+    for (size_t i = 0; i < array_len(mirrors); i++)
+        CHECK(make_debian_mirror_valid(str_of(mirrors[i])));
+    for (size_t i = 0; i < array_len(no_mirrors); i++)
+        CHECK(!make_debian_mirror_valid(str_of(no_mirrors[i])));
+}
+
 TEST(make_tells_why_a_tool_failed)
 {
     char why[120];
     make_child_why(STR("Collecting x\nERROR: one\nnote\nERROR: two\n"), why, sizeof why);
     CHECK_TEXT(why, "ERROR: one; ERROR: two");
+    make_child_why(STR("npm error code E404\nnpm error 404 Not Found - GET x\nnpm error 404\n"
+                       "npm error 404 Note that you can also install from a\n"),
+                   why, sizeof why);
+    CHECK_TEXT(why, "npm error 404 Not Found - GET x");
+    char longer[400], line[600] = "ERROR: none of these (from versions: ";
+    for (int i = 0; i < 100; i++)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%d, ", i);
+    snprintf(line + strlen(line), sizeof line - strlen(line), "100)\nERROR: last\n");
+    make_child_why(str_of(line), longer, sizeof longer);
+    CHECK(strstr(longer, "ERROR: none of these (from versions: 0, 1"));
+    CHECK(strstr(longer, " ... ") && strstr(longer, "99, 100); ERROR: last"));
+    CHECK(strlen(longer) < 230);
     make_child_why(STR("first\nlast \x1b[31mred\n\n"), why, sizeof why);
     CHECK(strstr(why, "last") && !strchr(why, '\x1b'));
     make_child_why(STR(""), why, sizeof why);

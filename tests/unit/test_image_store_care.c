@@ -76,6 +76,37 @@ TEST(a_build_that_was_killed_before_its_manifest_is_no_image)
     CHECK(faccessat(place.store.dirfd, "lock", F_OK, 0) == 0);
 }
 
+/* A dead build that was giving `entry` its name. */
+static void leave_unnamed(const struct images_place *place, const struct image_entry *entry)
+{
+    char key[HASH_HEX_ROOM], line[300];
+    hash_hex(STR("1"), key);
+    snprintf(line, sizeof line, "%.2s/%s.444.1000\n", key, key);
+    CHECK(mkdirat(place->store.dirfd, "work/0123456789abcdef", 0700) == 0);
+    own_fd work = openat(place->store.dirfd, "work/0123456789abcdef", O_RDONLY | O_CLOEXEC);
+    own_fd log = openat(work, "log", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(log >= 0 && io_write_all(log, line, strlen(line)) == 0);
+    own_fd mark = openat(work, "unnamed", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(mark >= 0 && io_write_all(mark, entry->hex, strlen(entry->hex)) == 0);
+}
+
+TEST(a_build_that_was_killed_before_its_name_is_no_image)
+{
+    struct images_place place = IMAGES_PLACE_INIT;
+    own_image_entry entry = IMAGE_ENTRY_INIT, found = IMAGE_ENTRY_INIT;
+    struct err err = ERR_INIT;
+    images_place_open(&place);
+    images_make(&place, "x", "1", &entry);
+    leave_unnamed(&place, &entry);
+    open_again(&place);
+    CHECK(image_store_find(&place.store, "x", &found, &err) == 0); /* it has its name */
+    CHECK_INT(images_count(&place, "work"), 0);
+    leave_unnamed(&place, &entry);
+    CHECK(unlinkat(place.store.dirfd, "names/x", 0) == 0);
+    open_again(&place);
+    nothing_is_left(&place);
+}
+
 TEST(a_build_that_lives_is_not_swept)
 {
     struct images_place place = IMAGES_PLACE_INIT;
@@ -90,6 +121,33 @@ TEST(a_build_that_lives_is_not_swept)
     images_finish(build, "x", &entry);
     CHECK(image_store_verify(&other, &entry, &err) == 0);
     image_store_close(&other);
+}
+
+TEST(builds_begin_while_others_sweep)
+{
+    struct images_place place = IMAGES_PLACE_INIT;
+    int status;
+    images_place_open(&place);
+    pid_t sweeper = fork();
+    if (sweeper == 0) {
+        for (struct err err = ERR_INIT;;) {
+            own_image_store store = IMAGE_STORE_INIT;
+            if (image_store_open(place.state, /* make= */ true, &store, &err) < 0)
+                _exit(1);
+        }
+    }
+    for (int i = 0; i < 3000; i++) {
+        struct image_build *build = NULL;
+        struct err err = ERR_INIT;
+        int rc = image_build_start(&place.store, NULL, &build, &err);
+        CHECK_TEXT(err.text, "");
+        image_build_close(rc < 0 ? NULL : build);
+        if (rc < 0)
+            break;
+    }
+    CHECK(kill(sweeper, SIGKILL) == 0 && waitpid(sweeper, &status, 0) == sweeper);
+    CHECK(WIFSIGNALED(status));
+    nothing_is_left(&place);
 }
 
 TEST(a_build_that_fails_leaves_nothing)

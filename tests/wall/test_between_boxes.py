@@ -2,6 +2,8 @@
 import json
 import subprocess
 
+import pytest
+
 import host
 
 WATCHER = """
@@ -74,6 +76,7 @@ def test_a_watcher_outside_sees_and_holds_everything():
     assert all(seen.values()) and events > 0, (seen, events)
 
 
+@pytest.mark.every_box
 def test_a_box_neither_sees_nor_holds_up_another(cupel_as):
     def visit():
         return json.loads(cupel_as.run_json(VISITOR)["stdout"])

@@ -297,6 +297,7 @@ CHANCE = "import os, random, uuid\nimport numpy\n" \
          "print(random.random(), os.urandom(8).hex(), uuid.uuid4(), numpy.random.rand(), id(object()))"
 
 
+@pytest.mark.boxes("host", "dir", why="the image has no numpy")
 def test_two_boxes_draw_different_numbers(cupel_as):
     draws = [cupel_as.run_json(CHANCE)["stdout"].split() for _ in range(2)]
     assert len(draws[0]) == len(draws[1]) == 5, draws

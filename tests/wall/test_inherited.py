@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import host
+
 FD_CODE = """
 import os, stat
 odd = []
@@ -63,6 +65,19 @@ def test_a_shut_umask_does_not_shut_us_out_of_what_we_make(cupel_as, place):
     done = cupel_as.run(["run", "-c", "print('ran')"], before=before, umask=0o777,
                         env={"XDG_RUNTIME_DIR": str(runtime)})
     assert done.stdout == "ran\nran\n", done
+
+
+@pytest.mark.boxes("host", why="it makes an image and a set of changes of its own")
+def test_a_shut_umask_keeps_no_image_and_no_change_from_us(cupel_as, place):
+    state, tree = place.fresh("state", 0o755, cupel_as.uid), place.fresh("tree", 0o755, cupel_as.uid)
+    project = place.fresh("project", 0o755, cupel_as.uid or host.ORDINARY)
+    (tree / "etc").mkdir()
+    settings = {"env": {"CUPEL_STATE": str(state / "s")}, "umask": 0o777}
+    for words in (["run", "-q", "1"], ["images", "import", "--name", "small", tree], ["images", "verify", "small"],
+                  ["run", "-q", "--dir", project, "-c", "open('new', 'w').write('x'); print('ran')"]):
+        done = cupel_as.run(words, **settings)
+        assert done.returncode == 0, (words, done)
+    assert "+x" in cupel_as.run(["diff"], **{**settings, "cwd": project}).stdout
 
 
 def test_odd_signals_and_umask_do_not_reach_the_box(cupel_as):

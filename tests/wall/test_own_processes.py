@@ -102,6 +102,7 @@ def test_the_box_shares_no_namespace_with_the_broker(cupel_as):
         assert not apart, apart
 
 
+@pytest.mark.every_box
 def test_the_old_root_is_not_in_the_boxs_mounts(cupel_as):
     """Whoever enters the mount namespace comes to its root, which a chroot would leave as it was."""
     def top(before=()):
@@ -161,6 +162,7 @@ def porter_of(front, seconds=10):
     return found[0] if host.wait_until(look, seconds, 0.001) else None
 
 
+@pytest.mark.boxes("host", "image", "strict", why="--dir takes no files in")
 def test_the_porter_is_as_weak_as_the_box(cupels, folder):
     """With a hundredth of a cpu a large input takes long enough to look."""
     (folder / "large").write_bytes(b"x" * (48 << 20))
@@ -180,6 +182,7 @@ def test_the_porter_is_as_weak_as_the_box(cupels, folder):
     assert host.wait_until(lambda: not host.ours(), 3)
 
 
+@pytest.mark.boxes("host", "image", "strict", why="--dir takes no files in, and brings out changes, not artifacts")
 def test_the_porter_opens_everything_beneath_and_follows_no_link(cupel_as, folder):
     (folder / "in").write_text("x")
     trace = folder / "trace"

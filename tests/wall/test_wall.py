@@ -11,7 +11,8 @@ The first comment lines of a program say what must happen:
   weak       the same where no cgroup could be had;  weak-leaks: probes that only one stops
   hits       words that must be found in limits_hit (where cgroups count)
   args       host: canary files and the host's name;  listeners: the host's open doors
-  as         root: only where root can set the limit"""
+  as         root: only where root can set the limit
+  boxes      every: in boxes of each kind (conftest.py) in the short form too"""
 import json
 import os
 import re
@@ -172,8 +173,13 @@ def run_boxed(program, cupel, bait):
                           options={"env": {"CUPEL_TRACE": "1"}}, **fields)
 
 
-ALL = [pytest.param(program, id=program.path.name, marks=[pytest.mark.both] if program.head.get("as") else [])
-       for program in map(Program, PROGRAMS)]
+
+
+def marks(program):
+    return [mark for key, mark in (("as", pytest.mark.both), ("boxes", pytest.mark.every_box)) if program.head.get(key)]
+
+
+ALL = [pytest.param(program, id=program.path.name, marks=marks(program)) for program in map(Program, PROGRAMS)]
 CONTROLLED = [p for p in ALL if p.values[0].control != "none"]
 
 

@@ -191,7 +191,7 @@ static bool target_fits(const struct box_call *call)
 static bool shape_fits(const struct box_call *call, size_t *fds)
 {
     if (call->op == BOX_OP_ZYGOTE)
-        return mount_image_valid(&call->zygote.image);
+        return mount_is_host(&call->zygote.image); /* no zygote runs files that are anybody's */
     if (call->op != BOX_OP_CREATE)
         return true;
     const struct box_folder *folder = &call->create.folder;

@@ -43,11 +43,13 @@ static int make_places(const char *folder)
 
 int broker_attach(struct broker *broker, const struct box_call *setup)
 {
-    const uint32_t count = setup->setup.images + (setup->setup.folder > 0) + setup->setup.files;
+    const uint32_t count = setup->setup.images + (setup->setup.folder > 0) + setup->setup.files +
+                           setup->setup.trees;
     int fd = BOOT_FD_ATTACHED;
     if (count == 0)
         return 0;
-    if (setup->setup.images > 1 || setup->setup.files > BOX_ATTACH_FILES) {
+    if (setup->setup.images > 1 || setup->setup.files > BOX_ATTACH_FILES ||
+        setup->setup.trees > BOX_ATTACH_TREES) {
         errno = EBADMSG;
         return -1;
     }
@@ -63,6 +65,12 @@ int broker_attach(struct broker *broker, const struct box_call *setup)
         char name[16];
         snprintf(name, sizeof name, MOUNT_FILE, (unsigned)i);
         if (put(fd++, folder, name, /* is_file= */ true) < 0)
+            return -1;
+    }
+    for (uint32_t i = 0; i < setup->setup.trees; i++) {
+        char name[16];
+        snprintf(name, sizeof name, MOUNT_MORE, (unsigned)i);
+        if (put(fd++, folder, name, /* is_file= */ false) < 0)
             return -1;
     }
     broker->folder = setup->setup.folder;

@@ -70,6 +70,8 @@ void broker_tell(const struct broker *broker, const struct box_news *news, const
 void broker_tell_failure(const struct broker *broker, uint32_t id, enum box_step step)
 {
     struct box_news news = { .kind = BOX_NEWS_FAILED, .box = id, .step = step, .error = errno };
+    if (step == BOX_STEP_POSTURE && id < BOX_MAX)
+        news.walls = broker->box[id].occupant_walls;
     broker_tell(broker, &news, NULL, 0);
 }
 

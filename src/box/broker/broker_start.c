@@ -231,12 +231,12 @@ static enum box_step entered(struct broker_box *box)
     bool second = box->stage == BROKER_EXECING;
     enum box_step step = broker_child_hear(box->word, &report, &box->ours[BOX_STARTED_LISTENER],
                                            second ? 0 : 1);
+    if (!second && (!step || step == BOX_STEP_POSTURE))
+        box->occupant_walls = report.walls;
     if (second && step == BOX_STEP_PEER && errno == ECHILD)
         step = BOX_STEP_NONE;
     else if (step)
         return give_up(box, step);
-    if (!second)
-        box->occupant_walls = report.walls;
     if (!second && box->execs)
         return await_word(box, BROKER_EXECING);
     broker_child_close(&box->word, 1);

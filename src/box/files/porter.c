@@ -139,6 +139,7 @@ static void enter(struct walk *walk, int dir, const char *name, size_t len)
     if (fd < 0) {
         walk->cut |= walk->depth + 1 >= DEPTH_MAX ? BOX_CUT_DEEP
                      : tree_vanished(errno)       ? 0
+                     : errno == EXDEV             ? 0 /* a folder of the caller: no result */
                                                   : BOX_CUT_CLOSED;
         return;
     }

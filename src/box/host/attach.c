@@ -30,6 +30,7 @@ static const char *const kinds[] = {
     [BOX_ATTACH_IMAGES] = "the folder of images",
     [BOX_ATTACH_DIR] = "the folder",
     [BOX_ATTACH_FILE] = "the file",
+    [BOX_ATTACH_TREE] = "the folder",
 };
 
 static int set_attributes(int tree, bool writable, int user_ns)
@@ -196,13 +197,14 @@ static int look(struct attach *one, struct err *err)
     }
     one->dev = st.st_dev;
     one->ino = st.st_ino;
-    return one->from.kind == BOX_ATTACH_DIR ? refuse_mounts_below(one, err) : 0;
+    bool is_whole = one->from.kind == BOX_ATTACH_DIR || one->from.kind == BOX_ATTACH_TREE;
+    return is_whole ? refuse_mounts_below(one, err) : 0;
 }
 
 /* In the order of the broker, whatever the caller's. */
 static int collect(struct attach_set *set, const struct box_attach *attach, size_t count)
 {
-    static const size_t most[] = { 1, 1, BOX_ATTACH_FILES };
+    static const size_t most[] = { 1, 1, BOX_ATTACH_FILES, BOX_ATTACH_TREES };
     for (size_t kind = 0; kind < array_len(most); kind++) {
         size_t found = 0;
         for (size_t i = 0; i < count; i++) {
@@ -222,8 +224,9 @@ int attach_open(struct attach_set *set, const struct box_attach *attach, size_t 
 {
     set->count = 0;
     if (collect(set, attach, count) < 0) {
-        err_set(err, ERR_INPUT, "more than one folder, or more than %d files, to attach",
-                BOX_ATTACH_FILES);
+        err_set(err, ERR_INPUT,
+                "more than one folder to work on, %d to show, or %d files, to attach",
+                BOX_ATTACH_TREES, BOX_ATTACH_FILES);
         return -1;
     }
     for (size_t i = 0; i < set->count; i++) {
@@ -268,5 +271,6 @@ void attach_describe(const struct attach_set *set, struct box_call *setup)
         setup->setup.images += from->kind == BOX_ATTACH_IMAGES;
         setup->setup.folder += from->kind == BOX_ATTACH_DIR ? 1 + from->writable : 0;
         setup->setup.files += from->kind == BOX_ATTACH_FILE;
+        setup->setup.trees += from->kind == BOX_ATTACH_TREE;
     }
 }

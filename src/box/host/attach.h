@@ -12,7 +12,7 @@
 #include "box/proto/boot.h"
 
 struct attach_set {
-    size_t count; /* in the order of the broker: images, folder, files */
+    size_t count; /* in the order of the broker: images, folder, files, trees */
     struct attach {
         struct box_attach from;
         int tree;   /* as root: the detached mount; -1: not made yet */

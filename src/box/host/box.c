@@ -81,6 +81,23 @@ void box_broker_close(struct box_broker *broker)
     *broker = BOX_BROKER_INIT;
 }
 
+static int tell_missing(uint32_t walls, struct err *err)
+{
+    char names[400] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < BOX_WALL_COUNT; i++) {
+        if (walls & 1u << i && len + 40 < sizeof names)
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? ", " : "",
+                                    box_wall_names[i]);
+    }
+    err_set(err, ERR_HOST, "the occupant's posture lacks walls that the profile requires: %s",
+            names);
+    err_hint(err, "'cupel doctor' says why this host cannot raise them for this user; as root on a "
+                  "host with control groups all of them stand");
+    err->sys = EPERM;
+    return -1;
+}
+
 int box_failure(const struct box_news *news, struct err *err)
 {
     static const struct {
@@ -117,6 +134,8 @@ int box_failure(const struct box_news *news, struct err *err)
         { BOX_STEP_POSTURE, 0, "'cupel doctor' names the wall that this host cannot raise" },
         { BOX_STEP_EXEC, ENOENT, "install the interpreter: 'cupel doctor' names the package" },
     };
+    if (news->step == BOX_STEP_POSTURE && news->walls)
+        return tell_missing(news->walls, err);
     err_set(err, ERR_HOST, "cannot %s: %s",
             news->step < array_len(step_texts) ? step_texts[news->step] : "go on",
             strerror(news->error));

@@ -36,6 +36,8 @@ enum box_attach_kind {
     BOX_ATTACH_IMAGES, /* <state>/images/trees; at most one */
     BOX_ATTACH_DIR,    /* for /workspace; at most one; nothing may be mounted below it */
     BOX_ATTACH_FILE,   /* a regular file; at most BOX_ATTACH_FILES */
+    BOX_ATTACH_TREE,   /* a folder for another place, read-only; at most BOX_ATTACH_TREES; nothing
+                        * may be mounted below it */
 };
 struct box_attach {
     int fd; /* of the caller, and still its own afterwards; O_PATH is enough */

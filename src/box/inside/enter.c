@@ -194,7 +194,7 @@ void enter_box(const struct enter_plan *plan, const struct enter_start *start)
                     start->broker_walls;
     if ((report.walls & start->required) != start->required) {
         errno = EPERM;
-        fail(FD_REPORT, BOX_STEP_POSTURE, report.walls);
+        fail(FD_REPORT, BOX_STEP_POSTURE, start->required & ~report.walls);
     }
     if (io_send(FD_REPORT, &report, sizeof report, &listener, 1) < 0)
         _exit(71);

@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "box/wall/drop.h"
 #include "box/inside/enter.h"
+#include "box/inside/mount_folder.h"
 #include "box/inside/mount_image.h"
 #include "box/inside/mount_usr.h"
 
@@ -131,7 +132,7 @@ void inside_run(const struct inside_plan *plan)
     if (io_recv(plan->report, &go, sizeof go, NULL, 0, &fds) != 1)
         _exit(71);
     raise_walls(plan, &given[0]);
-    if (enter_rules(mount_has_image(&plan->mounts), &given[1]) < 0)
+    if (enter_rules(mount_has_image(&plan->mounts) || mount_placed_in_box(), &given[1]) < 0)
         fail(plan, BOX_STEP_LANDLOCK);
     report.walls = BOX_WALL_BIT(NO_NEW_NS);
     if (mount_stands_alone(&plan->mounts) && mount_image_alone())

@@ -23,11 +23,16 @@
 #define TREE "../" MOUNT_TREE /* seen from a template */
 #define MOUNTS_ROOM 32768
 
-bool mount_image_valid(const struct box_image *image)
+bool mount_is_host(const struct box_image *image)
 {
     static const struct box_image none;
+    return memcmp(image, &none, sizeof none) == 0;
+}
+
+bool mount_image_valid(const struct box_image *image)
+{
     if (!image->present)
-        return memcmp(image, &none, sizeof none) == 0;
+        return mount_is_host(image);
     return image->present == 1 && image->on_host <= 1 && image->hex[64] == 0 &&
            strspn(image->hex, "0123456789abcdef") == 64;
 }

@@ -10,11 +10,13 @@
 #define MOUNT_IMAGES "images" /* the attached trees of all images */
 #define MOUNT_FOLDER "folder" /* the attached folder */
 #define MOUNT_FILE "file%u" /* the attached files */
+#define MOUNT_MORE "more%u" /* the attached folders for other places */
 #define MOUNT_TREE "tree" /* in a box's copy of the mounts: the tree of its image */
 #define MOUNT_OWN "own" /* there: a template of the box's own */
 
 /* The broker's checks of a call: is it an image, or all zero? */
 bool mount_image_valid(const struct box_image *image);
+bool mount_is_host(const struct box_image *image);
 /* Does the box have an image of the store; one that stands alone? */
 bool mount_has_image(const struct mount_plan *plan);
 bool mount_stands_alone(const struct mount_plan *plan);

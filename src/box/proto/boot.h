@@ -6,7 +6,7 @@
 
 #define BOOT_FD_ENGINE 3 /* the broker's end of the socket, at its exec */
 #define BOOT_FD_ATTACHED 6 /* and the first of its detached mounts; as many as SETUP tells */
-#define BOOT_ATTACHED (2 + BOX_ATTACH_FILES) /* at most */
+#define BOOT_ATTACHED (2 + BOX_ATTACH_FILES + BOX_ATTACH_TREES) /* at most */
 
 /* Uids in W: box n has BOOT_FIRST_ID + 2n for init and the next for its occupant. */
 #define BOOT_FIRST_ID 1024

@@ -27,7 +27,9 @@ int places_next(const char *list, size_t len, size_t *at, enum place_kind *out_k
     const char *record = list + *at;
     const char *end = memchr(record, 0, len - *at);
     const char kind = record[0];
-    if (!end || (kind != PLACE_HIDDEN && kind != PLACE_READ_ONLY && kind != PLACE_FILE) ||
+    static const char kinds[] = { PLACE_HIDDEN, PLACE_READ_ONLY, PLACE_FILE, PLACE_TREE,
+                                  PLACE_IN_BOX };
+    if (!end || !memchr(kinds, kind, sizeof kinds) ||
         !is_plain(record + 1, (size_t)(end - record) - 1))
         return -1;
     *out_kind = (enum place_kind)kind;

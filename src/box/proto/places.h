@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-enum place_kind { PLACE_HIDDEN = 'h', PLACE_READ_ONLY = 'r', PLACE_FILE = 'f' };
+enum place_kind { PLACE_HIDDEN = 'h', PLACE_READ_ONLY = 'r', PLACE_FILE = 'f',
+                  PLACE_TREE = 'd', PLACE_IN_BOX = 'v' };
 
 /* The next record from *at on; its path is a string in `list`. 1, 0 at the end, -1: it is
  * malformed. A path is relative, at most BOX_PATH_MAX - 1 bytes, without empty, "." and ".."

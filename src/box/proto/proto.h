@@ -23,6 +23,7 @@
 #define BOX_FROZEN_MAX_S 3600 /* a box that stays frozen longer is ended */
 #define BOX_ATTACHED (BOX_MAX - 1) /* the only box that folders and files of the caller appear in */
 #define BOX_ATTACH_FILES 32 /* attached files at most */
+#define BOX_ATTACH_TREES 9 /* attached folders beside that of /workspace */
 #define BOX_PLACES_MAX 512 /* records in a list of places */
 #define BOX_PLACES_ROOM (64u << 10) /* and its bytes */
 
@@ -147,6 +148,9 @@ enum box_folder_mode {
  *   r  read-only, in the same way.
  *   f  the next of the attached files, in their order, appears there, read-only. Folders above it
  *      are made; it must not exist yet. Not with BOX_FOLDER_READ.
+ *   d  the next of the attached trees appears there, read-only, in the same way.
+ *   v  the next of the attached trees appears, read-only, at this path of the whole box, in a folder
+ *      that nothing else makes. Records after it are relative to that tree, not to /workspace.
  * They hold for the life of the box, also against renames of folders above. */
 struct box_folder {
     uint32_t mode; /* enum box_folder_mode */
@@ -161,8 +165,9 @@ struct box_call {
             uint32_t uid_count; /* ids mapped in W: 1, or a range */
             uint32_t cgroups; /* bits of box_cg; one descriptor each */
             uint32_t v2_controllers; /* v2 base has memory, pids, cpu: bits of box_cg */
-            uint32_t images, folder, files; /* attached mounts, in this order from
-                                             * BOOT_FD_ATTACHED on; folder: 2 is writable */
+            uint32_t images, folder, files, trees; /* attached mounts, in this order from
+                                                    * BOOT_FD_ATTACHED on; folder: 2 is
+                                                    * writable */
         } setup; /* fds: init program, box/proto/due.h, then cgroup bases */
         struct {
             int64_t memory_bytes, disk_bytes, disk_inodes, pids, cpu_thousandths;
@@ -296,7 +301,8 @@ struct box_news {
     uint32_t box;
     uint32_t step; /* FAILED */
     int32_t error; /* FAILED, PARKED, PREPARED, AWAKE: errno */
-    uint32_t walls; /* READY, STARTED: bits that were read back from the kernel */
+    uint32_t walls; /* READY, STARTED: bits that were read back from the kernel; FAILED at POSTURE:
+                     * those that are required and do not stand */
     int32_t by_signal; /* EXITED */
     int32_t status; /* EXITED: exit code or signal number */
     uint32_t overdue; /* EXITED: enum box_overdue */
@@ -314,7 +320,7 @@ struct box_news {
 struct box_report {
     uint32_t step; /* BOX_STEP_NONE: success */
     int32_t error;
-    uint32_t walls;
+    uint32_t walls; /* as in box_news */
 };
 
 /* Exec block: header, then argc + envc strings, each ended by NUL. */

@@ -98,7 +98,7 @@ int cli_ask_open(struct cli_ask *ask, struct err *err)
     if (open_again(ask, err) < 0 || open_models(ask, err) < 0 ||
         open_text(ask->options.schema, "schema", &ask->schema_fd, err) < 0 ||
         open_text(ask->options.instructions, "instructions", &ask->instructions_fd, err) < 0 ||
-        cli_run_inputs_open_files(&run->files, &ask->inputs, err) < 0 ||
+        cli_run_inputs_open_files(&run->files, /* folders= */ false, &ask->inputs, err) < 0 ||
         (run->out && cli_steward_open(run->out, &ask->steward, err) < 0) ||
         open_engine(ask, err) < 0)
         return -1;

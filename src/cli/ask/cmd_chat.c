@@ -173,7 +173,7 @@ static int open_file(struct chat *chat, const char *text, struct cli_run_inputs 
     const char *specs[] = { text };
     const struct opt_list list = { specs, 1 };
     struct err other = ERR_INIT;
-    int rc = cli_run_inputs_open_files(&list, out, err);
+    int rc = cli_run_inputs_open_files(&list, /* folders= */ false, out, err);
     if (rc == 0 || !chat->root || chat->here.sock < 0)
         return rc;
     struct cli_run_file *file = &out->files[0];

@@ -1,4 +1,4 @@
-/* The messages that the two sides of the clerk's socket share. */
+/* Shared by the two sides of the clerk's socket. */
 #ifndef CLI_DIR_CLERK_INT_H
 #define CLI_DIR_CLERK_INT_H
 

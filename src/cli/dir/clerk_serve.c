@@ -50,16 +50,35 @@ static void note(const struct stat *st, struct clerk_answer *out)
     out->ctime_ns = clock_ns(st->st_ctim);
 }
 
+/* Does a link stand where the path needs a folder? With O_DIRECTORY the kernel calls a link at the
+ * end of a path no folder. */
+static bool leads_through_link(int root, char *path)
+{
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        struct stat st;
+        *slash = 0;
+        own_fd at = walk_open(root, path, O_PATH);
+        *slash = '/';
+        if (at < 0 || fstat(at, &st) < 0)
+            return errno == ELOOP;
+        if (!S_ISDIR(st.st_mode))
+            return S_ISLNK(st.st_mode);
+    }
+    return false;
+}
+
 static int look(int root, struct clerk_ask *ask, struct clerk_answer *out)
 {
     char *name;
     struct stat st;
     out->kind = CHANGE_NOTHING;
     own_fd dir = open_parent(root, ask->path, &name);
-    if (dir < 0 && (errno == ELOOP || errno == EXDEV)) {
+    const int why = dir < 0 ? errno : 0;
+    if (why == ELOOP || why == EXDEV || (why == ENOTDIR && leads_through_link(root, ask->path))) {
         out->kind = CHANGE_OTHER;
         return 0;
     }
+    errno = why;
     if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
     note(&st, out);

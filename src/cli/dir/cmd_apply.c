@@ -120,7 +120,7 @@ static bool is_untouched(const struct change_entry *was, const struct change_ent
            was->ctime_ns == now->ctime_ns;
 }
 
-/* Compares the entry that is there now: as the code saw it, already as it left it, or neither. */
+/* The entry there now: as the code saw it, already as it left it, or neither. */
 static enum plan judge(struct apply *apply, const struct change *change, struct err *err)
 {
     struct change_entry now = { 0 };

@@ -67,7 +67,7 @@ static int sum_of(int fd, char out[HASH_HEX_ROOM])
     return 0;
 }
 
-/* Looks up the folder's entry there, with the sum of a file. */
+/* Looks at the entry of the folder, with the sum of a file. */
 static int look(struct collect *c, struct str path, struct change *change, struct err *err)
 {
     struct change_entry *was = &change->was;

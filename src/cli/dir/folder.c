@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -16,6 +17,8 @@
 #include "cli/link/state_files.h"
 #include "cli/term/term.h"
 #include "engine/engine.h"
+
+#define TICK_LOOKS 100 /* for a tick, which is 10 ms at most */
 
 /* Folders that no code gets. `below`: nor anything in them. `writes`: only not for writing. */
 static const struct {
@@ -133,21 +136,64 @@ void cli_folder_done(struct cli_folder *folder)
     *folder = CLI_FOLDER_INIT;
 }
 
-/* cupel's own state, where the folder holds it: its path inside, or "". */
-static void find_state(const struct cli_folder *folder, char *out, size_t room)
+/* The path of cupel's own state; heap, or NULL. */
+static char *state_path(void)
 {
     char path[PATH_MAX];
     bool named;
+    return engine_state_path(path, sizeof path, &named) ? realpath(path, NULL) : NULL;
+}
+
+/* Places that every box has for itself, or that no virtual environment is in. */
+static const char *const of_boxes[] = {
+    "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/boot", "/run", "/mnt", "/var/tmp",
+    "/var/run", "/workspace", "/home/user",
+};
+
+static int check_venv_place(const char *path, struct err *err)
+{
+    for (size_t i = 0; i < array_len(of_boxes); i++) {
+        if (!is_below(path, of_boxes[i]))
+            continue;
+        err_input(err, "venv", NULL, NULL,
+                  "the virtual environment '%.200s' cannot be shown at its path: a box has its "
+                  "own '%s'",
+                  path, of_boxes[i]);
+        err_hint(err, "make one elsewhere: python3 -m venv DIR");
+        return -1;
+    }
+    return 0;
+}
+
+int cli_folder_open_shown(const char *path, bool is_venv, struct cli_folder *out, struct err *err)
+{
+    if (cli_folder_open(path, /* writes= */ false, /* changes= */ false, out, err) < 0)
+        return -1;
+    own_str state = state_path();
+    if (state && is_below(out->path, state))
+        return refuse(out->path, "it is cupel's own state", false, err);
+    return is_venv ? check_venv_place(out->path, err) : 0;
+}
+
+/* cupel's own state, where the folder holds it: its path inside, or "". */
+static void find_state(const struct cli_folder *folder, char *out, size_t room)
+{
     out[0] = 0;
-    own_str real = engine_state_path(path, sizeof path, &named) ? realpath(path, NULL) : NULL;
+    own_str real = state_path();
     size_t len = strlen(folder->path);
     if (real && is_below(real, folder->path) && real[len] == '/')
         snprintf(out, room, "%s", real + len + 1);
 }
 
-int cli_folder_prepare(struct cli_folder *folder, struct err *err)
+int cli_folder_search(struct cli_folder *folder, struct err *err)
 {
     char state[PATH_MAX];
+    find_state(folder, state, sizeof state);
+    return clerk_masks_begin(&folder->clerk, str_of(state), err);
+}
+
+int cli_folder_prepare(struct cli_folder *folder, struct err *err)
+{
     if (!folder->writes) {
         folder->shelf = cli_state_open_folder("changes");
         if (folder->shelf < 0) {
@@ -157,18 +203,30 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err)
             return -1;
         }
     }
-    find_state(folder, state, sizeof state);
-    return clerk_masks_begin(&folder->clerk, str_of(state), err);
+    return cli_folder_search(folder, err);
+}
+
+/* The time of the next tick: every change before this call is older, every later one is not. Times
+ * of files have the resolution of a tick, and since Linux 6.13 sometimes a finer one. */
+static int64_t next_tick_ns(void)
+{
+    const struct timespec pause = { 0, 200000 };
+    struct timespec first, now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &first);
+    now = first;
+    for (int i = 0; i < TICK_LOOKS && clock_ns(now) == clock_ns(first); i++) {
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    }
+    return clock_ns(now);
 }
 
 int cli_folder_begin(struct cli_folder *folder, struct err *err)
 {
-    struct timespec now;
     folder->masks = BUF_INIT(WALK_MASKS_BYTES);
     if (clerk_masks_end(&folder->clerk, &folder->masks, &folder->facts, err) < 0)
         return -1;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    folder->began_ns = clock_ns(now);
+    folder->began_ns = next_tick_ns();
     return 0;
 }
 

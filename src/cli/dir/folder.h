@@ -27,6 +27,11 @@ struct cli_folder {
  * change it. */
 int cli_folder_open(const char *path, bool writes, bool changes, struct cli_folder *out,
                     struct err *err);
+/* The same for a folder that is only shown, at another place than /workspace. ERR_USAGE for cupel's
+ * own state. `is_venv`: it is to appear at its own path, so places that boxes have are refused. */
+int cli_folder_open_shown(const char *path, bool is_venv, struct cli_folder *out, struct err *err);
+/* Lets the clerk look for what is hidden, as cli_folder_prepare does. */
+int cli_folder_search(struct cli_folder *folder, struct err *err);
 /* For a run, as the caller: opens the shelf where one is needed, and lets the clerk look for what
  * is hidden. */
 int cli_folder_prepare(struct cli_folder *folder, struct err *err);
@@ -34,7 +39,7 @@ int cli_folder_prepare(struct cli_folder *folder, struct err *err);
  * while the code ran; by the clock of files, which goes in ticks. */
 int cli_folder_begin(struct cli_folder *folder, struct err *err);
 void cli_folder_done(struct cli_folder *folder);
-/* Tells a person the facts of the masks that matter. */
+/* Tells a person of masks that do not hide all. */
 void cli_folder_tell(const struct cli_folder *folder);
 
 /* Stores the changes of a run from its layer; *out_count is their number. */

@@ -1,5 +1,5 @@
-/* Shared by `cupel diff` and `cupel apply`: the folder, a set of its changes, and which of them
- * are meant. */
+/* Shared by `cupel diff` and `cupel apply`: the folder, a set of its changes, and which of them are
+ * meant. */
 #ifndef CLI_DIR_REVIEW_H
 #define CLI_DIR_REVIEW_H
 
@@ -13,7 +13,7 @@ struct review {
     int set_dir;
     bool *picked; /* for each change */
 };
-#define REVIEW_INIT                                                                                \
+#define REVIEW_INIT \
     ((struct review){ .folder = CLI_FOLDER_INIT, .set = { .folder = NULL }, .set_dir = -1 })
 
 /* Opens the folder as the caller, drops its rights, and only then reads the set. */

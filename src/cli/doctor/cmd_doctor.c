@@ -28,6 +28,22 @@ static void print_line(const struct cli_doctor_check *check, const struct cli_do
     fflush(stdout);
 }
 
+/* A line for a person, or a row of the JSON. */
+static void tell(void *user, const struct cli_doctor_check *check,
+                 const struct cli_doctor_report *report)
+{
+    json_t *rows = user;
+    if (!rows) {
+        print_line(check, report);
+        return;
+    }
+    own_json detail = json_text(str_of(report->detail));
+    own_json fix = report->fix[0] ? json_text(str_of(report->fix)) : json_null();
+    json_array_append_new(rows, json_pack("{s:s,s:s,s:b,s:O,s:O}", "name", check->name, "verdict",
+                                          verdicts[report->verdict].name, "required",
+                                          check->required, "detail", detail, "fix", fix));
+}
+
 /* Runs a table of checks; returns whether the default profile can still run. */
 static bool look(const struct cli_doctor_check *checks, size_t count, json_t *rows)
 {
@@ -36,15 +52,7 @@ static bool look(const struct cli_doctor_check *checks, size_t count, json_t *ro
         struct cli_doctor_report report = { .verdict = CLI_DOCTOR_MISSING };
         checks[i].look(&report);
         fine = fine && !(checks[i].required && report.verdict == CLI_DOCTOR_MISSING);
-        if (!rows) {
-            print_line(&checks[i], &report);
-            continue;
-        }
-        own_json detail = json_text(str_of(report.detail));
-        own_json fix = report.fix[0] ? json_text(str_of(report.fix)) : json_null();
-        json_array_append_new(rows, json_pack("{s:s,s:s,s:b,s:O,s:O}", "name", checks[i].name,
-                                              "verdict", verdicts[report.verdict].name, "required",
-                                              checks[i].required, "detail", detail, "fix", fix));
+        tell(rows, &checks[i], &report);
     }
     return fine;
 }
@@ -63,6 +71,7 @@ int cli_cmd_doctor(int argc, char **argv)
     own_json rows = options.json ? json_array() : NULL;
     bool fine = look(cli_doctor_kernel, cli_doctor_kernel_count, rows);
     fine = look(cli_doctor_host, cli_doctor_host_count, rows) && fine;
+    fine = cli_doctor_run(tell, rows) && fine;
     if (options.json) {
         own_json out = json_pack("{s:b,s:O}", "ok", fine, "checks", rows);
         cli_term_json(out);

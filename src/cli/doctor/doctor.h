@@ -29,6 +29,12 @@ void cli_doctor_say(struct cli_doctor_report *out, enum cli_doctor_verdict verdi
 void cli_doctor_fix(struct cli_doctor_report *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A run, and a row for each stored image; false if the default profile cannot run. Last, because an
+ * engine takes the rights that other checks need. */
+bool cli_doctor_run(void (*tell)(void *user, const struct cli_doctor_check *check,
+                                 const struct cli_doctor_report *report),
+                    void *user);
+
 /* Sets the fix: the command that installs these packages (Debian's names) on this host. */
 void cli_doctor_install(struct cli_doctor_report *out, const char *const *packages, size_t count);
 

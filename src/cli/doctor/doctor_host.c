@@ -1,5 +1,4 @@
-/* The doctor's checks of the host: runtimes, packages, clock, space, and finally a real run, which
- * proves more than the checks before. Runs in the cli process. */
+/* The doctor's checks of the host: runtimes, packages, clock and space. Runs in the cli process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -222,33 +221,6 @@ static void check_space(struct cli_doctor_report *out)
         cli_doctor_fix(out, "free some space, or set CUPEL_STATE to a folder elsewhere");
 }
 
-/* Last: as root, opening the engine drops rights that the checks above need. */
-static void check_run(struct cli_doctor_report *out)
-{
-    struct err err = ERR_INIT;
-    struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40 };
-    own_request request = REQUEST_INIT;
-    own_result result;
-    result_init(&result);
-    int64_t before = clock_now_ns();
-    struct engine *engine = engine_open(&(struct engine_options){ 0 }, &err);
-    bool ran = engine &&
-               request_parse(STR("{\"code\":\"pass\"}"), &ceilings, &request, &err) == 0 &&
-               engine_run(engine, &request, NULL, NULL, /* interrupt_fd= */ -1, &result, &err) == 0;
-    double took = clock_ms_between(before, clock_now_ns());
-    engine_close(engine);
-    if (!ran) {
-        cli_doctor_say(out, CLI_DOCTOR_MISSING, "%.240s", err.text);
-        cli_doctor_fix(out, "%s", err.hint);
-    } else if (result.status != RESULT_OK) {
-        cli_doctor_say(out, CLI_DOCTOR_MISSING, "'pass' ended as %s: %.150s",
-                       result_status_name(result.status),
-                       result.error.message ? result.error.message : "");
-    } else {
-        cli_doctor_say(out, CLI_DOCTOR_OK, "'pass' in profile baseline took %.0f ms", took);
-    }
-}
-
 const struct cli_doctor_check cli_doctor_host[] = {
     { "python", check_python, true },
     { "node", check_node, false },
@@ -257,6 +229,5 @@ const struct cli_doctor_check cli_doctor_host[] = {
     { "mounts", check_mounts, false },
     { "clock", check_clock, false },
     { "space", check_space, false },
-    { "a run", check_run, true },
 };
 const size_t cli_doctor_host_count = array_len(cli_doctor_host);

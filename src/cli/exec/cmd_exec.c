@@ -1,7 +1,8 @@
 /* `cupel exec`: a command in a box, its streams, its exit code. Runs in the cli process. As for
  * `cupel run`, the order keeps the caller's rights away from foreign bytes:
- * 1. parse argv; 2. open inputs as the caller; 3. open an engine, which drops root's rights;
- * 4. only now read; 5. run, keys and screen being the command's; 6. report.
+ * 1. parse argv; 2. open inputs and folders as the caller; 3. open an engine, which drops root's
+ * rights; 4. only now read; 5. run, keys and screen being the command's; 6. keep the changes to a
+ * folder, and report.
  * The engine is the command's own: it lives as long, and nothing of it is recorded. */
 #include <errno.h>
 #include <signal.h>
@@ -11,11 +12,13 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "box/host/box.h"
 #include "cli/cli.h"
 #include "cli/exec/exec_options.h"
 #include "cli/exec/exec_relay.h"
 #include "cli/exec/exec_screen.h"
 #include "cli/run/run_request.h"
+#include "cli/run/shown.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/term.h"
 
@@ -25,6 +28,7 @@
 struct exec {
     struct cli_exec_options options;
     struct cli_run_inputs inputs;
+    struct cli_shown shown;
     struct engine *engine;
     struct request request;
     struct request_command command;
@@ -43,6 +47,7 @@ static void exec_done(struct exec *exec)
     result_done(&exec->result);
     request_done(&exec->request);
     cli_run_inputs_done(&exec->inputs);
+    cli_shown_done(&exec->shown);
     own_close_fd(&exec->interrupt_fd);
     own_close_fd(&exec->size_fd);
     cli_exec_options_done(&exec->options);
@@ -53,20 +58,11 @@ static void pass_term(struct exec *exec)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789.+-_";
-    struct opt_list *env = &exec->options.run.env;
     const char *term = getenv("TERM");
     if (!term || !*term || strlen(term) > TERM_MAX || term[strspn(term, plain)])
         return;
-    for (size_t i = 0; i < env->count; i++)
-        if (strncmp(env->at[i], "TERM=", 5) == 0)
-            return;
     snprintf(exec->term, sizeof exec->term, "TERM=%s", term);
-    const char **more = buf_alloc_zero(env->count + 1, sizeof *more);
-    if (env->count > 0)
-        memcpy(more, env->at, env->count * sizeof *more);
-    more[env->count++] = exec->term;
-    free(env->at);
-    env->at = more;
+    cli_shown_add_variable(&exec->options.run, exec->term);
 }
 
 static void look_at_terminal(struct exec *exec)
@@ -104,13 +100,18 @@ static int make_request(struct exec *exec, struct err *err)
 
 static int prepare(struct exec *exec, struct err *err)
 {
-    const struct engine_options how = { .warm = false };
-    if (cli_run_inputs_open_files(&exec->options.run.files, &exec->inputs, err) < 0)
+    const struct cli_run_options *options = &exec->options.run;
+    own_buf places = BUF_INIT(BOX_PLACES_ROOM);
+    if (cli_run_inputs_open_files(&options->files, /* folders= */ true, &exec->inputs, err) < 0 ||
+        cli_shown_open(options, &exec->inputs, &exec->shown, err) < 0)
         return -1;
     look_at_terminal(exec);
-    exec->engine = engine_open(&how, err);
-    if (!exec->engine || make_request(exec, err) < 0)
+    cli_shown_set_variables(&exec->options.run);
+    if (cli_run_inputs_attach(options, &exec->inputs, &places, err) < 0 ||
+        cli_shown_engine(&exec->shown, &exec->inputs, buf_str(&places), &exec->engine, err) < 0 ||
+        make_request(exec, err) < 0)
         return -1;
+    cli_shown_use(&exec->shown, &exec->request);
     /* Not before: until the command runs, Ctrl-C simply ends us. */
     if (cli_interrupt_open(&exec->interrupt_fd, err) < 0)
         return -1;
@@ -178,9 +179,12 @@ static void note_end(const struct exec *exec)
     cli_term_note("%s: %s", result_status_name(result->status), result->error.message);
 }
 
-static int report(const struct exec *exec)
+static int report(struct exec *exec)
 {
     const struct cli_stream *out = &exec->relay.out[0].stream;
+    struct err lost = ERR_INIT;
+    if (cli_shown_keep(&exec->shown, &exec->result, &lost) < 0)
+        return cli_term_refuse(&lost, /* json= */ false);
     if (cli_interrupt_signal())
         return 128 + cli_interrupt_signal();
     if (out->closed) {
@@ -196,6 +200,7 @@ int cli_cmd_exec(int argc, char **argv)
 {
     attr_cleanup(exec_done) struct exec exec = { .options = CLI_EXEC_OPTIONS_INIT,
                                                  .inputs = CLI_RUN_INPUTS_INIT,
+                                                 .shown = CLI_SHOWN_INIT,
                                                  .request = REQUEST_INIT,
                                                  .interrupt_fd = -1,
                                                  .size_fd = -1,

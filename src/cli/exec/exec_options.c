@@ -9,10 +9,12 @@
 #define TIMEOUT_LEAST_S 0.01
 
 const struct opt cli_exec_options_table[] = {
+    CLI_RUN_ROWS_DIR,
+    CLI_RUN_ROW_VENV,
     CLI_RUN_ROW_IMAGE,
     { "net", 0, "none", OPT_TEXT, offsetof(struct cli_exec_options, net),
       "the network: none, which is the default" },
-    CLI_RUN_ROW_FILE,
+    CLI_RUN_ROW_FILES,
     CLI_RUN_ROW_ENV,
     { "timeout", 't', "S", OPT_NUMBER, CLI_RUN_AT(timeout), "wall-clock seconds; default: none" },
     CLI_RUN_ROW_MEMORY,
@@ -35,7 +37,7 @@ void cli_exec_options_help(void)
           "\n"
           "The first word that is no option is the command; all that follows is its own.\n"
           "Standard input goes to it as it comes, and so do keys such as Ctrl-C. Its files are\n"
-          "gone when it ends.\n"
+          "gone when it ends, but for what it changed in a folder of yours (--dir).\n"
           "\n"
           "Options:\n",
           stdout);

@@ -13,12 +13,16 @@
 #include "cli/cli.h"
 #include "image/store/store.h"
 
+struct engine;
+
 /* --- the store, for a command --- */
 
 struct cli_images {
     char path[PATH_MAX]; /* of the state folder */
     int state; /* -1: there is none */
     struct image_store store; /* dirfd -1: no image was ever made */
+    struct engine *engine; /* for verbs that ask for one; NULL: it did not start */
+    struct err engine_err; /* then: why */
 };
 #define CLI_IMAGES_INIT ((struct cli_images){ .state = -1, .store = IMAGE_STORE_INIT })
 /* Open the state folder as the caller. */
@@ -50,6 +54,7 @@ struct cli_images_verb {
     size_t least, most; /* operands */
     const char *notes; /* at the end of --help; NULL: none */
     bool make; /* the store is made and swept */
+    bool engine; /* an engine is opened, which drops the rights */
     int (*host)(const char *name, bool json); /* for "host" and "host@..."; NULL: as any name */
     /* The exit code, or -1 with an err. Rights are dropped. */
     int (*go)(struct cli_images *images, const struct cli_images_options *options, struct err *err);

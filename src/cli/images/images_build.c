@@ -60,6 +60,15 @@ static int check_policy(const struct cli_builder *builder, const struct cli_buil
     return rc;
 }
 
+/* A name is not added to: a stranger may take `add data --npm zod` for that. */
+static void note_old(const char *name, const struct image_entry *before,
+                     const struct image_entry *now)
+{
+    if (before->hex[0] && strcmp(before->hex, now->hex) != 0)
+        cli_term_note("'%s' was another image until now; '--from %s' would have added to it", name,
+                      name);
+}
+
 /* "host", or "sha256:HEX" of the tree that a name leads to. */
 static int find_base(const struct cli_builder *builder, const char *from, char *out, size_t room,
                      struct err *err)
@@ -78,6 +87,8 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
                      struct image_entry *out, struct err *err)
 {
     struct cli_progress progress;
+    own_image_entry before = IMAGE_ENTRY_INIT;
+    struct err ignored = ERR_INIT;
     char base[80];
     bool bare = false;
     if (!image_store_name_valid(build->name)) {
@@ -89,12 +100,14 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
     if (check_policy(builder, build, err) < 0 ||
         find_base(builder, build->from, base, sizeof base, err) < 0)
         return -1;
+    (void)!image_store_find_any(&builder->images.store, build->name, &before, &ignored);
     cli_progress_open(&progress, build->verbose);
     const struct make_order order = {
         .name = build->name,
         .from = build->from ? base : NULL,
         .wants = build->wants,
         .lock = build->lock,
+        .debian = build->debian,
         .settings = &builder->settings,
         .timeout_s = build->timeout_s ? build->timeout_s : CLI_BUILD_TIMEOUT_S,
         .stop_fd = builder->stop_fd,
@@ -105,6 +118,8 @@ int cli_builder_make(struct cli_builder *builder, const struct cli_build *build,
     };
     int rc = make_image(&builder->images.store, &order, out, &bare, err);
     cli_progress_close(&progress);
+    if (rc == 0 && !build->from && !build->debian)
+        note_old(build->name, &before, out);
     if (bare)
         cli_term_note("this kernel has no Landlock: pip, npm and apt were not confined to the "
                       "build's folder");

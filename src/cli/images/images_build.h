@@ -36,6 +36,7 @@ struct cli_build {
     const char *name, *from;
     const struct make_wants *wants;
     const struct make_lock *lock; /* NULL: none */
+    const struct make_debian *debian; /* a Debian of its own; else NULL */
     int64_t timeout_s;            /* 0: the usual */
     bool verbose;
 };

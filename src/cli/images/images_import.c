@@ -22,7 +22,7 @@ const struct opt cli_images_import_table[] = {
       "name of the image (the archive's own, or the file's)" },
     { "ref", 0, "REF", OPT_TEXT, offsetof(MINE, ref),
       "which image of an archive that holds several" },
-    { "max-size", 0, "BYTES", OPT_BYTES, offsetof(MINE, max_size),
+    { "max-size", 0, "SIZE", OPT_BYTES, offsetof(MINE, max_size),
       "refuse an image that is larger unpacked (64G)" },
     { "json", 0, NULL, OPT_FLAG, offsetof(MINE, json), "print JSON" },
     { "quiet", 'q', NULL, OPT_FLAG, offsetof(MINE, quiet), "no notes on standard error" },

@@ -26,6 +26,39 @@ static void set_digest(json_t *row, const char *host_digest)
     json_object_set_new(row, "digest", json_string(digest));
 }
 
+static void add_language(json_t *list, const char *name, const char *path, const char *version)
+{
+    if (path[0])
+        json_array_append_new(list, json_pack("{s:s,s:s}", "name", name, "version", version));
+}
+
+/* As the state folder remembers from a look into the image; else as its files tell, without
+ * versions that nobody asked for. */
+static json_t *languages_of(const struct image *image)
+{
+    char version[16] = "";
+    const struct image_facts *facts = &image->facts;
+    json_t *known = json_object_get(image->manifest, "languages");
+    if (json_is_array(known))
+        return json_incref(known);
+    json_t *list = json_array();
+    if (facts->python_minor > 0)
+        snprintf(version, sizeof version, "3.%d", facts->python_minor);
+    add_language(list, "python", facts->python, version);
+    add_language(list, "javascript", facts->node, "");
+    add_language(list, "bash", facts->bash, "");
+    return list;
+}
+
+static void set_languages(const struct cli_images *images, json_t *row)
+{
+    own_image image = IMAGE_INIT;
+    struct err ignored = ERR_INIT;
+    if (image_open(json_get_str(row, "name").at, images->state, /* recompute= */ false, &image,
+                   &ignored) == 0)
+        json_object_set_new(row, "languages", languages_of(&image));
+}
+
 static int add_stored(const struct cli_images *images, const char *host_digest, json_t *list,
                       struct err *err)
 {
@@ -38,6 +71,7 @@ static int add_stored(const struct cli_images *images, const char *host_digest, 
         return -1;
     json_array_foreach (stored, i, row) {
         set_digest(row, host_digest);
+        set_languages(images, row);
         json_array_append(list, row);
     }
     return 0;
@@ -47,9 +81,11 @@ static void print_languages(const json_t *row)
 {
     size_t i;
     json_t *language;
-    json_array_foreach (json_object_get(row, "languages"), i, language)
-        printf("%s%s %s", i > 0 ? ", " : "", cli_images_plain(json_get_str(language, "name").at),
-               cli_images_plain(json_get_str(language, "version").at));
+    json_array_foreach (json_object_get(row, "languages"), i, language) {
+        struct str version = json_get_str(language, "version");
+        printf("%s%s%s%s", i > 0 ? ", " : "", cli_images_plain(json_get_str(language, "name").at),
+               version.len > 0 ? " " : "", cli_images_plain(version.at));
+    }
 }
 
 static void print_row(const json_t *row)
@@ -99,7 +135,7 @@ static int go(struct cli_images *images, const struct cli_images_options *option
     json_t *row = json_pack("{s:s,s:s,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "name", "host", "digest",
                             host.digest, "tree", "base", "bytes", "files", "created", "source",
                             "changed");
-    json_object_set(row, "languages", json_object_get(host.manifest, "languages"));
+    json_object_set_new(row, "languages", languages_of(&host));
     json_array_append_new(list, row);
     if (add_stored(images, host.digest, list, err) < 0)
         return -1;

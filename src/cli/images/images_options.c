@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -45,6 +46,8 @@ int cli_images_open_store(struct cli_images *images, bool make, struct err *err)
 {
     if (box_drop_door(err) < 0)
         return -1;
+    if (make)
+        umask(077); /* the caller's could lock the store out of its own folders */
     if (image_store_open(images->state, make, &images->store, err) == 0)
         return 0;
     if (err->kind == ERR_INPUT) {
@@ -59,6 +62,8 @@ int cli_images_open_store(struct cli_images *images, bool make, struct err *err)
 
 void cli_images_close(struct cli_images *images)
 {
+    engine_close(images->engine);
+    images->engine = NULL;
     image_store_close(&images->store);
     own_close_fd(&images->state);
 }
@@ -122,6 +127,14 @@ const char *cli_images_plain(const char *text)
     return room;
 }
 
+/* As root it needs the caller's rights, and drops them. */
+static int open_engine(struct cli_images *images, bool wanted)
+{
+    if (wanted)
+        images->engine = engine_open(&(struct engine_options){ 0 }, &images->engine_err);
+    return 0;
+}
+
 /* --- the command line --- */
 
 static void print_help(const struct cli_images_verb *verb)
@@ -171,6 +184,7 @@ int cli_images_do(const struct cli_images_verb *verb, int argc, char **argv)
     else if (parsed == 0 && verb->host && is_host(&options.names))
         code = verb->host(options.names.at[0], options.json);
     else if (parsed < 0 || cli_images_open_state(&images, &err) < 0 ||
+             open_engine(&images, verb->engine) < 0 ||
              cli_images_open_store(&images, verb->make, &err) < 0 ||
              (code = verb->go(&images, &options, &err)) < 0)
         code = cli_term_refuse(&err, options.json);

@@ -6,8 +6,11 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "base/attr.h"
 #include "cli/images/images.h"
 #include "cli/term/term.h"
+#include "engine/engine.h"
+#include "image/make/lock.h"
 #include "image/look.h"
 
 static void set_text(json_t *object, const char *name, const char *text)
@@ -57,6 +60,24 @@ static int look(const struct cli_images *images, const struct image_entry *entry
     return 0;
 }
 
+/* The findings of a run in a box of the image, once and remembered; or why nobody could look. */
+static void probe(struct cli_images *images, const struct image_entry *entry, json_t *out)
+{
+    static const char *const members[] = { "languages", "python_start", "python_why" };
+    struct err err = images->engine_err;
+    own_json found = NULL;
+    char tree[80];
+    snprintf(tree, sizeof tree, "sha256:%s", entry->hex);
+    const char *name = entry->name[0] ? entry->name : tree;
+    if (images->engine)
+        (void)!engine_image(images->engine, name, /* recompute= */ false, &found, &err);
+    for (size_t i = 0; i < array_len(members); i++) {
+        json_t *value = json_object_get(found, members[i]);
+        json_object_set_new(out, members[i], value ? json_incref(value) : json_null());
+    }
+    set_text(out, "unprobed", found ? "" : err.text);
+}
+
 /* --- for a person --- */
 
 static void print_member(const json_t *object, const char *name, const char *label)
@@ -72,6 +93,28 @@ static void print_size(const json_t *image)
     cli_term_add_size(&size, (double)json_integer_value(json_object_get(image, "bytes")));
     printf("  %-9s %s in %lld files\n", "size", size.at,
            json_integer_value(json_object_get(image, "files")));
+}
+
+static void print_found(const json_t *image)
+{
+    size_t i;
+    json_t *language;
+    struct str how = json_get_str(image, "python_start"), why = json_get_str(image, "python_why");
+    own_buf text = BUF_INIT(4096);
+    json_array_foreach (json_object_get(image, "languages"), i, language)
+        if (buf_printf(&text, "%s%s %s", i > 0 ? ", " : "",
+                       cli_images_plain(json_get_str(language, "name").at),
+                       cli_images_plain(json_get_str(language, "version").at)) < 0)
+            break;
+    if (text.len > 0)
+        printf("  %-9s %s\n", "languages", text.at);
+    if (str_is(how, "zygote"))
+        printf("  %-9s from a zygote, in an engine that serves\n", "starts");
+    else if (str_is(how, "exec"))
+        printf("  %-9s Python by exec: %s\n", "starts", why.at);
+    else if (how.len > 0)
+        printf("  %-9s Python: %s\n", "lacks", why.at);
+    print_member(image, "unprobed", "unprobed");
 }
 
 static void print_languages(const json_t *facts)
@@ -108,6 +151,8 @@ static void print_lock(const json_t *lock)
             struct str name = json_get_str(item, "name");
             if (name.len == 0)
                 name = json_get_str(item, "path");
+            if (name.len > 0 && strcmp(kind, make_kind_names[MAKE_NPM]) == 0)
+                name = str_of(make_npm_name(name.at));
             printf("  %-9s %s %s\n", cli_images_plain(kind), cli_images_plain(name.at),
                    cli_images_plain(json_get_str(item, "version").at));
         }
@@ -127,9 +172,12 @@ static void print(const json_t *image)
     print_member(image, "created", "created");
     print_size(image);
     print_member(facts, "os", "system");
+    print_found(image);
     print_languages(facts);
     print_env(json_object_get(image, "env"));
+    print_member(image, "suite", "debian");
     print_lock(json_object_get(image, "lock"));
+    print_lock(json_object_get(image, "packages"));
 }
 
 /* --- the verb --- */
@@ -142,6 +190,7 @@ static int go(struct cli_images *images, const struct cli_images_options *option
     own_json image = json_copy(entry.manifest);
     if (look(images, &entry, image, err) < 0)
         return -1;
+    probe(images, &entry, image);
     if (options->json) {
         own_json out = json_pack("{s:O}", "image", image);
         return cli_term_json(out);
@@ -176,6 +225,7 @@ int cli_images_show(int argc, char **argv)
         .notes = "\nNAME@sha256:DIGEST shows it if that is its digest. For example:\n"
                  "  cupel images show host\n",
         .host = show_host,
+        .engine = true,
         .go = go,
     };
     return cli_images_do(&verb, argc, argv);

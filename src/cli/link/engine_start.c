@@ -150,14 +150,23 @@ int cli_session_carry(struct cli_remote *remote, struct err *err)
     return cli_remote_spawn(remote, /* options= */ NULL, /* errors= */ -1, err);
 }
 
-int cli_session_own(struct cli_remote *remote, char *const *options, struct err *err)
+int cli_session_own_heard(struct cli_remote *remote, char *const *options, int *out_errors,
+                          struct err *err)
 {
     own_fd errors = memfd_create("cupel-serve", MFD_CLOEXEC);
     if (errors < 0)
         return err_sys(err, "make a buffer for the engine's messages");
-    if (cli_remote_spawn(remote, options, errors, err) == 0)
+    if (cli_remote_spawn(remote, options, errors, err) == 0) {
+        *out_errors = take_fd(&errors);
         return 0;
+    }
     if (lseek(errors, 0, SEEK_END) > 0)
         read_reason(errors, err);
     return -1;
+}
+
+int cli_session_own(struct cli_remote *remote, char *const *options, struct err *err)
+{
+    own_fd errors = -1;
+    return cli_session_own_heard(remote, options, &errors, err);
 }

@@ -16,5 +16,10 @@ int cli_session_carry(struct cli_remote *remote, struct err *err);
 /* Starts an engine for this connection alone, whatever engine runs, with these options of `cupel
  * serve`, and a NULL. An engine that does not start says why. */
 int cli_session_own(struct cli_remote *remote, char *const *options, struct err *err);
+/* The same; the engine's standard error stays readable behind *out_errors. */
+int cli_session_own_heard(struct cli_remote *remote, char *const *options, int *out_errors,
+                          struct err *err);
+/* The word in it that begins the outcome of a session on a folder: "changes COUNT SET CUT". */
+#define CLI_SESSION_CHANGES "changes"
 
 #endif

@@ -15,6 +15,7 @@
 #include "cli/repl/repl_options.h"
 #include "cli/repl/repl_scan.h"
 #include "cli/run/run_request.h"
+#include "cli/run/shown.h"
 #include "cli/link/engine_start.h"
 #include "cli/term/term.h"
 
@@ -239,6 +240,11 @@ static int open_engine(struct cli_repl *repl, struct err *err)
 {
     struct cli_remote *remote = &repl->job.remote;
     char *options[CLI_RUN_ENGINE_OPTIONS];
+    char dir[] = "--dir", write[] = "--write";
+    char *folder[] = { dir, (char *)(uintptr_t)repl->options.dir,
+                       repl->options.write ? write : NULL, NULL };
+    if (repl->options.dir)
+        return cli_session_own_heard(remote, folder, &repl->engine_said, err);
     if (cli_run_options_engine(&repl->options, options))
         return cli_session_own(remote, options, err);
     return repl->options.session ? cli_session_reach(remote, repl->options.session, err)
@@ -264,7 +270,8 @@ static int prepare(struct cli_repl *repl, struct err *err)
 {
     struct cli_job *job = &repl->job;
     const char *folder = repl->options.out ? repl->options.out : ".";
-    if (cli_run_inputs_open_files(&repl->options.files, &job->inputs, err) < 0 ||
+    if (cli_run_inputs_open_files(&repl->options.files, /* folders= */ false, &job->inputs, err) <
+            0 ||
         cli_steward_open(folder, &job->steward, err) < 0)
         return -1;
     job->pictures = repl->options.out ? NULL : folder;
@@ -299,23 +306,53 @@ static void talk(struct cli_repl *repl)
     if (repl->reader.prompts)
         cli_term_note("%s in session %s; :help lists commands, Ctrl-D ends",
                       request_languages[repl->language].name, repl->id);
+    if (repl->reader.prompts && repl->options.dir)
+        cli_term_note("on a folder: :undo brings names back, and changes no file");
     while (!repl->quit)
         read_one(repl);
     cli_repl_leave(repl);
 }
 
-static void done(struct cli_repl *repl)
+/* Our engine has ended: what became of the changes to the folder. */
+static int tell_changes(const struct cli_repl *repl)
+{
+    char said[1024], set[32];
+    size_t count = 0;
+    int cut = 0;
+    ssize_t n = repl->engine_said < 0 ? 0 : pread(repl->engine_said, said, sizeof said - 1, 0);
+    said[n > 0 ? n : 0] = 0;
+    if (n <= 0 || repl->options.write)
+        return 0;
+    if (sscanf(said, CLI_SESSION_CHANGES " %zu %31s %d", &count, set, &cut) != 3) {
+        said[strcspn(said, "\n")] = 0;
+        cli_term_note("%s", strncmp(said, "cupel: ", 7) == 0 ? said + 7 : said);
+        return 125;
+    }
+    if (count > 0)
+        cli_term_note("changes: %zu, kept as %s; cupel diff shows them, cupel apply brings them "
+                      "into the folder",
+                      count, set);
+    if (cut)
+        cli_term_note("changes: not all of them were kept, see cupel diff");
+    return 0;
+}
+
+static int done(struct cli_repl *repl)
 {
     cli_repl_reader_close(&repl->reader);
     request_done(&repl->made_of);
     cli_job_done(&repl->job);
+    int code = tell_changes(repl);
+    own_close_fd(&repl->engine_said);
     cli_run_options_done(&repl->options);
+    return code;
 }
 
 int cli_cmd_repl(int argc, char **argv)
 {
     struct cli_repl repl = { .options = CLI_RUN_OPTIONS_INIT,
                              .made_of = REQUEST_INIT,
+                             .engine_said = -1,
                              .reader = { .interrupt_fd = -1, .history_fd = -1 } };
     struct err err = ERR_INIT;
     repl.reader.complete = complete;
@@ -324,6 +361,7 @@ int cli_cmd_repl(int argc, char **argv)
     int code = 0;
     int parsed = cli_repl_options_parse(argc, argv, &repl.options, &err);
     cli_term_set_quiet(repl.options.quiet);
+    cli_shown_set_variables(&repl.options);
     if (parsed == 0 && repl.options.help) {
         cli_repl_options_help();
     } else if (parsed < 0 || prepare(&repl, &err) < 0) {
@@ -334,6 +372,6 @@ int cli_cmd_repl(int argc, char **argv)
                : repl.reader.prompts  ? 0
                                       : repl.code;
     }
-    done(&repl);
-    return code;
+    int lost = done(&repl);
+    return lost ? lost : code;
 }

@@ -19,6 +19,7 @@ struct cli_repl {
     struct request made_of; /* the request for a new session */
     char id[REQUEST_SESSION_LEN + 1];
     enum request_language language;
+    int engine_said; /* with --dir: the standard error of our engine; -1: none */
     bool own;  /* the session ends with the prompt */
     bool quit;
     int code;  /* exit code of the last cell */

@@ -150,6 +150,11 @@ static int do_get(struct cli_repl *repl, const char *path, const char *file, str
 
 static int do_reset(struct cli_repl *repl, const char *first, const char *second, struct err *err)
 {
+    if (repl->options.dir) {
+        err_set(err, ERR_USAGE, "a prompt on a folder has one session");
+        err_hint(err, "leave it, and start 'cupel repl --dir' again");
+        return -1;
+    }
     (void)first;
     (void)second;
     cli_repl_leave(repl);

@@ -6,7 +6,7 @@
 #include "base/attr.h"
 
 const struct opt cli_repl_options_table[] = {
-    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_FILE,    CLI_RUN_ROW_OUT,
+    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_FILE,    CLI_RUN_ROWS_DIR,    CLI_RUN_ROW_OUT,
     CLI_RUN_ROW_TIMEOUT,  CLI_RUN_ROW_MEMORY,  CLI_RUN_ROW_CPUS,
     CLI_RUN_ROW_DISK,     CLI_RUN_ROW_PIDS,    CLI_RUN_ROW_ENV,
     CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
@@ -50,6 +50,7 @@ static int check_named(const struct cli_run_options *o, struct err *err)
         { "cpus", o->cpus.given },           { "disk", o->disk.given },
         { "pids", o->pids.given },           { "profile", o->profile != NULL },
         { "image", o->image != NULL },       { "file", o->files.count > 0 },
+        { "dir", o->dir != NULL },
         { "env", o->env.count > 0 },         { "seed", o->seed.given },
         { "tools", o->tools.count > 0 },     { "tools-dir", o->tools_dir != NULL },
         { "mcp", o->mcp != NULL },           { "secrets", o->secrets != NULL },
@@ -73,6 +74,8 @@ int cli_repl_options_parse(int argc, char **argv, struct cli_run_options *out, s
         return -1;
     if (out->help)
         return 0;
+    if (out->dir && cli_run_options_engine(out, (char *[CLI_RUN_ENGINE_OPTIONS]){ NULL }))
+        return err_set(err, ERR_USAGE, "options '--dir' and those of tools cannot be combined");
     if (operands.count > 1)
         return err_set(err, ERR_USAGE, "'cupel repl' takes one id, but got '%.80s' too",
                        operands.at[1]);

@@ -37,45 +37,18 @@ static bool fits(const struct cli_run_inputs *inputs)
     return total <= INPUT_MAX;
 }
 
-/* An engine for this run alone, which shows its box a folder or files of the caller's. */
-static int open_attached(struct cli_job *job, struct str places, struct err *err)
-{
-    int files[ENGINE_FILES_MAX];
-    struct engine_attached attached = { .folder = job->folder.fd, .files = files,
-                                        .places = places };
-    const struct engine_options how = { .attached = &attached };
-    if (job->folder.fd >= 0)
-        attached.mode = job->folder.writes ? ENGINE_FOLDER_WRITE : ENGINE_FOLDER_LAYER;
-    for (size_t i = 0; i < job->inputs.file_count; i++) {
-        if (job->inputs.files[i].attached)
-            files[attached.file_count++] = job->inputs.files[i].fd;
-    }
-    job->engine = engine_open(&how, err);
-    if (!job->engine || job->folder.fd < 0)
-        return job->engine ? 0 : -1;
-    if (cli_folder_begin(&job->folder, err) < 0)
-        return -1;
-    engine_set_places(job->engine, buf_str(&job->folder.masks));
-    return 0;
-}
-
 static int open_engine(struct cli_job *job, struct err *err)
 {
     const struct engine_options how = { .warm = false };
     char *options[CLI_RUN_ENGINE_OPTIONS];
     own_buf places = BUF_INIT(BOX_PLACES_ROOM);
-    if (job->options->dir)
-        return open_attached(job, STR_NONE, err);
     int attached = cli_run_inputs_attach(job->options, &job->inputs, &places, err);
     if (attached < 0)
         return -1;
-    if (attached > 0 && !job->options->record && job->options->tools.count == 0)
-        return open_attached(job, buf_str(&places), err);
-    if (attached > 0) {
-        err_set(err, ERR_USAGE, "a file of over 64 MiB cannot be combined with '--%s'",
-                job->options->record ? "record" : "tools");
+    if (attached > 0 && cli_run_options_check_alone(job->options, "a file of over 64 MiB", err) < 0)
         return -1;
-    }
+    if (attached > 0 || cli_shown_any(&job->folders))
+        return cli_shown_engine(&job->folders, &job->inputs, buf_str(&places), &job->engine, err);
     if (cli_run_options_engine(job->options, options))
         return cli_session_own(&job->remote, options, err) < 0 ? -1 : box_drop_door(err);
     if (job->options->tools.count > 0)
@@ -92,11 +65,8 @@ static int open_engine(struct cli_job *job, struct err *err)
 
 static int prepare(struct cli_job *job, struct err *err)
 {
-    if (cli_run_inputs_open(job->options, &job->inputs, err) < 0)
-        return -1;
-    if (job->options->dir && (cli_folder_open(job->options->dir, job->options->write,
-                                              /* changes= */ false, &job->folder, err) < 0 ||
-                              cli_folder_prepare(&job->folder, err) < 0))
+    if (cli_run_inputs_open(job->options, &job->inputs, err) < 0 ||
+        cli_shown_open(job->options, &job->inputs, &job->folders, err) < 0)
         return -1;
     if (job->options->out && cli_steward_open(job->options->out, &job->steward, err) < 0)
         return -1;
@@ -105,6 +75,7 @@ static int prepare(struct cli_job *job, struct err *err)
     if (cli_run_request_build(job->options, &job->inputs, &job->stdin_bytes, &job->request, err) <
         0)
         return -1;
+    cli_shown_use(&job->folders, &job->request);
     if (job->request.tools && !cli_remote_is_open(&job->remote)) {
         err_set(err, ERR_ABSENT, "no engine is running, so there are no tools");
         err_hint(err, "name them with --tools, or start an engine: cupel serve");
@@ -144,6 +115,7 @@ int cli_cmd_run(int argc, char **argv)
     cli_job_init(&job, &options);
     int parsed = cli_run_options_parse(argc, argv, &options, &err);
     cli_term_set_quiet(options.quiet);
+    cli_shown_set_variables(&options);
     if (parsed == 0 && options.help) {
         cli_run_options_help();
         return 0;

@@ -142,7 +142,7 @@ void cli_job_init(struct cli_job *job, const struct cli_run_options *options)
                              .inputs = CLI_RUN_INPUTS_INIT,
                              .steward = CLI_STEWARD_INIT,
                              .remote = CLI_REMOTE_INIT,
-                             .folder = CLI_FOLDER_INIT,
+                             .folders = CLI_SHOWN_INIT,
                              .request = REQUEST_INIT,
                              .room = { { -1, LOOP_HANDLER(on_out_ready) },
                                       { -1, LOOP_HANDLER(on_err_ready) } },
@@ -175,7 +175,7 @@ void cli_job_done(struct cli_job *job)
     cli_approve_done(&job->approve);
     own_close_fd(&job->interrupt_fd);
     cli_recorded_close(&job->recorded);
-    cli_folder_done(&job->folder);
+    cli_shown_done(&job->folders);
 }
 
 void cli_job_again(struct cli_job *job)
@@ -313,26 +313,6 @@ static void show(struct cli_job *job)
     note_left_out(&job->err_stream, "stderr");
 }
 
-/* The changes of the code to its view of the folder become a set for cupel diff. */
-static int keep_changes(struct cli_job *job, struct err *err)
-{
-    size_t count = 0;
-    if (job->folder.fd < 0)
-        return 0;
-    cli_folder_tell(&job->folder);
-    if (job->folder.writes)
-        return 0;
-    if (cli_folder_collect(&job->folder, &job->result, &count, err) < 0)
-        return err_wrap(err, "the run ended, but its changes are lost");
-    if (count > 0)
-        cli_term_note("changes: %zu, kept as %s; cupel diff shows them, cupel apply brings them "
-                      "into the folder",
-                      count, job->result.run);
-    if (job->result.layer_cut)
-        cli_term_note("changes: not all of them were kept, see cupel diff");
-    return 0;
-}
-
 int cli_job_tell(struct cli_job *job)
 {
     struct err save_err = ERR_INIT;
@@ -347,7 +327,7 @@ int cli_job_tell(struct cli_job *job)
         show(job);
     }
     struct err lost = ERR_INIT;
-    if (keep_changes(job, &lost) < 0)
+    if (cli_shown_keep(&job->folders, &job->result, &lost) < 0)
         return cli_term_refuse(&lost, /* json= */ false);
     cli_approve_look(&job->approve, job->result.calls);
     cli_approve_tell(&job->approve);

@@ -6,12 +6,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/dir/folder.h"
 #include "cli/run/figures.h"
 #include "cli/link/remote.h"
 #include "cli/run/recorded.h"
 #include "cli/run/run_inputs.h"
 #include "cli/run/run_options.h"
+#include "cli/run/shown.h"
 #include "cli/link/steward.h"
 #include "cli/term/stream.h"
 #include "contract/request.h"
@@ -26,7 +26,7 @@ struct cli_job {
     struct cli_steward steward;
     struct cli_remote remote; /* a running engine, or */
     struct engine *engine;    /* our own */
-    struct cli_folder folder; /* of --dir */
+    struct cli_shown folders; /* of our own engine: folders of the caller */
     struct cli_recorded recorded; /* of a run by our own engine */
     struct err unrecorded; /* the end of its record was not stored */
     struct buf stdin_bytes;

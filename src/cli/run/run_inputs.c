@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "contract/request.h"
 
 #define RUN_ATTACH_MAX 32
+#define FILES_USUAL 500 /* that every limit of open files allows */
 #define COMMAND "exec \"$@\"" /* in Bash, with the command as arguments */
 
 static bool is_regular(const char *path)
@@ -30,8 +32,9 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* "-" is our own standard input. */
-static int open_input(const char *path, const char *what, int *out_fd, struct err *err)
+/* "-" is our own standard input. out_is_folder: NULL where a folder is refused. */
+static int open_any(const char *path, const char *what, int *out_fd, bool *out_is_folder,
+                    struct err *err)
 {
     own_fd fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                                        : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -40,9 +43,13 @@ static int open_input(const char *path, const char *what, int *out_fd, struct er
         int error = errno;
         err_sys(err, "open %s '%.200s'", what, path);
         err->kind = error == ENOENT ? ERR_ABSENT : ERR_USAGE;
+        if (error == EMFILE)
+            err_hint(err, "name the folder of the files, or raise the limit: ulimit -n 8192");
         return -1;
     }
-    if (S_ISDIR(st.st_mode)) {
+    if (out_is_folder) {
+        *out_is_folder = S_ISDIR(st.st_mode);
+    } else if (S_ISDIR(st.st_mode)) {
         err_set(err, ERR_USAGE, "%s '%.200s' is a folder, not a file", what, path);
         if (strcmp(what, "file") == 0)
             err_hint(err, "name each file, or pack the folder: tar -cf data.tar '%.200s'", path);
@@ -50,6 +57,11 @@ static int open_input(const char *path, const char *what, int *out_fd, struct er
     }
     *out_fd = take_fd(&fd);
     return 0;
+}
+
+static int open_input(const char *path, const char *what, int *out_fd, struct err *err)
+{
+    return open_any(path, what, out_fd, /* out_is_folder= */ NULL, err);
 }
 
 static bool is_one_word(const char *text)
@@ -83,9 +95,20 @@ static int open_code(const char *text, bool language, struct cli_run_inputs *out
     return open_input(text, "script", &out->code_fd, err);
 }
 
-int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
-                              struct err *err)
+/* Each file of a request stays open until it is read. */
+static void raise_limit(size_t count)
 {
+    struct rlimit files;
+    if (count <= FILES_USUAL || getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int cli_run_inputs_open_files(const struct opt_list *specs, bool folders,
+                              struct cli_run_inputs *out, struct err *err)
+{
+    raise_limit(specs->count);
     if (cli_settings_use_image(err) < 0)
         return -1;
     out->files = buf_alloc_zero(specs->count + 1, sizeof *out->files);
@@ -94,7 +117,8 @@ int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_input
         file->fd = -1;
         out->file_count = i + 1;
         if (cli_run_spec_parse(specs->at[i], is_there, &file->spec, err) < 0 ||
-            open_input(file->spec.host, "file", &file->fd, err) < 0)
+            open_any(file->spec.host, "file", &file->fd, folders ? &file->is_folder : NULL, err) <
+                0)
             return -1;
     }
     return 0;
@@ -120,11 +144,11 @@ int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_in
     if (options->stdin_file &&
         open_input(options->stdin_file, "standard input", &out->stdin_fd, err) < 0)
         return -1;
-    return cli_run_inputs_open_files(&options->files, out, err);
+    return cli_run_inputs_open_files(&options->files, /* folders= */ true, out, err);
 }
 
 /* A copy counts as input: of the default profile 64 MiB of it, and never more than a frame takes.
- * A profile or a limit that is named allows a copy as large as it says. */
+ * A profile or a limit that is named asks for a copy as large as that allows. */
 static off_t copy_max(const struct cli_run_options *options)
 {
     bool asks = options->profile || options->limits.count > 0;

@@ -27,6 +27,7 @@ struct cli_run_file {
     struct cli_run_spec spec;
     int fd;
     bool attached; /* too large to copy: the box shows the file itself, read-only */
+    bool is_folder; /* the box shows it, read-only; the descriptor is for nothing else */
 };
 
 struct cli_run_inputs {
@@ -44,9 +45,9 @@ struct cli_run_inputs {
 
 int cli_run_inputs_open(const struct cli_run_options *options, struct cli_run_inputs *out,
                         struct err *err);
-/* The files alone, each HOST[:PATH][:ro]. */
-int cli_run_inputs_open_files(const struct opt_list *specs, struct cli_run_inputs *out,
-                              struct err *err);
+/* The files alone, each HOST[:PATH][:ro]. `folders`: folders may be among them. */
+int cli_run_inputs_open_files(const struct opt_list *specs, bool folders,
+                              struct cli_run_inputs *out, struct err *err);
 /* Marks the files that are too large to copy, and appends their places (struct box_folder) to
  * `places`. The number of them, or -1. */
 int cli_run_inputs_attach(const struct cli_run_options *options, struct cli_run_inputs *inputs,

@@ -10,11 +10,12 @@
 #include "cli/approve/approve.h"
 
 const struct opt cli_run_options_table[] = {
-    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,    CLI_RUN_ROW_FILE,
-    CLI_RUN_ROWS_DIR,     CLI_RUN_ROW_OUT,     CLI_RUN_ROW_TIMEOUT, CLI_RUN_ROW_MEMORY,
-    CLI_RUN_ROW_CPUS,     CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
+    CLI_RUN_ROW_LANGUAGE, CLI_RUN_ROW_CODE,    CLI_RUN_ROW_FILES,
+    CLI_RUN_ROWS_DIR,     CLI_RUN_ROW_VENV,    CLI_RUN_ROW_OUT,
+    CLI_RUN_ROW_TIMEOUT,  CLI_RUN_ROW_MEMORY,  CLI_RUN_ROW_CPUS,
+       CLI_RUN_ROW_DISK,    CLI_RUN_ROW_PIDS,
     CLI_RUN_ROW_LIMIT,    CLI_RUN_ROW_ENV,     CLI_RUN_ROW_STDIN,
-    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_SEED,
+    CLI_RUN_ROW_PROFILE,  CLI_RUN_ROW_IMAGE,   CLI_RUN_ROW_PACKAGE, CLI_RUN_ROW_SEED,
     CLI_RUN_ROW_CACHE,    CLI_RUN_ROW_TOOLS,   CLI_RUN_ROWS_SOURCES,
     CLI_RUN_ROWS_APPROVE, CLI_RUN_ROW_REQUEST, CLI_RUN_ROW_JSON,
     CLI_RUN_ROW_INLINE,   CLI_RUN_ROW_CURL,    CLI_RUN_ROW_COLD,
@@ -61,6 +62,7 @@ static int check_request_alone(const struct cli_run_options *o, struct err *err)
         { "profile", o->profile != NULL },   { "image", o->image != NULL },
         { "limit", o->limits.count > 0 },    { "seed", o->seed.given },
         { "cache", o->cache.given },         { "tools", o->tools.count > 0 },
+        { "package", o->packages.count > 0 },
     };
     for (size_t i = 0; i < array_len(fields); i++) {
         if (!fields[i].given)
@@ -134,28 +136,35 @@ static int check_tools(const struct cli_run_options *o, struct err *err)
     return -1;
 }
 
-/* A folder needs an engine of our own, which is given it as the caller. */
-static int check_dir(const struct cli_run_options *o, struct err *err)
+int cli_run_options_check_alone(const struct cli_run_options *o, const char *what, struct err *err)
 {
     const struct {
         const char *name;
         bool given;
     } others[] = {
-        { "request", o->request != NULL }, { "curl", o->curl },
-        { "file", o->files.count > 0 },    { "tools", o->tools.count > 0 },
+        { "request", o->request != NULL }, { "curl", o->curl },    { "tools", o->tools.count > 0 },
         { "cache", o->cache.given },       { "record", o->record },
     };
-    if (!o->dir && o->write)
-        return err_set(err, ERR_USAGE, "option '--write' needs a folder: --dir DIR");
-    for (size_t i = 0; o->dir && i < array_len(others); i++) {
-        if (!others[i].given)
-            continue;
-        err_set(err, ERR_USAGE, "options '--dir' and '--%s' cannot be combined", others[i].name);
-        if (o->files.count > 0)
-            err_hint(err, "put the file into the folder");
-        return -1;
+    for (size_t i = 0; i < array_len(others); i++) {
+        if (others[i].given)
+            return err_set(err, ERR_USAGE, "%s and '--%s' cannot be combined", what,
+                           others[i].name);
     }
     return 0;
+}
+
+static int check_dir(const struct cli_run_options *o, struct err *err)
+{
+    if (!o->dir && o->write)
+        return err_set(err, ERR_USAGE, "option '--write' needs a folder: --dir DIR");
+    if (o->dir && o->files.count > 0) {
+        err_set(err, ERR_USAGE, "options '--dir' and '--file' cannot be combined");
+        err_hint(err, "put the file into the folder");
+        return -1;
+    }
+    if (o->dir && cli_run_options_check_alone(o, "options '--dir'", err) < 0)
+        return -1;
+    return o->venv ? cli_run_options_check_alone(o, "options '--venv'", err) : 0;
 }
 
 int cli_run_options_check(const struct cli_run_options *options, struct err *err)

@@ -14,9 +14,10 @@ struct cli_run_options {
     const char *language, *code, *out, *stdin_file, *profile, *image, *request;
     const char *session, *on_error; /* of a cell, see cupel session run */
     bool names, inline_artifacts, curl;
-    struct opt_list files, env, limits, tools, approve, refuse;
+    struct opt_list files, env, limits, tools, packages, approve, refuse;
     const char *tools_dir, *mcp, *secrets; /* of an engine of our own */
     const char *dir; /* a folder to show as /workspace */
+    const char *venv; /* a virtual environment of Python, to show at its own path */
     bool write, command; /* what is written there goes through; operands are a command */
     struct opt_number timeout, memory, cpus, disk, pids, seed, cache;
     struct opt_operands operands;
@@ -36,6 +37,13 @@ struct cli_run_options {
       OPT_LIST,                                                                                    \
       CLI_RUN_AT(files),                                                                           \
       "copy a file into the work directory, read-only with :ro" }
+#define CLI_RUN_ROW_FILES                                                                          \
+    { "file",                                                                                      \
+      'f',                                                                                         \
+      "HOST[:PATH][:ro]",                                                                          \
+      OPT_LIST,                                                                                    \
+      CLI_RUN_AT(files),                                                                           \
+      "copy a file into the work directory (:ro); show a folder" }
 #define CLI_RUN_ROWS_DIR                                                                           \
     {                                                                                              \
         "dir",                                                                                     \
@@ -52,6 +60,15 @@ struct cli_run_options {
         OPT_FLAG,                                                                                  \
         CLI_RUN_AT(write),                                                                         \
         "with --dir: let the code write into the folder itself"                                    \
+    }
+#define CLI_RUN_ROW_VENV                                                                           \
+    {                                                                                              \
+        "venv",                                                                                    \
+        0,                                                                                         \
+        "DIR",                                                                                     \
+        OPT_TEXT,                                                                                  \
+        CLI_RUN_AT(venv),                                                                          \
+        "Python and packages of this virtual environment, read-only"                               \
     }
 #define CLI_RUN_ROW_OUT                                                                            \
     { "out", 'o', "DIR", OPT_TEXT, CLI_RUN_AT(out), "save artifacts and pictures in this folder" }
@@ -90,6 +107,15 @@ struct cli_run_options {
       "defaults and walls: baseline, analysis, strict" }
 #define CLI_RUN_ROW_IMAGE                                                                          \
     { "image", 0, "NAME", OPT_TEXT, CLI_RUN_AT(image), "root file system, see cupel images" }
+#define CLI_RUN_ROW_PACKAGE                                                                        \
+    {                                                                                              \
+        "package",                                                                                 \
+        0,                                                                                         \
+        "PACKAGE",                                                                                 \
+        OPT_LIST,                                                                                  \
+        CLI_RUN_AT(packages),                                                                      \
+        "use an image that has this package of Python"                                             \
+    }
 #define CLI_RUN_ROW_SEED                                                                           \
     { "seed", 0, "N", OPT_NUMBER, CLI_RUN_AT(seed), "fix random numbers and the clock" }
 #define CLI_RUN_ROW_TOOLS                                                                          \
@@ -185,6 +211,10 @@ bool cli_run_options_engine(const struct cli_run_options *options,
                             char *out[CLI_RUN_ENGINE_OPTIONS]);
 /* The rules between options, for a command with its own table. */
 int cli_run_options_check(const struct cli_run_options *options, struct err *err);
+/* A folder or a large file needs an engine of our own, which is given it as the caller: some
+ * options do not go with that. `what`: for the message. */
+int cli_run_options_check_alone(const struct cli_run_options *options, const char *what,
+                                struct err *err);
 /* A wrong command line is still answered in the form it asks for. */
 bool cli_run_options_ask_for_json(int argc, char **argv);
 void cli_run_options_done(struct cli_run_options *options);

@@ -64,6 +64,14 @@ static json_t *tools_json(const struct opt_list *given)
     return names;
 }
 
+static json_t *packages_json(const struct opt_list *given)
+{
+    json_t *packages = json_array();
+    for (size_t i = 0; i < given->count; i++)
+        json_array_append_new(packages, json_text(str_of(given->at[i])));
+    return packages;
+}
+
 /* A text member; command lines and scripts may not be UTF-8. */
 static int set_text(json_t *object, const char *name, struct str text, struct err *err)
 {
@@ -201,6 +209,8 @@ static int fill_settings(json_t *root, const struct cli_run_options *options, co
         json_object_set_new(root, "seed", number_json(options->seed.value));
     if (options->tools.count > 0)
         json_object_set_new(root, "tools", tools_json(&options->tools));
+    if (options->packages.count > 0)
+        json_object_set_new(root, "packages", packages_json(&options->packages));
     if (options->cache.given)
         json_object_set_new(root, "cache",
                             json_pack("{s:o}", "ttl_s", number_json(options->cache.value)));
@@ -240,7 +250,7 @@ static int add_bytes(const struct cli_run_inputs *inputs, struct buf *stdin_byte
     }
     for (size_t i = 0; i < inputs->file_count; i++) {
         const struct cli_run_file *file = &inputs->files[i];
-        if (file->attached)
+        if (file->attached || file->is_folder)
             continue;
         own_buf bytes = BUF_INIT(most);
         if (cli_run_inputs_read(file->fd, file->spec.host, "files", &bytes, err) < 0)

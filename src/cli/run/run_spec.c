@@ -44,6 +44,8 @@ int cli_run_spec_parse(const char *text, bool (*exists)(const char *host), struc
         host.len = (size_t)(colon - whole);
         path = (struct str){ text + host.len + 1, rest.len - host.len - 1 };
     }
+    while (host.len > 1 && host.at[host.len - 1] == '/')
+        host.len--;
     if (host.len == 0 || base_name(host).len == 0 || (colon && path.len == 0)) {
         err_set(err, ERR_USAGE, "a file is named HOST[:PATH][:ro], not '%.80s'", text);
         err_hint(err, "for example data.csv, data.csv:in/data.csv or data.csv:ro");

@@ -16,7 +16,9 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/dir/folder.h"
 #include "cli/term/interrupt.h"
+#include "cli/link/engine_start.h"
 #include "cli/link/state_files.h"
 #include "cli/serve/listen.h"
 #include "cli/serve/serve_ask.h"
@@ -39,6 +41,7 @@ struct door {
     struct cli_serve_options options;
     struct cli_setup setup;
     struct cli_listen listen;
+    struct cli_folder folder; /* of --dir */
     json_t *missing; /* walls, for the notes */
     struct err untried;
     struct engine *engine;
@@ -156,6 +159,15 @@ static int open_tools(struct door *door, struct err *err)
     return any ? toolhost_open(&options, &door->tools, err) : 0;
 }
 
+/* As the caller. */
+static int open_folder(struct door *door, struct err *err)
+{
+    return cli_folder_open(door->options.dir, door->options.write, /* changes= */ false,
+                           &door->folder, err) < 0
+               ? -1
+               : cli_folder_prepare(&door->folder, err);
+}
+
 static int open_door(struct door *door, struct err *err)
 {
     const char *named = door->options.socket ? door->options.socket : getenv("CUPEL_SOCKET");
@@ -167,7 +179,7 @@ static int open_door(struct door *door, struct err *err)
         if (check_fd((int)door->options.fd.value, err) < 0)
             return -1;
         door->fd = (int)door->options.fd.value;
-        return 0;
+        return door->options.dir ? open_folder(door, err) : 0;
     }
     door->notify = open_notify();
     if (cli_setup_log(&door->setup, err) < 0 ||
@@ -261,12 +273,21 @@ static struct engine *open_engine(struct door *door, struct err *err)
         .pool_fixed = config_is_set(config, CONFIG_POOL),
         .pool_size = (unsigned)config_integer(config, CONFIG_POOL),
     };
+    const struct engine_attached attached = {
+        .mode = door->folder.writes ? ENGINE_FOLDER_WRITE : ENGINE_FOLDER_LAYER,
+        .folder = door->folder.fd,
+    };
+    const bool on_folder = door->folder.fd >= 0;
+    how.attached = on_folder ? &attached : NULL;
     struct engine *engine = engine_open(&how, err);
-    if (engine && engine_warm_up(engine, err) < 0) {
-        engine_close(engine);
-        return NULL;
+    if (!engine || ((!on_folder || cli_folder_begin(&door->folder, err) == 0) &&
+                    engine_warm_up(engine, err) == 0)) {
+        if (engine && on_folder)
+            engine_set_places(engine, buf_str(&door->folder.masks));
+        return engine;
     }
-    return engine;
+    engine_close(engine);
+    return NULL;
 }
 
 /* NULL with ERR_NONE: nothing is to be recorded. */
@@ -347,6 +368,27 @@ static int refuse(struct door *door, const struct err *err)
     return cli_term_refuse(err, /* json= */ false);
 }
 
+/* The session's changes become a set; the client reads the outcome in our standard error. */
+static void keep_changes(struct door *door)
+{
+    struct err err = ERR_INIT;
+    own_result result;
+    own_buf line = BUF_INIT(128);
+    size_t count = 0;
+    result_init(&result);
+    engine_make_id(result.run);
+    if (door->folder.fd < 0 || door->folder.writes)
+        return;
+    if (engine_collect_folder(door->engine, &result, &err) < 0 ||
+        cli_folder_collect(&door->folder, &result, &count, &err) < 0) {
+        err_wrap(&err, "the session ended, but its changes are lost");
+        cli_term_refuse(&err, /* json= */ false);
+        return;
+    }
+    buf_printf(&line, CLI_SESSION_CHANGES " %zu %s %d\n", count, result.run, result.layer_cut);
+    cli_term_write(STDERR_FILENO, buf_str(&line));
+}
+
 static int serve_until_told(struct door *door)
 {
     struct err err = ERR_INIT;
@@ -363,6 +405,7 @@ static int serve_until_told(struct door *door)
                         config_text(&door->setup.now.config, CONFIG_PROFILE), door->missing,
                         &door->untried);
     int rc = serve_go(serve, &err);
+    keep_changes(door);
     notify(door, "STOPPING=1");
     serve_stall_close(&stall);
     api_close(door->api);
@@ -377,7 +420,8 @@ static int serve_until_told(struct door *door)
 int cli_cmd_serve(int argc, char **argv)
 {
     struct door door = { .socket = SERVE_SOCKET_INIT, .fd = -1, .notify = -1, .stop_fd = -1,
-                         .state_dir = -1, .setup.reader = CLI_READER_INIT };
+                         .state_dir = -1, .setup.reader = CLI_READER_INIT,
+                         .folder = CLI_FOLDER_INIT };
     struct err err = ERR_INIT;
     int parsed = cli_serve_options_parse(argc, argv, &door.options, &err);
     cli_term_set_quiet(door.options.quiet);
@@ -394,6 +438,7 @@ int cli_cmd_serve(int argc, char **argv)
     }
     int code = parsed < 0 || open_door(&door, &err) < 0 ? refuse(&door, &err)
                                                         : serve_until_told(&door);
+    cli_folder_done(&door.folder);
     if (serve_socket_close(&door.socket) < 0 && errno != ENOENT)
         cli_term_note("'%s' was not removed, the next start replaces it: %s", door.socket.path,
                       strerror(errno));

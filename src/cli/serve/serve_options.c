@@ -29,6 +29,8 @@ const struct opt cli_serve_options_table[] = {
     { "tools-dir", 0, "DIR", OPT_TEXT, AT(tools), "tools for code, from this folder" },
     { "mcp", 0, "FILE", OPT_TEXT, AT(mcp), "and of the MCP servers in this file" },
     { "secrets", 0, "FILE", OPT_TEXT, AT(secrets), "secrets for tools, from this file" },
+    { "dir", 0, "DIR", OPT_TEXT, AT(dir), "with --fd: the session's /workspace is this folder" },
+    { "write", 0, NULL, OPT_FLAG, AT(write), "with --dir: its code writes into the folder itself" },
     { "no-records", 0, NULL, OPT_FLAG, AT(no_records), "store no records of runs" },
     { "durable", 0, NULL, OPT_FLAG, AT(durable), "wait for the disk before a run is answered" },
     { "idle-exit", 0, "S", OPT_NUMBER, AT(idle_exit), "exit so long after the last session" },
@@ -85,6 +87,10 @@ int cli_serve_options_parse(int argc, char **argv, struct cli_serve_options *out
         return err_set(err, ERR_USAGE, "options '--status' and '--stop' cannot be combined");
     if (out->json && !out->status)
         return err_set(err, ERR_USAGE, "option '--json' needs '--status'");
+    if (out->dir && !out->fd.given)
+        return err_set(err, ERR_USAGE, "option '--dir' needs '--fd': a folder is for one client");
+    if (out->write && !out->dir)
+        return err_set(err, ERR_USAGE, "option '--write' needs a folder: --dir DIR");
     if (out->fd.given && out->listen.count > 0)
         return err_set(err, ERR_USAGE, "options '--fd' and '--listen' cannot be combined");
     return check_whole("fd", &out->fd, 3, 1 << 20, err) < 0 ||

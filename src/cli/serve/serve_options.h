@@ -9,6 +9,8 @@
 
 struct cli_serve_options {
     bool help, quiet, json, status, stop, insecure_http, no_records, durable;
+    bool write;
+    const char *dir; /* for the one session of a private engine */
     const char *socket, *config, *tls_cert, *tls_key, *tools, *mcp, *secrets;
     struct opt_list listen, hosts, origins;
     struct opt_number fd, runs, queue, pool, idle_exit;

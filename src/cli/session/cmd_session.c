@@ -76,7 +76,8 @@ static int ask_plain(struct session *s, const char *what, const char *member, co
 
 static int open_new(struct session *s, struct err *err)
 {
-    return cli_run_inputs_open_files(&s->options.run.files, &s->job.inputs, err);
+    return cli_run_inputs_open_files(&s->options.run.files, /* folders= */ false, &s->job.inputs,
+                                     err);
 }
 
 static int go_new(struct session *s, struct err *err)

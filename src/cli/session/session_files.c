@@ -53,7 +53,7 @@ int cli_session_files_open(const struct opt_operands *specs, const char *to,
                              .count = specs->count };
     for (size_t i = 0; i < specs->count; i++)
         list.at[i] = specs->at[i];
-    int rc = cli_run_inputs_open_files(&list, out, err);
+    int rc = cli_run_inputs_open_files(&list, /* folders= */ false, out, err);
     free(list.at);
     for (size_t i = 0; rc == 0 && to && i < out->file_count; i++) {
         struct cli_run_spec *spec = &out->files[i].spec;

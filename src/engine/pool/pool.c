@@ -56,7 +56,8 @@ static enum occupant occupant_of(const struct pool *pool)
 
 static struct pool_zygote *zygote_of(const struct pool *pool)
 {
-    return &pool->set->zygotes[kinds[pool->id].zygote].serving;
+    struct pools *pools = &engine_of(pool)->pools;
+    return &pools->zygotes[pools_zygote_kind(pool->set, kinds[pool->id].zygote)].serving;
 }
 
 static bool is_forked(const struct pool *pool)
@@ -163,6 +164,13 @@ static void on_words(struct loop_source *source, uint32_t events)
     entry_is_ready(entry);
 }
 
+/* The small zygote's forks have no large packages to rehearse with. */
+static enum zygote_rehearsal rehearsal_of(const struct pool *pool)
+{
+    enum zygote_rehearsal usual = kinds[pool->id].rehearsal;
+    return usual == ZYGOTE_REHEARSE_ALL && pool->set->number > 0 ? ZYGOTE_REHEARSE : usual;
+}
+
 static int entry_start(struct pool_entry *entry)
 {
     struct pool *pool = entry->pool;
@@ -173,7 +181,7 @@ static int entry_start(struct pool_entry *entry)
     call.op = forked ? BOX_OP_FORK : BOX_OP_START;
     call.box = entry->box;
     call.start.zygote = zygote->id;
-    call.start.rehearsal = kinds[pool->id].rehearsal;
+    call.start.rehearsal = rehearsal_of(pool);
     if ((forked && zygote->state != ZYGOTE_READY) ||
         house_open_channel(entry->fd + BOX_STARTED_WORDS, fds + 1) < 0)
         return -1;
@@ -321,11 +329,13 @@ void pools_drop_set(struct pool_set *set)
     }
 }
 
-void pools_drop_forked(struct pool_set *set, enum pool_zygote_kind kind)
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind)
 {
-    for (int i = 0; i < POOL_COUNT; i++) {
-        struct pool *pool = &set->at[i];
-        bool of_it = is_forked(pool) && kinds[i].zygote == kind;
+    for (int i = 0; i < POOL_SETS * POOL_COUNT; i++) {
+        struct pool_set *set = &pools->set[i / POOL_COUNT];
+        struct pool *pool = &set->at[i % POOL_COUNT];
+        bool of_it = set->image && is_forked(pool) &&
+                     pools_zygote_kind(set, kinds[pool->id].zygote) == kind;
         while (of_it && pool->entries)
             entry_drop(pool->entries);
     }
@@ -399,8 +409,7 @@ bool pools_take_session(struct pools *pools, struct engine_image *image,
                         const struct request *request, struct house_tenant *tenant,
                         struct pool_taken *out)
 {
-    struct pool_set *set = request->language == REQUEST_PYTHON ? pools_set_of_session(pools, image)
-                                                               : pools_set(pools, image);
+    struct pool_set *set = pools_set(pools, image);
     struct pool *pool = set ? &set->at[POOL_SESSION] : NULL;
     return pool && !pool->shut && request->language == REQUEST_PYTHON &&
            plan_may_be_late(request) && plan_same_box(request, &pool->request) &&

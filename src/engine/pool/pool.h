@@ -14,7 +14,13 @@ struct engine;
 /* POOL_BOX: empty boxes for Python. POOL_SESSION: interpreters of sessions, which can be copied;
  * other ones cannot become one. */
 enum pool_id {
-    POOL_BOX, POOL_PYTHON, POOL_PYTHON_DATA, POOL_SESSION, POOL_JAVASCRIPT, POOL_BASH, POOL_COUNT
+    POOL_BOX,
+    POOL_PYTHON,
+    POOL_PYTHON_DATA,
+    POOL_SESSION,
+    POOL_JAVASCRIPT,
+    POOL_BASH,
+    POOL_COUNT
 };
 
 /* A waiting occupant, or its box during preparation. */
@@ -60,17 +66,18 @@ struct pool_zygotes {
     unsigned failures; /* in a row; too many: no zygote */
     bool shut; /* the image has no use for this kind */
 };
-#define POOL_ZYGOTES (2 * ZYGOTE_KINDS) /* numbers of a set */
+#define POOL_ZYGOTES (2 * ZYGOTE_KINDS) /* numbers of zygotes */
 
-/* The pools and zygotes of one image. A box or zygote of a set never serves another image: the set
- * is found by the image's digest, and the broker forks into boxes of the zygote's image alone. */
+/* The pools of one image. A box of a set never serves another image: the set is found by the
+ * image's digest. Zygotes are the host's, since a zygote has a power over boxes and files of a
+ * stored image are anybody's. Images that only add packages beside the host's (image.beside) fork
+ * from the small one; it has imported none that they could replace. */
 struct pool_set {
     struct engine *engine;
     unsigned number; /* its place in pools->set; 0: image `host` */
     struct engine_image *image; /* held; NULL: the set is free */
-    bool forks; /* zygotes fit the image's Python */
+    bool forks; /* from the host's zygotes */
     struct pool at[POOL_COUNT];
-    struct pool_zygotes zygotes[ZYGOTE_KINDS];
     int64_t taken_ns; /* time of the last request */
 };
 #define POOL_SETS 4
@@ -79,6 +86,7 @@ struct pools {
     struct engine *engine;
     struct house_tenant tenant; /* gets the news of zygotes */
     struct pool_set set[POOL_SETS];
+    struct pool_zygotes zygotes[ZYGOTE_KINDS];
     struct engine_image *asked; /* held: a set is opened for it soon, or NULL */
     uint64_t generations;
     struct loop_timer refill, tend;
@@ -106,10 +114,10 @@ bool pools_take_session(struct pools *pools, struct engine_image *image,
 uint32_t pools_take_box(struct pools *pools, struct engine_image *image,
                         const struct request *request, struct house_tenant *tenant);
 /* The zygote that may fork this request's occupant. False: exec. */
-bool pools_zygote(struct pools *pools, const struct engine_image *image,
-                  const struct request *request, uint32_t *out_zygote);
-/* The same for a session: with the large packages if available. */
-bool pools_session_zygote(struct pools *pools, const struct engine_image *image,
+bool pools_zygote(struct pools *pools, struct engine_image *image, const struct request *request,
+                  uint32_t *out_zygote);
+/* The same for a session: of `host` with the large packages if available. */
+bool pools_session_zygote(struct pools *pools, struct engine_image *image,
                           const struct request *request, uint32_t *out_zygote);
 /* No zygote yet, but soon; an exec'd interpreter could not be copied. False if it takes too long,
  * or failed too often. */
@@ -123,9 +131,6 @@ void pools_zygote_failed(struct pools *pools, uint32_t zygote);
  * another image takes its place. */
 /* The set of an image; NULL: it has none (yet). Notes that the image is used. */
 struct pool_set *pools_set(struct pools *pools, struct engine_image *image);
-/* The same for a session, whose interpreter can be copied only if a zygote forked it: the set is
- * opened at the first use. */
-struct pool_set *pools_set_of_session(struct pools *pools, struct engine_image *image);
 /* The same without a note. */
 struct pool_set *pools_find_set(struct pools *pools, const struct engine_image *image);
 int pools_open_host(struct pools *pools, struct err *err);
@@ -138,8 +143,11 @@ void pools_tend_sets(struct pools *pools, int64_t now);
 bool pools_uses_data_packages(const struct request *request);
 void pools_listen_to_zygotes(struct pools *pools);
 void pools_tend_zygotes(struct pools *pools, int64_t now);
-void pools_end_zygotes(struct pool_set *set);
-void pools_drop_forked(struct pool_set *set, enum pool_zygote_kind kind);
+void pools_end_zygotes(struct pools *pools);
+/* Drops the waiting forks of one kind. */
+void pools_drop_forked(struct pools *pools, enum pool_zygote_kind kind);
+/* The kind that serves a set's occupants. */
+enum pool_zygote_kind pools_zygote_kind(const struct pool_set *set, enum pool_zygote_kind usual);
 void pools_drop_set(struct pool_set *set);
 int pools_open_pool(struct pool *pool, struct pool_set *set, enum pool_id id, struct err *err);
 void pools_refill(struct pools *pools);

@@ -19,7 +19,7 @@ struct pool_set *pools_find_set(struct pools *pools, const struct engine_image *
     return NULL;
 }
 
-static struct pool_set *use(struct pools *pools, struct engine_image *image, bool at_once)
+struct pool_set *pools_set(struct pools *pools, struct engine_image *image)
 {
     int64_t now = clock_now_ns();
     struct pool_set *set = pools_find_set(pools, image);
@@ -27,22 +27,11 @@ static struct pool_set *use(struct pools *pools, struct engine_image *image, boo
     image->taken_ns = now;
     if (set)
         set->taken_ns = now;
-    if (set || !pools->open || !(at_once || (again && !image->old && !pools->asked)))
+    if (set || !pools->open || !again || pools->asked || image->old)
         return set;
-    images_drop(pools->engine, pools->asked);
     pools->asked = images_hold(image);
     loop_set_timer(&pools->engine->loop, &pools->tend, 0);
     return NULL;
-}
-
-struct pool_set *pools_set(struct pools *pools, struct engine_image *image)
-{
-    return use(pools, image, /* at_once= */ false);
-}
-
-struct pool_set *pools_set_of_session(struct pools *pools, struct engine_image *image)
-{
-    return use(pools, image, /* at_once= */ true);
 }
 
 static void close_set(struct pool_set *set)
@@ -50,14 +39,15 @@ static void close_set(struct pool_set *set)
     struct engine *engine = set->engine;
     if (!set->image)
         return;
-    pools_end_zygotes(set);
+    if (set->number == 0)
+        pools_end_zygotes(&engine->pools);
     pools_drop_set(set);
     struct engine_image *image = set->image;
     set->image = NULL;
     images_drop(engine, image);
 }
 
-/* Keeps the numbers of its zygotes: the next one of each kind has another than the last. */
+/* Keeps the numbers of zygotes: the next one of each kind has another than the last. */
 static int open_set(struct pools *pools, struct pool_set *set, struct engine_image *image,
                     struct err *err)
 {
@@ -67,10 +57,9 @@ static int open_set(struct pools *pools, struct pool_set *set, struct engine_ima
     set->image = images_hold(image);
     set->forks = plan_can_fork(&image->image, &why);
     set->taken_ns = clock_now_ns();
-    for (int i = 0; i < ZYGOTE_KINDS; i++) {
-        set->zygotes[i].failures = 0;
-        set->zygotes[i].shut = !set->forks || (set->number > 0 && i == ZYGOTE_DATA &&
-                                               !image_can_import(&image->image, "numpy"));
+    for (int i = 0; i < ZYGOTE_KINDS && set->number == 0; i++) {
+        pools->zygotes[i].failures = 0;
+        pools->zygotes[i].shut = !set->forks;
     }
     int failed = 0;
     for (int i = 0; i < POOL_COUNT; i++)
@@ -113,7 +102,8 @@ static void open_asked(struct pools *pools, int64_t now)
     struct engine_image *image = pools->asked;
     struct err ignored = ERR_INIT;
     pools->asked = NULL;
-    struct pool_set *set = pools_find_set(pools, image) ? NULL : find_place(pools, now);
+    struct pool_set *set = image->old || pools_find_set(pools, image) ? NULL
+                                                                      : find_place(pools, now);
     if (set) {
         close_set(set);
         open_set(pools, set, image, &ignored);
@@ -127,9 +117,7 @@ void pools_tend_sets(struct pools *pools, int64_t now)
     for (int i = 0; i < POOL_SETS; i++) {
         struct pool_set *set = &pools->set[i];
         bool idle = i > 0 && now - set->taken_ns > IDLE_MS * CLOCK_MS;
-        /* Sessions of an image that is left are still forked; that of the host is replaced. */
-        bool left = set->image && set->image->old && (i == 0 || set->image->holds == 1);
-        if (set->image && (left || idle))
+        if (set->image && (set->image->old || idle))
             close_set(set);
     }
     if (!pools->set[0].image)

@@ -189,8 +189,7 @@ static json_t *manifest_json(const struct image *image)
     return out;
 }
 
-/* The facts that the tree shows of an image that no probe can look into: it has no Python that runs
- * it. */
+/* For an image that no probe can look into, having no Python: the facts of its tree. */
 static json_t *manifest_of_facts(const struct image *image)
 {
     const struct image_facts *facts = &image->facts;
@@ -214,6 +213,21 @@ static bool is_known(struct image *image)
     return image->manifest != NULL;
 }
 
+/* How Python starts in this image, and why not faster. */
+static void add_start(const struct image *image, json_t *out)
+{
+    const char *why, *how = plan_can_fork(image, &why) ? "zygote" : "exec";
+    const struct image_facts *facts = &image->facts;
+    if (!facts->python[0])
+        how = "none";
+    if (facts->python[0] && image->hex[0] && facts->python_minor < PLAN_PYTHON_LEAST) {
+        how = "none";
+        why = "its Python is older than 3.8"; /* PLAN_PYTHON_LEAST */
+    }
+    json_object_set_new(out, "python_start", json_string(how));
+    json_object_set_new(out, "python_why", why ? json_string(why) : json_null());
+}
+
 int engine_image(struct engine *engine, const char *name, bool recompute, json_t **out_manifest,
                  struct err *err)
 {
@@ -228,6 +242,7 @@ int engine_image(struct engine *engine, const char *name, bool recompute, json_t
             return -1;
     }
     *out_manifest = manifest_json(&image);
+    add_start(&image, *out_manifest);
     return 0;
 }
 

@@ -8,7 +8,9 @@
 
 const struct engine_attached *run_attached(const struct engine_run *run)
 {
-    return run->engine->preparing ? NULL : run->engine->options.attached;
+    /* A warm engine has it for its session. */
+    const struct engine *engine = run->engine;
+    return engine->preparing || engine->options.warm ? NULL : engine->options.attached;
 }
 
 enum engine_folder_mode run_folder(const struct engine_run *run)
@@ -17,17 +19,16 @@ enum engine_folder_mode run_folder(const struct engine_run *run)
     return attached ? attached->mode : ENGINE_FOLDER_NONE;
 }
 
-/* The list of places follows the plants. */
-int run_create_attached(struct engine_run *run)
+int engine_attach(struct engine *engine, struct plan *plan)
 {
     static const uint32_t modes[] = { [ENGINE_FOLDER_NONE] = BOX_FOLDER_NONE,
                                       [ENGINE_FOLDER_LAYER] = BOX_FOLDER_OVERLAY,
                                       [ENGINE_FOLDER_WRITE] = BOX_FOLDER_WRITE };
-    const struct engine_attached *attached = run_attached(run);
-    struct box_call *call = &run->plan.create;
+    const struct engine_attached *attached = engine->options.attached;
+    struct box_call *call = &plan->create;
     int fds[BOX_PLANTS_MAX + 1];
     size_t count = call->create.plants.count;
-    memcpy(fds, run->plan.plant_fds, count * sizeof *fds);
+    memcpy(fds, plan->plant_fds, count * sizeof *fds);
     call->create.folder.mode = modes[attached->mode];
     call->create.folder.places = attached->places.len > 0;
     own_fd places = -1;
@@ -37,8 +38,13 @@ int run_create_attached(struct engine_run *run)
             return -1;
         fds[count++] = places;
     }
-    house_call(&run->engine->house, call, fds, count);
+    house_call(&engine->house, call, fds, count);
     return 0;
+}
+
+int run_create_attached(struct engine_run *run)
+{
+    return engine_attach(run->engine, &run->plan);
 }
 
 void run_collect(struct engine_run *run, int porter, void (*done)(struct files_job *job))

@@ -30,9 +30,18 @@ static const struct {
     { "networkx", "scipy.sparse.csgraph", "scipy" },
 };
 
+/* The package of a module of JavaScript: "a" of "a/b", "@s/a" of "@s/a/b"; nothing of a path. */
+static size_t npm_len(const char *from)
+{
+    size_t len = strcspn(from, "'/");
+    if (from[0] == '.' || from[0] == '/')
+        return 0;
+    return from[0] == '@' && from[len] == '/' ? len + 1 + strcspn(from + len + 1, "'/") : len;
+}
+
 /* The module in "No module named 'a.b'", "Cannot find module 'a'" or pandas' "Missing optional
  * dependency 'a'". */
-static bool missing_module(const char *message, char *out, size_t room)
+static bool missing_module(const char *message, bool python, char *out, size_t room)
 {
     static const char *const words[] = { "module named '", "find module '", "find package '",
                                          "optional dependency '" };
@@ -41,7 +50,7 @@ static bool missing_module(const char *message, char *out, size_t room)
         from = strstr(message, words[i]);
         from = from ? from + strlen(words[i]) : NULL;
     }
-    size_t len = from ? strcspn(from, ".'/") : 0;
+    size_t len = !from ? 0 : python ? strcspn(from, ".'/") : npm_len(from);
     if (len == 0 || len >= room)
         return false;
     snprintf(out, room, "%.*s", (int)len, from);
@@ -117,6 +126,16 @@ static bool add_pip(const char *module, struct buf *out)
     return true;
 }
 
+/* Names of npm have small letters, digits and few other characters. */
+static bool add_npm(const char *package, struct buf *out)
+{
+    static const char others[] = "@/._-abcdefghijklmnopqrstuvwxyz0123456789";
+    if (package[0] == '-' || package[strspn(package, others)])
+        return false;
+    buf_printf(out, "; 'cupel images add NAME --npm %s' makes an image that has it", package);
+    return true;
+}
+
 static void import_hint(struct engine *engine, const struct image *image, const char *asked,
                         bool python, struct buf *out)
 {
@@ -135,10 +154,10 @@ static void import_hint(struct engine *engine, const struct image *image, const 
     if (there)
         return;
     buf_printf(out, "'%s' is not in image %s", asked, image->name);
-    bool told = python && images_hint(engine, image, module, out);
+    bool told = images_hint(engine, image, python ? IMAGES_PYTHON : IMAGES_NPM, module, out);
     told = (!told && python && add_alternative(image, module, out)) || told;
     bool host = python && image->on_host && add_command("python", module, out);
-    told = host || (python && add_pip(module, out)) || told;
+    told = host || (python ? add_pip(module, out) : add_npm(module, out)) || told;
     if (!told)
         buf_add_text(out, ", and a box cannot install it: use what 'cupel languages' lists, or the "
                           "standard library");
@@ -161,6 +180,29 @@ static bool missing_program(struct str text, char *out, size_t room)
     return false;
 }
 
+/* "; 'cupel images add NAME --apt ripgrep' makes an image that has it". */
+static void add_apt(const char *program, struct buf *out)
+{
+    char package[IMAGE_EXTRAS_WORD];
+    const struct image_extra *extra = image_extra_find("program", program);
+    if (extra)
+        buf_printf(out, "; 'cupel images add NAME --apt %s' makes an image that has it",
+                   image_extra_package(extra, package));
+}
+
+static void program_hint(struct engine *engine, const struct image *image, const char *name,
+                         struct buf *out)
+{
+    own_buf more = BUF_INIT(1024);
+    images_hint(engine, image, IMAGES_PROGRAM, name, &more);
+    if (image->on_host)
+        add_command("program", name, &more);
+    if (image->on_host)
+        add_apt(name, &more);
+    if (more.len > 0)
+        buf_printf(out, "'%s' is not in image %s%s", name, image->name, more.at);
+}
+
 /* A failed program of the code, by its last words. */
 static void command_hint(struct engine *engine, const struct image *image,
                          const struct result *result, struct buf *out)
@@ -168,13 +210,21 @@ static void command_hint(struct engine *engine, const struct image *image,
     char name[128];
     struct str said = hint_stderr_end(result);
     own_str text = buf_strdup(said);
-    if (missing_program(said, name, sizeof name) && image_extra_find("program", name)) {
-        buf_printf(out, "'%s' is not in image %s", name, image->name);
-        if (image->on_host)
-            add_command("program", name, out);
-    } else if (missing_module(text, name, sizeof name)) {
+    if (missing_program(said, name, sizeof name))
+        program_hint(engine, image, name, out);
+    else if (missing_module(text, /* python= */ true, name, sizeof name))
         import_hint(engine, image, name, /* python= */ true, out);
-    }
+}
+
+static void module_hint(struct engine *engine, const struct image *image,
+                        const struct request *request, const char *module, struct buf *out)
+{
+    if (request->venv)
+        buf_printf(out,
+                   "'%s' is not in the virtual environment: '%.200s/bin/pip install %s' may add it",
+                   module, request->venv->path, module);
+    else
+        import_hint(engine, image, module, request->language == REQUEST_PYTHON, out);
 }
 
 void hint_add(struct engine *engine, const struct image *image, const struct request *request,
@@ -187,8 +237,8 @@ void hint_add(struct engine *engine, const struct image *image, const struct req
     if (failed)
         hint_from_table(request, result, &text);
     if (text.len == 0 && error->kind == RESULT_E_IMPORT &&
-        missing_module(error->message, module, sizeof module))
-        import_hint(engine, image, module, request->language == REQUEST_PYTHON, &text);
+        missing_module(error->message, request->language == REQUEST_PYTHON, module, sizeof module))
+        module_hint(engine, image, request, module, &text);
     if (text.len == 0)
         hint_install(engine, request, result, &text);
     if (text.len == 0 && failed && hint_is_command(error))

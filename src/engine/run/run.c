@@ -264,7 +264,8 @@ static bool has_files(const struct engine_run *run)
 void run_box_is_empty(struct engine_run *run)
 {
     run->finished_ns = clock_now_ns();
-    if (has_files(run) && !run->request->command)
+    const bool is_kept = !run->request->command || run_folder(run) == ENGINE_FOLDER_LAYER;
+    if (has_files(run) && is_kept)
         ask_for_porter(run, RUN_FILES_OUT);
     else
         end_with_result(run, NULL);

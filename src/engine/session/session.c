@@ -270,7 +270,9 @@ void session_end(struct session *session, const char *why)
     files_drop(&session->box.files);
     loop_remove(&engine->loop, &session->streams.words);
     loop_remove(&engine->loop, &session->streams.requests);
-    if (session->box.id != HOUSE_NOBODY)
+    if (session->box.id == BOX_ATTACHED && session_has_folder(session))
+        session_leave_folder(session);
+    else if (session->box.id != HOUSE_NOBODY)
         house_vacate(&engine->house, session->box.id, /* clean= */ false, -1);
     session->box.id = HOUSE_NOBODY;
     engine_tidy_soon(engine);

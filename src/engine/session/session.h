@@ -380,6 +380,17 @@ const char *session_why_not(const struct session *session);
  * given up only once the copy can be woken: else session->states.stayed says why not. */
 void session_go_back(struct session *session, uint32_t at, enum session_task task);
 
+/* --- session_folder.c --- */
+/* Does it work on a folder of the caller? Its files are neither snapped nor restored. */
+bool session_has_folder(const struct session *session);
+/* Builds its box then. */
+void session_open_folder(struct session *session);
+/* Its end: its processes die, and its box with the layer of changes stays. */
+void session_leave_folder(struct session *session);
+/* Refuses what a session on a folder cannot do: the files of a request, or an ask. */
+int session_check_folder(const struct engine *engine, const struct request *request, int what,
+                         struct err *err);
+
 /* --- session_cell.c --- */
 /* Discard words of the interpreter that nobody asked for. True: there were some. */
 bool session_drain_words(struct session *session);

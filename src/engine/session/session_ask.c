@@ -230,6 +230,8 @@ static bool find_session(struct engine_ask *ask, struct err *err)
     const struct frame_session *what = ask->what;
     if (what->what == FRAME_DO_LIST)
         return true;
+    if (session_check_folder(ask->engine, &ask->request, (int)what->what, err) < 0)
+        return false;
     if (what->what == FRAME_DO_NEW) {
         /* The files are put once the box is there. */
         struct request made = ask->request;

@@ -115,6 +115,8 @@ bool session_has_others(const struct session *session)
 bool session_has_files(const struct session *session)
 {
     int disk = session->streams.fd[RUN_PIPES + BOX_COUNTER_DISK];
+    if (session_has_folder(session))
+        return false;
     return session->box.porter >= 0 || session_has_others(session) ||
            counters_work_size(disk, "") != session->box.stats.work_at_start;
 }

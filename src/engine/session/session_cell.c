@@ -410,7 +410,8 @@ struct engine_run *session_begin_cell(struct engine *engine, const struct reques
                                       struct err *err)
 {
     struct session *session = session_find(engine, request->session, err);
-    if (!session || check_image(session, request, err) < 0)
+    if (!session || check_image(session, request, err) < 0 ||
+        session_check_folder(engine, request, -1, err) < 0)
         return NULL;
     struct engine_run *run = run_new(engine, request, session->image, hooks);
     run->session = session;

@@ -152,6 +152,10 @@ void session_open_box(struct session *session, enum session_task task)
         session_start_done(session);
         return;
     }
+    if (session_has_folder(session)) {
+        session_open_folder(session);
+        return;
+    }
     if (take_waiting(session)) {
         session_start_on_started(session);
         return;

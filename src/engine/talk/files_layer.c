@@ -52,8 +52,9 @@ static int read_next(struct files_job *job)
             add(job, RESULT_LAYER_FRESH);
         else if (entry->type == BOX_ENTRY_GONE)
             add(job, RESULT_LAYER_GONE);
-        else
-            skip(job, "not a regular file, a link or a folder");
+        else /* it could never be brought: the rest is whole without it */
+            result_add_skipped(job->result, path_of(entry),
+                               "not a regular file, a link or a folder");
     }
     return 1;
 }

@@ -241,13 +241,13 @@ static void say_cut(struct files_job *job)
     }
 }
 
-/* Is it a file that the caller attached? */
+/* Is it a file or folder that the caller attached? */
 static bool is_placed(const struct files_job *job, const struct files_entry *entry)
 {
     struct str rest = job->places;
     while (rest.len > 1) {
         struct str path = { rest.at + 1, strnlen(rest.at + 1, rest.len - 1) };
-        if (rest.at[0] == 'f' && str_eq(path, path_of(entry)))
+        if ((rest.at[0] == 'f' || rest.at[0] == 'd') && str_eq(path, path_of(entry)))
             return true;
         size_t taken = path.len + 2 < rest.len ? path.len + 2 : rest.len;
         rest = (struct str){ rest.at + taken, rest.len - taken };

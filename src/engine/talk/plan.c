@@ -243,8 +243,12 @@ static void add_image_env(struct buf *block, struct box_exec_head *head,
         path = request && request->command ? COMMAND_PATH
                : image->hex[0]             ? "/usr/local/bin:/usr/bin:/bin"
                                            : "/usr/bin:/bin";
-    snprintf(entry, sizeof entry, "PATH=%s", path);
+    const struct request_venv *venv = request ? request->venv : NULL;
+    snprintf(entry, sizeof entry, "PATH=%s%s%s", venv ? venv->path : "", venv ? "/bin:" : "", path);
     add_default(block, head, request, entry);
+    snprintf(entry, sizeof entry, "VIRTUAL_ENV=%s", venv ? venv->path : "");
+    if (venv)
+        add_default(block, head, request, entry);
     json_object_foreach (env, name, value) {
         if (count++ < IMAGE_ENTRIES_MOST)
             add_from_image(block, head, request, name, value);
@@ -318,7 +322,11 @@ static int make_exec_block(const struct request *request, const struct image *im
     char path[96];
     own_buf block = BUF_INIT(BOX_EXEC_ROOM);
     buf_add(&block, &head, sizeof head);
-    if (language->program != PLAN_NOTHING)
+    char python[REQUEST_VENV_PATH + sizeof "/bin/python"];
+    snprintf(python, sizeof python, "%s/bin/python", request->venv ? request->venv->path : "");
+    if (request->venv && language->program == PLAN_PYTHON)
+        add_string(&block, &head.argc, str_of(python));
+    else if (language->program != PLAN_NOTHING)
         add_string(&block, &head.argc, str_of(interpreter_of(language, image)));
     for (size_t i = 0; language->argv[i]; i++)
         add_string(&block, &head.argc, str_of(language->argv[i]));
@@ -363,10 +371,9 @@ bool plan_can_fork(const struct image *image, const char **out_why)
     *out_why = NULL;
     if (!image->facts.python[0])
         *out_why = "it has no Python";
-    else if (image->hex[0] && strcmp(image->facts.libc, "glibc") != 0)
-        *out_why = "its Python does not use glibc";
-    else if (image->hex[0] && !compiled_fits(image))
-        *out_why = "its Python is not " BUILD_PYTHON;
+    /* A zygote has CAP_SYS_ADMIN in W: what it executes and imports must be the host's alone. */
+    else if (image->hex[0] && !image->beside)
+        *out_why = "its own programs may not have a zygote's rights";
     return !*out_why;
 }
 

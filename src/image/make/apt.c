@@ -28,8 +28,8 @@ static int check_apt(const struct make_job *job, struct err *err)
     if (!job->on_host) {
         err_input(err, "apt", NULL, "an image on the host",
                   "packages of Debian are added to images on the host alone");
-        err_hint(err, "'cupel images build --debian RELEASE --apt NAME' makes a whole image of "
-                      "such packages");
+        err_hint(err, "'cupel images build --debian RELEASE --apt PACKAGE NAME' makes a whole "
+                      "image of such packages");
         return -1;
     }
     if (access(APT_GET, X_OK) == 0 && access(DPKG_DEB, X_OK) == 0 && access(STATUS, R_OK) == 0)
@@ -89,26 +89,6 @@ static int update(const struct make_job *job, const struct make_words *options, 
 
 /* ---- the files that apt has fetched ---- */
 
-static int hash_file(int dirfd, const char *name, char out[HASH_HEX_ROOM], struct err *err)
-{
-    struct hash hash;
-    char bytes[65536];
-    ssize_t n;
-    own_fd fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return err_sys(err, "open '%.200s' of the build", name);
-    hash_start(&hash);
-    while ((n = read(fd, bytes, sizeof bytes)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(err, "read '%.200s' of the build", name);
-        hash_add(&hash, bytes, (size_t)n);
-    }
-    hash_end_hex(&hash, out);
-    return 0;
-}
-
 /* One field of a package's own description. */
 static int ask_field(const struct make_job *job, const char *file, const char *field, char *out,
                      size_t room, struct err *err)
@@ -145,7 +125,7 @@ static int for_each(struct make_job *job, each_deb see, struct err *err)
 static int lock_one(struct make_job *job, int dirfd, const char *file, struct err *err)
 {
     char name[MAKE_NAME_ROOM], version[MAKE_VERSION_ROOM], hex[HASH_HEX_ROOM];
-    if (hash_file(dirfd, file, hex, err) < 0 ||
+    if (make_stage_hash(dirfd, file, hex, err) < 0 ||
         ask_field(job, file, "Package", name, sizeof name, err) < 0 ||
         ask_field(job, file, "Version", version, sizeof version, err) < 0)
         return -1;
@@ -206,7 +186,7 @@ int make_apt_resolve(struct make_job *job, struct err *err)
 static int check_one(struct make_job *job, int dirfd, const char *file, struct err *err)
 {
     char name[MAKE_NAME_ROOM], hex[HASH_HEX_ROOM];
-    if (hash_file(dirfd, file, hex, err) < 0 ||
+    if (make_stage_hash(dirfd, file, hex, err) < 0 ||
         ask_field(job, file, "Package", name, sizeof name, err) < 0)
         return -1;
     const struct make_locked *item = make_lock_find(&job->lock, MAKE_APT, name);

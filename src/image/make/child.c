@@ -361,73 +361,7 @@ int make_child_run(struct make_scene *scene, const char *cwd, const char *const 
     return run(scene, cwd, argv, /* answer= */ NULL, said, out_status, err);
 }
 
-/* ---- words ---- */
-
-static bool begins(struct str line, const char *mark)
-{
-    return line.len >= strlen(mark) && memcmp(line.at, mark, strlen(mark)) == 0;
-}
-
-/* pip tells below its sentence on hashes which package is meant. */
-static bool is_reason(struct str line)
-{
-    static const char *const marks[] = { "ERROR:", "error:", "npm error", "npm ERR!", "E:",
-                                         "dpkg-deb: error", "OSError", "CRITICAL:",
-                                         "Expected sha256", "Got   " };
-    static const char log[] = "A complete log of this run";
-    for (size_t i = 0; i < array_len(marks); i++)
-        if (begins(line, marks[i]))
-            return !memmem(line.at, line.len, log, sizeof log - 1);
-    return line.len > 0 && line.at[line.len - 1] == ':' && memmem(line.at, line.len, "==", 2);
-}
-
-/* The sentence itself is longer than what it says. */
-static struct str shorten(struct str line)
-{
-    static const char hashes[] = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES";
-    return begins(line, hashes) ? (struct str){ line.at, sizeof hashes - 1 } : line;
-}
-
-static struct str last_line(struct str *rest)
-{
-    while (rest->len > 0 && memchr("\r\n", rest->at[rest->len - 1], 2))
-        rest->len--;
-    size_t start = rest->len;
-    while (start > 0 && !memchr("\r\n", rest->at[start - 1], 2))
-        start--;
-    struct str line = { rest->at + start, rest->len - start };
-    rest->len = start;
-    return str_trim(line);
-}
-
-/* Lines from the end on, as many as fit, in their order. */
-static bool collect(struct str said, bool reasons, char *out, size_t room)
-{
-    struct str rest = said, lines[12];
-    size_t count = 0, bytes = 0, most = reasons ? array_len(lines) : 4;
-    while (rest.len > 0 && count < most) {
-        struct str line = last_line(&rest);
-        if (line.len == 0 || (reasons && !is_reason(line)))
-            continue;
-        line = shorten(line);
-        if (bytes + line.len + 2 > room && count > 0)
-            break;
-        bytes += line.len + 2;
-        lines[count++] = line;
-    }
-    own_buf text = BUF_INIT(MAKE_SAID_MAX);
-    for (size_t i = count; i-- > 0;)
-        (void)!buf_printf(&text, "%.*s%s", (int)lines[i].len, lines[i].at, i ? "; " : "");
-    str_plain(out, room, buf_str(&text));
-    return count > 0;
-}
-
-void make_child_why(struct str said, char *out, size_t room)
-{
-    if (!collect(said, /* reasons= */ true, out, room) &&
-        !collect(said, /* reasons= */ false, out, room))
-        snprintf(out, room, "it said nothing");
-}
+/* ---- with its words ---- */
 
 static int must(struct make_scene *scene, const char *cwd, const char *tool,
                 const char *const *argv, struct buf *answer, struct err *err)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/io.h"
 #include "base/own.h"
 
@@ -87,6 +88,26 @@ int make_stage_take(const struct make_job *job, const char *path, const char *at
         return 0;
     own_fd fd = make_stage_open(job, path, err);
     return fd < 0 ? -1 : image_build_take(job->build, fd, str_of(at), MAKE_MTIME_S, err);
+}
+
+int make_stage_hash(int dirfd, const char *name, char out[HASH_HEX_ROOM], struct err *err)
+{
+    struct hash hash;
+    char bytes[65536];
+    ssize_t n;
+    own_fd fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, "open '%.200s' of the build", name);
+    hash_start(&hash);
+    while ((n = read(fd, bytes, sizeof bytes)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(err, "read '%.200s' of the build", name);
+        hash_add(&hash, bytes, (size_t)n);
+    }
+    hash_end_hex(&hash, out);
+    return 0;
 }
 
 static int remove_below(int dirfd, const char *name, int depth)

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "image/look.h"
 #include "image/make/child.h"
 #include "image/make/lock.h"
@@ -57,6 +58,8 @@ int make_stage_read(const struct make_job *job, const char *path, size_t most, s
 int make_stage_open(const struct make_job *job, const char *path, struct err *err);
 /* Move a folder of the stage into the image; one that is not there is none. */
 int make_stage_take(const struct make_job *job, const char *path, const char *at, struct err *err);
+/* The sum of a file in an open folder. */
+int make_stage_hash(int dirfd, const char *name, char out[HASH_HEX_ROOM], struct err *err);
 /* Remove a file or folder below an open folder. Nothing there is no error. */
 int make_stage_remove(int dirfd, const char *name);
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -71,6 +72,20 @@ static int find_base(struct image_store *store, struct making *m, struct err *er
     return m->job.on_host ? 0 : image_look(m->tree_fd, &m->job.facts, err);
 }
 
+/* pip, npm and apt open the folder by its path. */
+static int check_reach(int fd, const char *path, struct err *err)
+{
+    struct stat own, named;
+    if (fstat(fd, &own) == 0 && stat(path, &named) == 0 && own.st_dev == named.st_dev &&
+        own.st_ino == named.st_ino)
+        return 0;
+    err_set(err, ERR_HOST, "the folder of builds '%.200s' cannot be entered by uid %u", path,
+            (unsigned)geteuid());
+    err_hint(err, "set CUPEL_STATE to a folder below such that everybody may enter, as /var/lib/"
+                  "cupel is");
+    return -1;
+}
+
 static int set_scene(struct making *m, struct err *err)
 {
     const struct make_order *order = m->order;
@@ -78,6 +93,7 @@ static int set_scene(struct making *m, struct err *err)
     int stage;
     if (image_build_stage(m->job.build, &stage, err) < 0 ||
         path_of(stage, m->stage, sizeof m->stage, err) < 0 ||
+        check_reach(stage, m->stage, err) < 0 ||
         make_settings_plant(settings, stage, m->stage, err) < 0)
         return -1;
     size_t count = 0;
@@ -157,6 +173,20 @@ static int finish(struct making *m, struct image_entry *out, struct err *err)
     return image_build_finish(m->job.build, m->order->name, facts, out, err);
 }
 
+/* A Debian of its own. */
+static int make_alone(struct image_store *store, struct making *m, struct image_entry *out,
+                      struct err *err)
+{
+    own_json facts = NULL;
+    if (image_build_start(store, NULL, &m->job.build, err) < 0 || set_scene(m, err) < 0 ||
+        make_debian_add(&m->job, m->order->debian, &facts, err) < 0)
+        return -1;
+    json_object_set_new(facts, "base", json_string("none"));
+    json_object_set_new(facts, "env", json_object());
+    make_job_step(&m->job, "storing the image");
+    return image_build_finish(m->job.build, m->order->name, facts, out, err);
+}
+
 static int make(struct image_store *store, struct making *m, struct image_entry *out,
                 struct err *err)
 {
@@ -164,6 +194,8 @@ static int make(struct image_store *store, struct making *m, struct image_entry 
     if (uname(&host) < 0)
         return err_sys(err, "ask for this machine's name");
     snprintf(m->job.machine, sizeof m->job.machine, "%.15s", host.machine);
+    if (m->order->debian)
+        return make_alone(store, m, out, err);
     if (find_base(store, m, err) < 0 || (m->order->lock && take_lock(m, err) < 0))
         return -1;
     if (image_build_start(store, m->from.hex[0] ? &m->from : NULL, &m->job.build, err) < 0 ||

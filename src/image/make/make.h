@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "image/make/debian.h"
 #include "image/make/lock.h"
 #include "image/make/settings.h"
 #include "image/make/want.h"
@@ -17,6 +18,8 @@ struct make_order {
     const char *name;               /* of the new image */
     const char *from;               /* NULL or "host": the host */
     const struct make_wants *wants;
+    const struct make_debian *debian; /* not NULL: a Debian that stands alone, without `from`; the
+                                       * wants are of apt */
     const struct make_lock *lock;   /* rebuild this; then there are no wants. NULL: resolve */
     struct make_settings *settings; /* opened as the caller; planted here */
     int64_t timeout_s;

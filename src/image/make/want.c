@@ -294,7 +294,13 @@ static int add_line(struct make_wants *wants, struct str line, size_t number, co
     struct err why = ERR_INIT;
     if (line.at[0] == '-')
         return refuse_line(number, name, line, "has an option", plant, err);
-    if (!good || line.len >= (size_t)64 << 10)
+    if (wants->count == MAKE_WANTS_MAX)
+        return refuse_line(number, name, line, "is one package too many",
+                           "a build adds at most 2000 packages", err); /* MAKE_WANTS_MAX */
+    if (line.len >= (size_t)64 << 10)
+        return refuse_line(number, name, line, "is too long", "a line has at most 65535 bytes",
+                           err);
+    if (!good)
         return refuse_line(number, name, line, "has no good --hash",
                            "write --hash=sha256:HEX after the version", err);
     if (make_wants_add(wants, MAKE_PIP, text, &why) < 0) {
@@ -327,6 +333,8 @@ int make_wants_add_file(struct make_wants *wants, struct str text, const char *n
     if (text.len > MAKE_REQUIREMENTS_MAX)
         return err_input(err, "requirements", name, "at most 1048576 bytes",
                          "'%.200s' has more than %zu bytes", name, MAKE_REQUIREMENTS_MAX);
+    if (text.len >= 3 && memcmp(text.at, "\xef\xbb\xbf", 3) == 0) /* as editors of Windows begin */
+        text = (struct str){ text.at + 3, text.len - 3 };
     while (text.len > 0) {
         const char *end = memchr(text.at, '\n', text.len);
         struct str line = { text.at, end ? (size_t)(end - text.at) : text.len };

@@ -206,19 +206,32 @@ static json_t *row_of(const struct image_store *store, const char *name, const c
     return row;
 }
 
-int image_store_list(const struct image_store *store, json_t **out, struct err *err)
+int image_store_names(const struct image_store *store, json_t **out, struct err *err)
 {
     own_image_names names = IMAGE_NAMES_INIT;
     own_fd fd = openat(store->dirfd, "names", FOLDER);
-    char hex[IMAGE_HEX_ROOM];
     /* Until the first build, an engine may have made the folder for trees alone. */
     const bool none = fd < 0 && errno == ENOENT;
     if (!none && (fd < 0 || image_names_read(fd, &names) < 0))
         return image_store_sys(err, "read the names of the images");
+    *out = json_array();
+    for (size_t i = 0; i < names.count; i++)
+        json_array_append_new(*out, json_string(names.at[i]));
+    return 0;
+}
+
+int image_store_list(const struct image_store *store, json_t **out, struct err *err)
+{
+    own_json names = NULL;
+    char hex[IMAGE_HEX_ROOM];
+    size_t i;
+    json_t *name;
+    if (image_store_names(store, &names, err) < 0)
+        return -1;
     own_json list = json_array();
-    for (size_t i = 0; i < names.count; i++) {
-        json_t *row = image_name_read(store, names.at[i], hex) == 0
-                          ? row_of(store, names.at[i], hex)
+    json_array_foreach (names, i, name) {
+        json_t *row = image_name_read(store, json_string_value(name), hex) == 0
+                          ? row_of(store, json_string_value(name), hex)
                           : NULL;
         if (row)
             json_array_append_new(list, row);

@@ -220,9 +220,13 @@ static int publish(struct image_build *build, const struct tally *tally, const c
     own_str text = json_write(manifest, JSON_COMPACT);
     snprintf(file, sizeof file, "%s.json", tally->hex);
     snprintf(line, sizeof line, "%s\n", tally->hex);
+    /* Between these two it is an image without a name: the mark lets a sweep undo the first. */
+    if (!kept && image_path_write(build->work, build->work, IMAGE_UNNAMED, str_of(line), err) < 0)
+        return -1;
     if (write_in(build, "manifests", file, str_of(text), err) < 0 ||
         write_in(build, "names", name, str_of(line), err) < 0)
         return -1;
+    unlinkat(build->work, IMAGE_UNNAMED, 0);
     *out_manifest = take_ptr(manifest);
     return 0;
 }

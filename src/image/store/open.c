@@ -59,9 +59,11 @@ int image_work_make(const struct image_store *store, char out_id[24], struct err
         struct stat st;
         hash_random_hex(out_id, 16);
         own_fd fd = image_path_folder(all, out_id, 0700);
+        /* A sweep may have found it before it was open, or before it was locked. */
+        if (fd < 0 && errno == ENOENT)
+            continue;
         if (fd < 0)
             break;
-        /* A sweep may have found it before it was locked. */
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
             return take_fd(&fd);
     }
@@ -96,6 +98,7 @@ void image_work_remove(const struct image_store *store, const char *id, int work
 {
     static const char *const trees[] = { "tree", "old", "stage", "new", "text" };
     own_fd all = openat(store->dirfd, "work", FOLDER);
+    image_store_undo_unnamed(store, work);
     for (size_t i = 0; i < array_len(trees); i++)
         image_path_remove(work, trees[i]);
     undo_log(store, work);

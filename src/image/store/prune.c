@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -43,6 +44,22 @@ static bool drop_image(const struct image_store *store, const char *hex)
         return false; /* in use */
     snprintf(path, sizeof path, "manifests/%.64s.json", hex);
     return unlinkat(store->dirfd, path, 0) == 0;
+}
+
+void image_store_undo_unnamed(const struct image_store *store, int work)
+{
+    char hex[IMAGE_HEX_ROOM + 1] = "";
+    struct err ignored = ERR_INIT;
+    own_image_names names = IMAGE_NAMES_INIT;
+    if (io_read_text(work, IMAGE_UNNAMED, hex, sizeof hex) < 0)
+        return;
+    hex[strcspn(hex, "\n")] = 0;
+    own_fd turn = image_store_turn(store, &ignored);
+    own_fd names_fd = openat(store->dirfd, "names", FOLDER);
+    if (turn < 0 || names_fd < 0 || !image_hex_valid(hex) || image_names_read(names_fd, &names) < 0)
+        return;
+    if (!has_name(store, &names, hex) && drop_image(store, hex))
+        image_store_sweep_trees(store, work);
 }
 
 static int drop_unnamed(const struct image_store *store, int64_t *out_images, struct err *err)

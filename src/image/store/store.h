@@ -67,6 +67,8 @@ int image_store_find_any(const struct image_store *store, const char *name, stru
  * descriptor is given. Without one, prune may remove a tree between find and use. */
 int image_store_hold(const struct image_store *store, const struct image_entry *entry, int *out_fd,
                      struct err *err);
+/* The names alone: an array of texts. One may lead nowhere. */
+int image_store_names(const struct image_store *store, json_t **out, struct err *err);
 /* All that have a name, by name: an array of {"name","digest","base","bytes","files","created",
  * "source","changed"}, and "languages" if the manifest has them. "changed" is null, or what verify
  * found. */

@@ -163,6 +163,10 @@ void image_work_remove(const struct image_store *store, const char *id, int work
 int64_t image_files_sweep(const struct image_store *store);
 /* One process at a time changes which images there are. The descriptor, or -1. */
 int image_store_turn(const struct image_store *store, struct err *err);
+/* In work/: the digest of an image that is being given its name. */
+#define IMAGE_UNNAMED "unnamed"
+/* Takes back an image whose build ended before its name was there. */
+void image_store_undo_unnamed(const struct image_store *store, int work);
 /* Trees and lists without a manifest; the caller has the turn. */
 void image_store_sweep_trees(const struct image_store *store, int work);
 

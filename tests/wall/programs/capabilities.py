@@ -1,6 +1,7 @@
 # row: 47 48
 # about: capabilities, set-uid files, and the promise of no new privileges
 # control: root
+# boxes: every
 import subprocess
 
 

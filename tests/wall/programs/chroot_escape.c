@@ -1,6 +1,7 @@
 /* row: 52
  * about: the classic way out of a changed root
  * control: unshared
+ * boxes: every
  * status: ok */
 #include <errno.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 # about: device nodes that are there, that can be made, and terminal injection
 # limits: {"timeout_s": 60}
 # control: root
+# boxes: every
 # may-lack: open_devices terminal_injection terminal_injection_high
 import stat
 

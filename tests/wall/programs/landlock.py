@@ -1,6 +1,7 @@
 # row: 46
 # about: a file that no mount and no mode protects, only Landlock, where the kernel has it
 # control: user
+# boxes: every
 FORBIDDEN = "/.landlock"
 if OUTSIDE:
     FORBIDDEN = "plain"

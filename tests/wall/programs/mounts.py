@@ -1,6 +1,7 @@
 # row: 18 52
 # about: the mount calls old and new, chroot, and what the mount table gives away
 # control: unshared
+# boxes: every
 MS_BIND, AT_FDCWD = 4096, -100
 
 

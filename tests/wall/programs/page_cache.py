@@ -4,7 +4,7 @@
 # limits: {"memory_bytes": 67108864, "timeout_s": 20, "cpu_s": 20}
 # status: ok
 read = 0
-for folder, _, files in os.walk("/usr/lib"):
+for folder, _, files in os.walk("/usr"):
     for name in files:
         try:
             with open(os.path.join(folder, name), "rb", 0) as file:

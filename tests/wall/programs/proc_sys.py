@@ -1,6 +1,7 @@
 # row: 8 10 13
 # about: kernel switches, kernel secrets, sysfs and cgroupfs
 # control: root
+# boxes: every
 writable = []
 for folder, _, names in os.walk("/proc/sys"):
     for name in names:

@@ -1,6 +1,7 @@
 # row: 1 2 3 4 5 6 7
 # about: the caller's environment, arguments, memory, files and identity
 # control: unshared
+# boxes: every
 # may-lack: init_exe_for_writing init_stack init_syscall init_map_files
 # args: host
 import glob

@@ -2,6 +2,7 @@
 # about: the files of /proc and /sys that describe a system tell the box's limits, and nothing of the
 #        host; sysinfo and the clocks, which no filter can change, say what the host's figures are
 # control: root
+# boxes: every
 # limits: {"memory_bytes": 400000000, "cpus": 0.5, "pids": 40}
 # may-lack: loads
 import time
