@@ -286,7 +286,7 @@ test: deps
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
 	@$(MAKE) --no-print-directory check
 	$(SUITE) short
-test-full: deps
+test-full: deps-full
 	@$(MAKE) --no-print-directory -j2 $(TESTED)
 	$(SUITE) full
 

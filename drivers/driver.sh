@@ -66,7 +66,7 @@ __cupel_driver()
         "$code" '\036{"op":"fail","line":%d,"code":%d}\n' "$fd"
     trap "{ case \${BASH_SOURCE-} in $said;; esac; } 2>/dev/null" ERR
 }
-__cupel_driver "$0"
+__cupel_driver "${BASH_SOURCE%/*}/main.sh"
 unset -f __cupel_driver
 # $0 is set again after this file: the first command of the code finds it like `bash main.sh`.
 trap 'BASH_ARGV0=main.sh; trap - DEBUG' DEBUG

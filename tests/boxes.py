@@ -1,5 +1,6 @@
-"""The kinds of boxes that the wall tests run in: image `host`, an imported image that stands alone, the same with
-profile `strict`, which only root can have, and image `host` with a folder of the caller's. `Boxed` is a Cupel whose every `cupel run` is of one kind; a test need not know which."""
+"""The kinds of boxes that the wall tests run in: image `host`, an imported image that stands alone, that with profile
+`strict`, which only root can have, and image `host` with a folder of the caller's. `Boxed` is a Cupel whose every
+`cupel run` is of one kind; a test need not know which."""
 import base64
 import copy
 import json
@@ -15,9 +16,9 @@ KINDS = ["host", "image", "strict", "dir"]
 IMAGE = "walls"
 VERSION = f"python3.{os.sys.version_info[1]}"
 # The programs that the probes call.
-PROGRAMS = [VERSION, "bash", "dash", "node", "stress-ng", *"""[ cat chmod cp cut dd df echo env false grep head id kill ln ls
-    mkdir mkfifo mknod mount mv nice nproc printf ps readlink rm sed seq setsid sleep sort stat stdbuf sync tail tee
-    timeout touch tr true umount uname unlink unshare wc yes""".split()]
+PROGRAMS = [VERSION, "bash", "dash", "node", "stress-ng", *"""[ cat chmod cp cut dd df echo env false grep head id kill
+    ln ls mkdir mkfifo mknod mount mv nice nproc printf ps readlink rm sed seq setsid sleep sort stat stdbuf sync tail
+    tee timeout touch tr true umount uname unlink unshare wc yes""".split()]
 UNUSED = {"test", "idlelib", "lib2to3", "tkinter", "turtledemo", "ensurepip", "pydoc_data", "distutils"}
 LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin",
          "usr/bin/python3": VERSION, "usr/bin/sh": "dash"}
@@ -114,12 +115,13 @@ class InImage(Boxed):
         self.fields = {"image": image, **({"profile": "strict"} if strict else {})}
 
     def options(self):
-        return [word for name, value in self.fields.items() for word in ("--" + name, value)]
+        # An engine that runs elsewhere on this host has another store of images.
+        return ["--cold", *[word for name, value in self.fields.items() for word in ("--" + name, value)]]
 
     def request(self, request, args=(), **options):
         if isinstance(request, dict):
             request = {**self.fields, **request}
-        return super().request(request, args, **options)
+        return super().request(request, ["--cold", *args], **options)
 
 
 class OnFolder(Boxed):

@@ -40,7 +40,7 @@ def make(suite, folder):
     tar, root = folder / f"{suite}.tar", folder / suite
     if not tar.exists():
         print(f"{suite}: making it with mmdebstrap", flush=True)
-        subprocess.run(["mmdebstrap", "--variant=minbase",
+        subprocess.run(["mmdebstrap", "--format=tar", "--variant=minbase",
                         "--aptopt=Acquire::Check-Valid-Until \"false\"",  # an old mirror will do
                         f"--include={','.join(PACKAGES.split())}",
                         suite, f"{tar}.part"], check=True, stderr=subprocess.DEVNULL)

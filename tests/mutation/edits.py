@@ -180,7 +180,7 @@ EDITS = {
          ")"),
     ],
     # the broker keeps what the caller has open
-    "BROKER_FDS": [never("src/box/host/bootstrap.c", "io_close_from(KEPT)")],
+    "BROKER_FDS": [never("src/box/host/bootstrap.c", "io_close_from(kept) < 0")],
     # the occupant gets the caller's environment too
     "ENVIRONMENT": [
         ("src/engine/talk/plan.c",
@@ -491,9 +491,9 @@ EDITS = {
     # a box is used again, where it was left clean
     "BOX_ONCE": [
         ("src/engine/pool/pool.c",
-         "    struct pool *pool = &pools->at[POOL_BOX];\n"
-         "    if (!pools->open || request",
-         "    struct pool *pool = &pools->at[POOL_BOX];\n"
+         "    struct pool *pool = set ? &set->at[POOL_BOX] : NULL;\n"
+         "    if (!pool || pool->shut || request",
+         "    struct pool *pool = set ? &set->at[POOL_BOX] : NULL;\n"
          "    struct house *house = &pools->engine->house;\n"
          "    for (uint32_t box = 0; pools->open && box < BOX_MAX; box++) {\n"
          "        bool left = house->box[box].taken && !house->box[box].tenant;\n"
@@ -502,7 +502,7 @@ EDITS = {
          "            return box;\n"
          "        }\n"
          "    }\n"
-         "    if (pools->open || request"),
+         "    if (!pool || pool->shut || request"),
         ("src/engine/pool/house.c",
          "} else if (house->box[box].created && clean) {",
          "} else if (0 && house->box[box].created && clean) {"),
@@ -558,4 +558,25 @@ EDITS = {
     "TOOL_FILE_MODE": [never("src/tool/host/owned.c", "info.st_mode & kinds[kind].refused)")],
     # so are those of another user
     "TOOL_FILE_OWNER": [never("src/tool/host/owned.c", "info.st_uid != geteuid() && info.st_uid != 0)")],
+    # ---- images and folders ----
+    "IMAGE_READ_ONLY": [
+        never("src/box/inside/mount.c", 'mount(NULL, ".", NULL, MS_REMOUNT'),
+        ("src/box/inside/mount_usr.c", 'mount("cupel", at, "overlay", SAFE | MS_RDONLY, options)',
+         'mount("cupel", at, "overlay", SAFE, options)'),
+    ],
+    # the tree's own files in /dev and /sys
+    "IMAGE_PLACES": [("src/box/inside/mount_image.c", "i < sizeof whole / sizeof whole[0]", "i < 0 * sizeof whole")],
+    # the tree above what cupel relies on
+    "IMAGE_ORDER": [("src/box/inside/mount.c", 'overlay_template("root", below, TEMPLATE_AT)',
+                     'overlay_template(mount_has_image(plan) ? below : "root",'
+                     ' mount_has_image(plan) ? "root" : below, TEMPLATE_AT)')],
+    # zygotes import what an image has
+    "IMAGE_ZYGOTE": [
+        ("src/engine/talk/plan.c", "else if (image->hex[0]) /*", "else if (0 && image->hex[0]) /*"),
+        ("src/box/broker/broker.c", "mount_is_host(&call->zygote.image)", "mount_image_valid(&call->zygote.image)"),
+    ],
+    "FOLDER_NOSUID": [("src/box/inside/mount_folder.c", "#define NOSUID_NODEV 6ul", "#define NOSUID_NODEV 4ul")],
+    # the list of mounts shows a path of the broker
+    "FOLDER_PATH": [("src/box/inside/mount_folder.c", '"lowerdir=" BELOW ",', '"lowerdir=/mnt/" MOUNT_FOLDER ",')],
+    "FOLDER_HIDES": [never("src/box/inside/mount_folder.c", "fstat(at, &st) < 0 || bind(S_ISDIR")],
 }

@@ -101,7 +101,7 @@ def build(mutant):
 
 def starts(program):
     """("", ""), or how a plain run is refused."""
-    done = subprocess.run([program, "run", "-t", "10", "-c", "print('ran')"], capture_output=True,
+    done = subprocess.run([program, "run", "--cold", "-t", "10", "-c", "print('ran')"], capture_output=True,
                           text=True, stdin=subprocess.DEVNULL, timeout=60)
     return "" if done.stdout == "ran\n" else (done.stderr.strip() or f"exit {done.returncode}")
 

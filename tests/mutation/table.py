@@ -13,12 +13,14 @@
 from edits import EDITS
 
 
-def box(program, who="root"):
-    return f"tests/wall/test_wall.py::test_the_box_holds[{who}-{program}]"
+def box(program, who="root", boxed="host"):
+    return f"tests/wall/test_wall.py::test_the_box_holds[{who}-{boxed}-{program}]"
 
 
-def wall(file, test, who="root"):
-    return f"tests/wall/test_{file}.py::test_{test}" + (f"[{who}]" if who else "")
+def wall(file, test, who="root", boxed="host"):
+    """`who` is None for a test that chooses its users itself, `boxed` for one that runs in no box."""
+    ids = "-".join(filter(None, (who, boxed)))
+    return f"tests/wall/test_{file}.py::test_{test}" + (f"[{ids}]" if ids else "")
 
 
 def flow(file, test, who="root"):
@@ -43,10 +45,13 @@ CONTENTS = wall("artifact_walls", "contents_of_the_host_never_come_back")
 BETWEEN = wall("between_boxes", "a_box_neither_sees_nor_holds_up_another")
 ODD_STATE = wall("inherited", "odd_signals_and_umask_do_not_reach_the_box")
 RLIMITS = box("rlimits.py")
-CONFINED = wall("service", "every_thread_of_the_service_is_confined_and_holds_no_power")
-DRIVER = "tests/wall/test_driver_caps.py::test_"
-TABLE = [wall("syscalls", "the_compiled_filter_is_the_golden_one", None),
+CONFINED = wall("service", "every_thread_of_the_service_is_confined_and_holds_no_power", boxed=None)
+TABLE = [wall("syscalls", "the_compiled_filter_is_the_golden_one", None, None),
          wall("syscalls", "the_box_answers_as_the_table_says")]
+
+
+def driver(test, row=""):
+    return f"tests/wall/test_driver_caps.py::test_{test}[host{row}]"
 
 
 class Mutant:
@@ -73,7 +78,7 @@ NAMESPACES = [
     *with_posture_off("USER_NS", APART),
     *with_posture_off("PID_NS", SHARED, APART, box("arguments.py")),
     *with_posture_off("NET_NS", SHARED, box("sockets.py")),
-    *with_posture_off("IPC_NS", SHARED, BETWEEN.replace("[root]", "[user]")),
+    *with_posture_off("IPC_NS", SHARED, BETWEEN.replace("[root-", "[user-")),
     *with_posture_off("UTS_NS", SHARED, box("secrets.py")),
     *with_posture_off("CGROUP_NS", SHARED, box("proc_sys.py")),
     Mutant("HOST_NAME", box("secrets.py")),
@@ -100,11 +105,11 @@ POWER = [
     Mutant("SECCOMP_INIT", INIT),
     Mutant("SECCOMP_PORTER", PORTER),
     Mutant("NOTIFY_ANSWER", box("kernel_calls.py"), box("ptrace.py")),
-    Mutant("NOTIFY_CAP", DRIVER + "forbidden_calls_are_reported_so_often_and_no_more"),
+    Mutant("NOTIFY_CAP", driver("forbidden_calls_are_reported_so_often_and_no_more")),
     Mutant("LANDLOCK", box("landlock.py")),
     Mutant("SERVICE", CONFINED),
     Mutant("SERVICE_THREADS", CONFINED),
-    Mutant("SERVICE_DUMPABLE", wall("service", "nobody_of_its_uid_can_look_into_the_service", "user")),
+    Mutant("SERVICE_DUMPABLE", wall("service", "nobody_of_its_uid_can_look_into_the_service", "user", None)),
     Mutant("DOOR", wall("posture", "nothing_of_ours_keeps_a_power_over_the_host")),
 ]
 
@@ -234,12 +239,12 @@ OUT = [
     Mutant("REGULAR_OPEN", REGULAR, covered="the engine asks for regular files only"),
     Mutant("REGULAR_LIST+OPEN", REGULAR, off="REGULAR_LIST REGULAR_OPEN",
            covered="the porter reads at a position, which only a regular file has"),
-    Mutant("DRIVER_LINE", DRIVER + "a_line_over_the_cap_makes_us_deaf"),
-    Mutant("DRIVER_TOTAL", DRIVER + "all_lines_together_have_a_cap"),
-    Mutant("DRIVER_RESULTS", DRIVER + "no_more_results_than_the_cap"),
-    Mutant("DRIVER_TEXT", DRIVER + "the_text_of_an_error_has_a_cap"),
-    Mutant("DRIVER_ID", DRIVER + "ids_and_updates_have_a_form_and_a_maximum"),
-    Mutant("DRIVER_FORM", DRIVER + "a_bundle_that_is_not_as_agreed_is_dropped[data0]"),
+    Mutant("DRIVER_LINE", driver("a_line_over_the_cap_makes_us_deaf")),
+    Mutant("DRIVER_TOTAL", driver("all_lines_together_have_a_cap")),
+    Mutant("DRIVER_RESULTS", driver("no_more_results_than_the_cap")),
+    Mutant("DRIVER_TEXT", driver("the_text_of_an_error_has_a_cap")),
+    Mutant("DRIVER_ID", driver("ids_and_updates_have_a_form_and_a_maximum")),
+    Mutant("DRIVER_FORM", driver("a_bundle_that_is_not_as_agreed_is_dropped", "-data0")),
     Mutant("CONTROL_CHARACTERS", flow("cli", "control_characters_cannot_drive_the_terminal")),
 ]
 
@@ -310,8 +315,23 @@ TOOLS = [
     Mutant("TOOL_FILE_OWNER", tool("commands", "a_file_of_another_user_is_refused")),
 ]
 
+HOSTILE = "tests/wall/test_hostile_images.py::test_a_hostile_tree_gives_a_box_that_holds"
+
+IMAGES = [
+    Mutant("READ_ONLY_ROOT of an image", box("mounts.py", boxed="image"), off="IMAGE_READ_ONLY POSTURE"),
+    Mutant("NOSUID of an image", box("mounts.py", boxed="image"), off="NOSUID POSTURE"),
+    Mutant("NODEV of an image", box("mounts.py", boxed="image"), off="NODEV POSTURE"),
+    Mutant("NOSUID of a folder", box("mounts.py", boxed="dir"), off="FOLDER_NOSUID"),
+    Mutant("LANDLOCK of an image", box("landlock.py", boxed="image"), off="LANDLOCK"),
+    Mutant("IMAGE_PLACES", HOSTILE + "[root-host-folders for files]"),
+    Mutant("IMAGE_ORDER", HOSTILE + "[root-host-files for folders]"),
+    Mutant("IMAGE_ZYGOTE", wall("image_zygote", "no_file_of_an_image_is_run_outside_a_box")),
+    Mutant("FOLDER_PATH", box("mounts.py", boxed="dir")),
+    Mutant("FOLDER_HIDES", flow("dir", "secrets_are_hidden_and_git_is_read_only")),
+]
+
 LAST = [Mutant("LIFT", box("mmapfork.sh"))]  # its box takes so long to die that it disturbs others
 
-MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + TOKENS + TOOLS + LAST
+MUTANTS = NAMESPACES + POWER + POLICY + INHERITED + FILES + LIMITS + OUT + READY + TOKENS + TOOLS + IMAGES + LAST
 LEFT_SEGMENTS = ["0x6275", "0x6c65", "0x6375"]  # keys that the probes use
 QUICK = "LANDLOCK READ_ONLY_ROOT HOST_NAME CONTROL_CHARACTERS SECCOMP_INIT".split()

@@ -1,6 +1,6 @@
-"""Every wall test runs in boxes of each kind (tests/boxes.py): on image `host`, on an imported image, on
-that with profile `strict`, and with a folder of the caller's. `@pytest.mark.boxes("host", ...)` names the kinds of a test that cannot run in all, with the
-reason as `why`."""
+"""Every wall test runs in boxes of each kind (tests/boxes.py): on image `host`, on an imported image, on that with
+profile `strict`, and with a folder of the caller's. `@pytest.mark.boxes("host", ...)` names the kinds of a test that
+cannot run in all, with the reason as `why`."""
 import boxes
 import pytest
 from selection import params_of

@@ -50,9 +50,11 @@ static int probe_request(const struct image *image, const char *what, struct req
     struct request_ceilings ceilings = { .host_memory_bytes = INT64_C(1) << 40,
                                          .image = strncmp(name, "sha256:", 7) == 0 ? image->name
                                                                                    : name };
+    /* The interpreter of a stored image may be one that never answers. */
+    const int timeout_s = image->hex[0] ? 20 : 120;
     own_json object = json_pack("{s:s%, s:o, s:s, s:{s:i, s:I}}", "code", code.at, code.len, "args",
-                                arguments(what), "profile", "analysis", "limits", "timeout_s", 120,
-                                "artifact_bytes", (json_int_t)FONT_LIST_MAX);
+                                arguments(what), "profile", "analysis", "limits", "timeout_s",
+                                timeout_s, "artifact_bytes", (json_int_t)FONT_LIST_MAX);
     return request_from_json(object, &ceilings, out, err);
 }
 

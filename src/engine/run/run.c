@@ -324,7 +324,9 @@ static void on_news(struct house_tenant *tenant, const struct box_news *news, in
         pools_zygote_failed(&run->engine->pools, run->plan.start.start.zygote);
         start_occupant(run); /* exec needs no zygote */
     } else if (news->kind == BOX_NEWS_FAILED) {
-        box_failure(news, &err);
+        if (news->step != BOX_STEP_EXEC ||
+            plan_blame_image(run->request, &run->image->image, news->error, &err) == 0)
+            box_failure(news, &err);
         run_give_up(run, &err);
     } else if (news->kind == BOX_NEWS_READY && run->stage == RUN_BUILDING) {
         on_built(run);

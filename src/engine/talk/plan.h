@@ -58,6 +58,10 @@ char *plan_driver_line(const struct request *request, const json_t *tools, const
                        bool with_env);
 /* Refuses a language that the image lacks; of image `host` the err names the package. */
 int plan_check_installed(const struct request *request, const struct image *image, struct err *err);
+/* The exec of the interpreter failed with `error`: -1 and a refusal if that is a stored image's
+ * fault, else 0. */
+int plan_blame_image(const struct request *request, const struct image *image, int error,
+                     struct err *err);
 /* plan_venv.c. Refuses a virtual environment of another Python than the image's. */
 int plan_check_venv(const struct request *request, const struct image *image, struct err *err);
 /* Refuses a seed where the image's loader cannot put the clock before libc. */

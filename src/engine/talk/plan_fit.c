@@ -72,6 +72,22 @@ int plan_check_installed(const struct request *request, const struct image *imag
     return -1;
 }
 
+int plan_blame_image(const struct request *request, const struct image *image, int error,
+                     struct err *err)
+{
+    const char *name = request_languages[request->language].name;
+    if (!image->hex[0] || request->command)
+        return 0;
+    err_input(err, "language", name, "an interpreter that starts",
+              "the interpreter of image '%s' for language '%s' does not start: %s", image->name,
+              name, strerror(error));
+    err_hint(err,
+             "its file, or the loader that the file names, is missing or broken: 'cupel images "
+             "show %s' tells both",
+             image->name);
+    return -1;
+}
+
 int plan_check_clock(const struct request *request, const struct image *image, struct err *err)
 {
     char seed[16];
