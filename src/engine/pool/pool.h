@@ -139,7 +139,7 @@ void pools_close_sets(struct pools *pools);
 void pools_tend_sets(struct pools *pools, int64_t now);
 
 /* pool_zygote.c, and its needs from pool.c. */
-/* pool_guess.c. Does the code seem to use the large packages? A wrong guess costs time. */
+/* Does the code seem to use the large packages? A wrong guess costs time. */
 bool pools_uses_data_packages(const struct request *request);
 void pools_listen_to_zygotes(struct pools *pools);
 void pools_tend_zygotes(struct pools *pools, int64_t now);
