@@ -81,8 +81,8 @@ struct request_command {
     bool err_apart; /* ... but for its stderr */
     uint16_t rows, columns; /* of that terminal; 0: unknown */
 };
-/* A virtual environment of Python that the box shows, at its own path. As for commands, no JSON names
- * it. */
+/* A virtual environment of Python that the box shows, at its own path. As for commands, no JSON
+ * names it. */
 #define REQUEST_VENV_PATH 1024 /* bytes of its path, with NUL */
 struct request_venv {
     const char *path; /* absolute */

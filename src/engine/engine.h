@@ -198,8 +198,8 @@ void engine_on_session(struct engine *engine,
                        void *user);
 
 /* Of an engine with a folder: ends its session, and collects the layer of changes into `out`, which
- * the caller has begun. Turns the loop until that is done; 0 with nothing in the layer where there is
- * no session. -1: the changes are lost. */
+ * the caller has begun. Turns the loop until that is done; 0 with nothing in the layer where there
+ * is no session. -1: the changes are lost. */
 int engine_collect_folder(struct engine *engine, struct result *out, struct err *err);
 
 /* Hears once of each session that has ended, for whatever reason. */

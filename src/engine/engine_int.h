@@ -106,8 +106,8 @@ int state_open(int *out_fd, struct err *err);
 int engine_state_trees(int state);
 
 struct plan;
-/* attached.c: sends the call that builds the box which shows the caller's folder and files; the list
- * of places follows the plants. -1 with errno. */
+/* attached.c: sends the call that builds the box which shows the caller's folder and files; the
+ * list of places follows the plants. -1 with errno. */
 int engine_attach(struct engine *engine, struct plan *plan);
 
 /* hint.c: one sentence that helps where code failed for a reason that the engine knows. */

@@ -1,6 +1,6 @@
 /* The names in an image's package folders: read once for each open image, since code that fails and
- * requests ask for them often. Runs in the engine. The tree is hostile: links are followed inside it
- * only, and the number of names is bounded. */
+ * requests ask for them often. Runs in the engine. The tree is hostile: links are followed inside
+ * it only, and the number of names is bounded. */
 #include "image/contents.h"
 
 #include <dirent.h>

@@ -93,7 +93,8 @@ def indexes(place):
                           files={"usr/bin/rg": "#!/bin/sh\necho ripgrep 1.0\necho more\n"})
     zod = "exports.z = { string: () => ({ parse: (text) => text }) }\n"
     with packages.Registry({"zod": {"4.0.0": {"index.js": zod}}}) as registry:
-        yield {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": "/dev/null", **registry.env, **apt}
+        yield {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": "/dev/null", **registry.env,
+               **apt}
 
 
 def run_in_place(page, tmp_path, env):
@@ -233,8 +234,8 @@ def test_the_readme_speaks_of_nothing_that_is_not_there():
     known = subprocess.run([PROGRAM, "help"], capture_output=True, text=True, env=env).stdout
     for command, verb, line in re.findall(r"^\$ cupel (\w+)( [a-z]+)?(.*)", text, re.M):
         assert re.search(rf"^  {command}\b", known, re.M), command
-        flags = "".join(subprocess.run([PROGRAM, command, *words, "--help"], capture_output=True, text=True, env=env).stdout
-                        for words in ([], verb.split()))
+        asked = [[PROGRAM, command, *words, "--help"] for words in ([], verb.split())]
+        flags = "".join(subprocess.run(words, capture_output=True, text=True, env=env).stdout for words in asked)
         for flag in re.findall(r"(?<![\w-])(--[a-z]+)", line):
             assert flag in flags, flag
 

@@ -78,8 +78,8 @@ def script(shell):
 
 
 def test_there_is_a_page_for_the_program_and_every_command_that_works():
-    assert set(PAGES) == {"cupel", "cupel-run", "cupel-exec", "cupel-diff", "cupel-apply", "cupel-doctor", "cupel-images",
-                          "cupel-languages", "cupel-serve",
+    assert set(PAGES) == {"cupel", "cupel-run", "cupel-exec", "cupel-diff", "cupel-apply", "cupel-doctor",
+                          "cupel-images", "cupel-languages", "cupel-serve",
                           "cupel-session", "cupel-repl", "cupel-ask", "cupel-chat", "cupel-models",
                           "cupel-config", "cupel-token", "cupel-tools", "cupel-runs", "cupel-tasks", "cupel-mcp"}
     assert set(COMMANDS) - set(WITH_PAGES) == {"completion", "version", "help"}
