@@ -35,7 +35,7 @@ __cupel_place()
 {
     local BASH_COMPAT=50 # or a short one would come through a pipe, which bash reads byte by byte
     __cupel_start=$1
-    exec 252<<<"$__cupel_first${__cupel_fields[0]}"
+    exec 252<<<"$__cupel_first${__cupel_fields[0]}$__cupel_pad"
 }
 
 __cupel_export()
@@ -449,6 +449,8 @@ fi
 { exec 250>&3 251<&4 && exec 3>&- 4<&- && __cupel_out=250 __cupel_in=251; } 2>/dev/null
 exec 249<> <(:)
 # As the script, not here: an error here would only end this file.
-BASH_COMPAT=50
-exec 252<<<"BASH_ARGV0=main.sh; __cupel_begin_here; $__cupel_loop"
+BASH_COMPAT=50 __cupel_pad=
+# Bash 5.1 knows no such compatibility: only what no pipe can hold becomes a file.
+[[ ${BASH_VERSINFO[*]:0:2} != '5 1' ]] || builtin printf -v __cupel_pad '\n%66000s' ''
+exec 252<<<"BASH_ARGV0=main.sh; __cupel_begin_here; $__cupel_loop$__cupel_pad"
 unset BASH_COMPAT
