@@ -1,5 +1,5 @@
-"""Pools of stored images: an image in use gets boxes with waiting interpreters of its own, a few images at one time, and
-nothing of them stays when it is removed. An image whose Python is broken costs little and harms no other."""
+"""Pools of stored images: an image in use gets boxes with waiting interpreters of its own, a few images at one time,
+and nothing of them stays when it is removed. An image whose Python is broken costs little and harms no other."""
 import os
 import signal
 import threading

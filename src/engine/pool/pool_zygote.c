@@ -1,6 +1,6 @@
-/* Python's zygotes, of image `host`: started in the background, replaced on a schedule and when the image changes,
- * so that no memory layout lives for ever and no stale package is served. Without one, Python is
- * exec'd like the others. Runs in the engine. */
+/* Python's zygotes, of image `host`: started in the background, replaced on a schedule and when the
+ * image changes, so that no memory layout lives for ever and no stale package is served. Without
+ * one, Python is exec'd like the others. Runs in the engine. */
 #include "base/clock.h"
 #include "base/io.h"
 #include "engine/engine_int.h"
