@@ -82,4 +82,6 @@ void hint_install(struct engine *engine, const struct request *request, const st
         buf_printf(out, "; 'cupel images add NAME %s PACKAGE' makes an image that has a package",
                    option);
     buf_add_text(out, "; 'cupel languages' lists what is there");
+    if (strcmp(request->image, "host") == 0)
+        buf_add_text(out, " (numpy, pandas, scipy, matplotlib and more)");
 }
