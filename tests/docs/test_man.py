@@ -161,7 +161,9 @@ def test_the_profiles_of_the_page_are_those_of_the_program():
     scale = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "1000": 1000}
     rows = [row.split(" Ta ") for row in
             re.findall(r"^\.It (\w+ Ta .*)$", section("cupel-run", "LIMITS AND PROFILES"), re.M)]
-    _, baseline, analysis = source.split(".name = ")
+    # `strict` has the numbers of `baseline`.
+    baseline, first, analysis, strict = source.split(".name = ")
+    assert "{ BASELINE }" in first and "{ BASELINE }" in strict
     units = {"timeout_s": 1000, "cpus": 1000}
     names = {"timeout_s": "TIMEOUT", "cpus": "CPUS", "pids": "PIDS", "artifact_files": "ARTIFACT_FILES",
              "artifact_bytes": "ARTIFACT_BYTES"}

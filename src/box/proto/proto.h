@@ -150,7 +150,8 @@ enum box_folder_mode {
  *      are made; it must not exist yet. Not with BOX_FOLDER_READ.
  *   d  the next of the attached trees appears there, read-only, in the same way.
  *   v  the next of the attached trees appears, read-only, at this path of the whole box, in a
- *      folder that nothing else makes. Records after it are relative to that tree, not to /workspace.
+ *      folder that nothing else makes. Records after it are relative to that tree, not to
+ *      /workspace.
  * They hold for the life of the box, also against renames of folders above. */
 struct box_folder {
     uint32_t mode; /* enum box_folder_mode */
