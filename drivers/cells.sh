@@ -408,6 +408,9 @@ __cupel_functions=(
     __cupel_look __cupel_mark __cupel_entry __cupel_list __cupel_changes __cupel_tell_names
     __cupel_complete __cupel_start_clock
 )
+# Bash 5.1 knows no BASH_COMPAT=50: only what no pipe can hold becomes a file.
+__cupel_pad=
+[[ ${BASH_VERSINFO[*]:0:2} != '5 1' ]] || builtin printf -v __cupel_pad '\n%66000s' ''
 __cupel_look
 for __cupel_name in "${!__cupel_found[@]}"; do
     __cupel_world[$__cupel_name]=${__cupel_found[$__cupel_name]}
@@ -449,8 +452,6 @@ fi
 { exec 250>&3 251<&4 && exec 3>&- 4<&- && __cupel_out=250 __cupel_in=251; } 2>/dev/null
 exec 249<> <(:)
 # As the script, not here: an error here would only end this file.
-BASH_COMPAT=50 __cupel_pad=
-# Bash 5.1 knows no such compatibility: only what no pipe can hold becomes a file.
-[[ ${BASH_VERSINFO[*]:0:2} != '5 1' ]] || builtin printf -v __cupel_pad '\n%66000s' ''
+BASH_COMPAT=50
 exec 252<<<"BASH_ARGV0=main.sh; __cupel_begin_here; $__cupel_loop$__cupel_pad"
 unset BASH_COMPAT

@@ -101,7 +101,15 @@ def test_sessions_and_pools_of_another_python(images, place, suite):
 
         def warm():
             return client.run({"code": "print(1)", "image": suite})[1]["result"]["metrics"]["warm"]
-        assert host.wait_until(warm, 20, 0.3), running.said if hasattr(running, "said") else client.info()
+        assert host.wait_until(warm, 20, 0.3), client.info()
+
+        def warm_bash():
+            request = {"language": "bash", "code": "echo $1\necho two", "args": ["one"], "image": suite}
+            result = client.run(request)[1]["result"]
+            assert (result["status"], result["stdout"]) == ("ok", "one\ntwo\n"), result
+            return result["metrics"]["warm"]
+        assert host.wait_until(warm_bash, 20, 0.3), client.info()
+        assert sum([warm_bash() for _ in range(6)]) > 0
 
 
 def musl_root(path, with_bash):
