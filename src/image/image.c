@@ -3,7 +3,6 @@
  * malformed. A wrong cache costs time and never an answer. */
 #include "image/image.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "image/beside.h"
 #include "image/digest.h"
 #include "image/store/store.h"
 
@@ -233,30 +233,6 @@ static int add_host(int root_dirfd, int state_dirfd, const struct image_entry *e
     return 0;
 }
 
-/* Does a folder have this one entry and no other? */
-static bool has_alone(int tree, const char *path, const char *name)
-{
-    own_fd fd = openat(tree, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    own_dirp dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir)
-        return false;
-    take_fd(&fd);
-    const struct dirent *entry;
-    int others = 0;
-    while (others == 0 && (entry = readdir(dir)))
-        others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                  strcmp(entry->d_name, name) != 0;
-    return others == 0;
-}
-
-/* As packages of pip and npm make it. */
-static bool is_beside(const struct image *image)
-{
-    return image->on_host && !image->facts.python[0] &&
-           json_object_size(json_object_get(image->stored, "env")) == 0 &&
-           has_alone(image->tree, ".", "usr") && has_alone(image->tree, "usr", "local");
-}
-
 static int open_entry(int root_dirfd, int state_dirfd, const struct image_store *store,
                       struct image_entry *entry, const char *name, struct image *out,
                       struct err *err)
@@ -269,7 +245,7 @@ static int open_entry(int root_dirfd, int state_dirfd, const struct image_store 
         image_look(image.tree, &image.facts, err) < 0)
         return -1;
     image.stored = json_incref(entry->manifest);
-    image.beside = is_beside(&image);
+    image.beside = image_is_beside(&image);
     if (add_host(root_dirfd, state_dirfd, entry, &image, err) < 0)
         return -1;
     load_cache(state_dirfd, &image);

@@ -23,8 +23,7 @@ struct image {
                                * part in it; else "" */
     char hex[IMAGE_KEY_ROOM]; /* of the stored tree; "": image `host` */
     bool on_host;             /* `host`, or a tree that is shown over the host's /usr */
-    bool beside;              /* ... and has nothing but /usr/local and no environment: the
-                               * interpreters are the host's */
+    bool beside;              /* ... and replaces no Python, library or environment of it */
     int tree;                 /* of a stored one: its folder, locked, so that it stays; else -1 */
     struct image_facts facts;
     json_t *stored;   /* the store's manifest: "env", "lock", ...; NULL: image `host` */

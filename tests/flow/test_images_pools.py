@@ -174,8 +174,11 @@ def test_no_code_of_an_image_runs_with_a_zygotes_rights(shop, client):
 def test_an_image_beside_the_host_has_its_zygote_and_another_has_none(shop, client):
     """The world of a fork is that of an interpreter that is exec'd."""
     shop.make("data", package("tiny", "1"))
-    shop.make("more", {**package("tiny", "2"), "usr/share/more": "more"})
-    for image, forked in (("data", True), ("more", False)):
+    shop.make("more", {**package("tiny", "2"), "usr/share/more": "more", "usr/bin/more": "#!/bin/sh\n",
+                       "usr/lib/x86_64-linux-gnu/libnew.so.9": ""})
+    shop.make("other", {**package("tiny", "3"), "usr/lib/x86_64-linux-gnu/libbz2.so.1.0": "other"})
+    shop.make("own", {**package("tiny", "4"), "usr/lib/python3.11/own.py": ""})
+    for image, forked in (("data", True), ("more", True), ("other", False), ("own", False)):
         code = "import os, sys, tiny\nprint(tiny.version, sys.path, sorted(os.environ.items()))"
         cold = run(client, image, code, env={"PYTHONUNBUFFERED": "1"})
         assert not cold["metrics"]["warm"]
@@ -188,7 +191,7 @@ def test_an_image_beside_the_host_has_its_zygote_and_another_has_none(shop, clie
         session.wait_until_idle()
         assert session.info()["protected"] == forked, image
         session.end()
-    remove(shop, client, "data", "more")
+        remove(shop, client, image)
 
 
 def test_the_end_of_the_zygotes_is_mended(shop, engine, client):

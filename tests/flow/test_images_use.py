@@ -37,13 +37,13 @@ def test_an_image_says_which_languages_work_and_how_python_starts(adder):
     image = json.loads(adder("show", "data", "--json").stdout)["image"]
     languages = {one["name"]: one["version"] for one in image["languages"]}
     assert languages["python"].startswith("3.") and languages["bash"] and image["unprobed"] is None
-    assert (image["python_start"], image["python_why"]) == ("exec", WHY)
+    assert (image["python_start"], image["python_why"]) == ("zygote", None)
     text = adder("show", "data").stdout
     assert f"python {languages['python']}" in text and f"Python by exec: {WHY}" in text
     assert f"python {languages['python']}" in adder("ls").stdout, "the look is remembered"
     checks = json.loads(adder.cupel.run(["doctor", "--json"], env=adder.env, timeout=120).stdout)["checks"]
     found = next(check for check in checks if check["name"] == "image data")
-    assert found["verdict"] == "ok" and f"python {languages['python']} by exec ({WHY})" in found["detail"]
+    assert found["verdict"] == "ok" and f"python {languages['python']} from a zygote" in found["detail"]
 
 
 def test_an_image_without_python_says_so(adder):
@@ -53,7 +53,7 @@ def test_an_image_without_python_says_so(adder):
     os.chmod(root, 0o755)
     adder("import", "--name", "bare", root)
     image = json.loads(adder("show", "bare", "--json").stdout)["image"]
-    assert (image["python_start"], image["python_why"]) == ("none", "it has no Python")
+    assert (image["python_start"], image["python_why"]) == ("zygote", None)
     assert image["languages"] == [] and "lacks     Python: it has no Python" in adder("show", "bare").stdout
     checks = json.loads(adder.cupel.run(["doctor", "--json"], env=adder.env, timeout=120).stdout)["checks"]
     found = next(check for check in checks if check["name"] == "image bare")
