@@ -355,7 +355,9 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_session(driver):
                ["x=1; echo ready; sleep 100; echo no", "f() { while :; do :; done; }; echo ready; f; echo no"])
     for code in loops:
         driver.start(code)
+        end = time.monotonic() + PATIENCE_S
         while b"ready" not in driver.out:
+            assert time.monotonic() < end, "the cell never began: was its line lost in an interrupt?"
             driver.drain(0.05)
         time.sleep(0.05)   # node needs it to get from the print to where it can be interrupted
         driver.interrupt()
