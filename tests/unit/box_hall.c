@@ -22,6 +22,22 @@
 #define WAIT_MS 20000
 #define BUSYBOX "/bin/busybox"
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st, (void)kind, (void)ftw;
+    return remove(path);
+}
+
+/* Of a test that failed: what it leaves would fail others. */
+static char to_remove[sizeof((struct hall *)0)->root];
+static pid_t maker;
+
+static void clean(void)
+{
+    if (getpid() == maker && to_remove[0])
+        nftw(to_remove, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 void hall_begin(struct hall *hall, bool ordinary)
 {
     const uid_t other = 61007;
@@ -34,14 +50,11 @@ void hall_begin(struct hall *hall, bool ordinary)
     umask(022);
     snprintf(hall->root, sizeof hall->root, "/tmp/cupel-place-XXXXXX");
     CHECK(mkdtemp(hall->root) != NULL);
+    memcpy(to_remove, hall->root, sizeof to_remove);
+    maker = getpid();
+    atexit(clean);
     hall_dir(hall, "T/.");
     hall_attach(hall, "trees", BOX_ATTACH_IMAGES, /* writable= */ false);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
 }
 
 void hall_end(struct hall *hall)
@@ -50,6 +63,7 @@ void hall_end(struct hall *hall)
         close(hall->attach[i].fd);
     box_broker_close(&hall->house);
     CHECK_INT(nftw(hall->root, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT), 0);
+    to_remove[0] = 0;
 }
 
 const char *hall_path(const struct hall *hall, const char *path)
@@ -168,7 +182,8 @@ static void read_all(int fd, char *out, size_t room)
 int hall_porter(const struct hall *hall, uint32_t box, bool layer)
 {
     int fds[BOX_NEWS_FDS];
-    struct box_call call = { .op = BOX_OP_PORTER, .box = box,
+    struct box_call call = { .op = BOX_OP_PORTER,
+                             .box = box,
                              .porter = { .collect = 1, .layer = layer } };
     send_call(hall, &call, NULL, 0);
     struct box_news news = hear(hall, fds);
@@ -186,9 +201,11 @@ struct box_news hall_run(const struct hall *hall, const struct box_call *create,
     send_call(hall, create, &places, places >= 0);
     struct box_news news = hear(hall, fds);
     if (news.kind == BOX_NEWS_READY) {
-        struct box_call start = { .op = BOX_OP_START, .box = create->box,
-                                  .start = { .required = box_walls_required(), .cpu_s = 60,
-                                             .open_files = 256 } };
+        struct box_call start = {
+            .op = BOX_OP_START,
+            .box = create->box,
+            .start = { .required = box_walls_required(), .cpu_s = 60, .open_files = 256 }
+        };
         CHECK(pipe2(words, O_CLOEXEC) == 0 && pipe2(requests, O_CLOEXEC) == 0);
         int given[] = { exec_block(argv, 3), words[1], requests[0] };
         send_call(hall, &start, given, 3);

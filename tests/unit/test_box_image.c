@@ -205,7 +205,8 @@ TEST_BOTH(an_unknown_image_or_a_link_is_refused_and_the_next_box_is_built)
     struct box_image unknown = hall_image(HALL_HEX, false);
     unknown.hex[0] = 'a';
     struct box_news news = tried(unknown);
-    CHECK(news.kind == BOX_NEWS_FAILED && news.step == BOX_STEP_TREE_OF_IMAGE);
+    CHECK_INT(news.kind, BOX_NEWS_FAILED);
+    CHECK_INT(news.step, BOX_STEP_TREE_OF_IMAGE);
     CHECK_INT(news.error, ENOENT);
     CHECK_INT(tried(hall_image(HALL_OTHER, false)).step, BOX_STEP_TREE_OF_IMAGE);
     CHECK_TEXT(said("echo fine"), "fine\n");

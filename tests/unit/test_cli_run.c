@@ -50,7 +50,7 @@ TEST(cli_run_file_spec_is_taken_apart)
 
 TEST(cli_run_file_spec_without_a_file_is_refused)
 {
-    static const char *const cases[] = { "", ":x", "a:", "dir/", ":ro" };
+    static const char *const cases[] = { "", ":x", "a:", ":ro" };
     for (size_t i = 0; i < array_len(cases); i++) {
         struct cli_run_spec spec = { 0 };
         struct err err = ERR_INIT;
