@@ -13,7 +13,7 @@ from flow.test_distributions import in_root
 ENV = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
 FOLDERS = ("src include drivers policy prompts dev tests/unit tests/fuzz tests/sanitize api docs man "
            "completions bench").split()
-BUILT = ("host static caller shared pic gen stamp cupel broker init tool zygote.so seed.so policyc unit"
+BUILT = ("host static caller shared pic gen stamp cupel broker init tool shell zygote.so seed.so policyc unit"
          " libcupel.a libcupel.so libcupel.so.0")
 pytestmark = [pytest.mark.skipif(host.BUILD != host.REPO / "build", reason="asks about the ordinary build"),
               pytest.mark.sample(short=6)]
