@@ -206,7 +206,7 @@ enum pull_try pull_exchange(struct pull_remote *remote, const struct net_url *ur
     char range[64];
     const char *headers[4] = { NULL };
     size_t count = 0;
-    enum net_reach reach;
+    enum net_reach reach = NET_REACH_PUBLIC;
     forget(answer);
     if (choose_reach(remote, url, &reach, err) < 0)
         return PULL_FAILED;
