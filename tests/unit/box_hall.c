@@ -52,7 +52,7 @@ void hall_begin(struct hall *hall, bool ordinary)
     CHECK(mkdtemp(hall->root) != NULL);
     memcpy(to_remove, hall->root, sizeof to_remove);
     maker = getpid();
-    atexit(clean);
+    check_clean = clean;
     hall_dir(hall, "T/.");
     hall_attach(hall, "trees", BOX_ATTACH_IMAGES, /* writable= */ false);
 }

@@ -22,6 +22,8 @@ void check_register(struct check_test *test)
     *at = test;
 }
 
+void (*check_clean)(void);
+
 void check_failed(const char *file, int line, const char *fmt, ...)
 {
     va_list ap;
@@ -31,6 +33,8 @@ void check_failed(const char *file, int line, const char *fmt, ...)
     va_end(ap);
     printf("\n");
     fflush(stdout);
+    if (check_clean)
+        check_clean();
     _exit(1);
 }
 

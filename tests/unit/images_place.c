@@ -33,6 +33,7 @@ void images_place_open(struct images_place *place)
         CHECK(mkdtemp(all) != NULL);
         maker = getpid();
         atexit(clean);
+        check_clean = clean;
     }
     snprintf(place->path, sizeof place->path, "%s/%u", all, places);
     CHECK(mkdir(place->path, 0755) == 0);
