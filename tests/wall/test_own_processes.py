@@ -212,6 +212,7 @@ def test_no_mount_of_the_box_hangs_on_the_hosts(cupels):
     assert not tied, tied
 
 
+@pytest.mark.boxes("host", "image", "dir", why="strict requires the memory group")
 def test_without_a_memory_cgroup_the_data_limit_is_the_memory_limit(cupels):
     result = cupels["user"].run_json("import resource\nprint(resource.getrlimit(resource.RLIMIT_DATA))",
                                      limits={"memory_bytes": 256 << 20})
