@@ -46,4 +46,22 @@ int hall_porter(const struct hall *hall, uint32_t box, bool layer);
 const char *hall_say(const struct hall *hall, struct box_image image, const char *command);
 struct box_call hall_create(struct box_image image);
 
+/* Two tests of one, as root and as an ordinary user. The file has `begin`, which opens its hall;
+ * false: nothing can be tested here. Its includes: check.h, <stdio.h>, <unistd.h>. */
+#define TEST_BOTH(name)                                                                            \
+    static void run_##name(bool ordinary);                                                         \
+    TEST(name##_as_user)                                                                           \
+    {                                                                                              \
+        if (begin(/* ordinary= */ true))                                                           \
+            run_##name(true);                                                                      \
+    }                                                                                              \
+    TEST(name##_as_root)                                                                           \
+    {                                                                                              \
+        if (geteuid() != 0)                                                                        \
+            printf("# skipped: not root\n");                                                       \
+        else if (begin(/* ordinary= */ false))                                                     \
+            run_##name(false);                                                                     \
+    }                                                                                              \
+    static void run_##name(bool ordinary)
+
 #endif

@@ -35,31 +35,15 @@ static bool begin(bool ordinary)
     hall_file(&hall, "project/.env", "KEY=secret\n", 0600);
     hall_file(&hall, "project/.git/config", "config\n", 0644);
     hall_file(&hall, "project/gone", "gone\n", 0644);
-    static const char *const all[] = { "project", "project/main.py", "project/sub",
-                                       "project/sub/deep", "project/.env", "project/.git",
-                                       "project/.git/config", "project/gone" };
+    static const char *const all[] = {
+        "project",      "project/main.py", "project/sub",         "project/sub/deep",
+        "project/.env", "project/.git",    "project/.git/config", "project/gone"
+    };
     CHECK_INT(chmod(hall_path(&hall, "project"), 0700), 0);
     for (size_t i = 0; i < array_len(all); i++)
         give(all[i]);
     return true;
 }
-
-/* As root and as an ordinary user. */
-#define TEST_BOTH(name)                       \
-    static void run_##name(bool ordinary);    \
-    TEST(name##_as_user)                      \
-    {                                         \
-        if (begin(/* ordinary= */ true))      \
-            run_##name(true);                 \
-    }                                         \
-    TEST(name##_as_root)                      \
-    {                                         \
-        if (geteuid() != 0)                   \
-            printf("# skipped: not root\n");  \
-        else if (begin(/* ordinary= */ false)) \
-            run_##name(false);                \
-    }                                         \
-    static void run_##name(bool ordinary)
 
 static struct box_call create_with(enum box_folder_mode mode)
 {

@@ -35,23 +35,6 @@ static struct box_news tried(struct box_image image)
     return hall_run(&hall, &create, -1, "true", out, sizeof out);
 }
 
-/* As root and as an ordinary user. */
-#define TEST_BOTH(name)                                                                            \
-    static void run_##name(bool ordinary);                                                         \
-    TEST(name##_as_user)                                                                           \
-    {                                                                                              \
-        if (begin(/* ordinary= */ true))                                                           \
-            run_##name(true);                                                                      \
-    }                                                                                              \
-    TEST(name##_as_root)                                                                           \
-    {                                                                                              \
-        if (geteuid() != 0)                                                                        \
-            printf("# skipped: not root\n");                                                       \
-        else if (begin(/* ordinary= */ false))                                                     \
-            run_##name(false);                                                                     \
-    }                                                                                              \
-    static void run_##name(bool ordinary)
-
 TEST_BOTH(a_box_has_the_files_of_its_image_and_cupels_own)
 {
     (void)ordinary;
